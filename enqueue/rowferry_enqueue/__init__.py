@@ -1,0 +1,1 @@
+"""The enqueuer: plan → check → chunks → batch_queue."""

@@ -1,0 +1,104 @@
+"""Every error rowferry raises on purpose; whether a try is worth repeating is a fact of the class."""
+
+
+class RowferryError(Exception):
+    """Something went wrong that rowferry knows by name."""
+
+    retryable = False
+    """Whether the same work may succeed later without anybody's help."""
+
+    costs_attempt = True
+    """Whether the failure counts towards `max_attempts`: waiting for a busy or absent server does not."""
+
+
+class UserMistake(RowferryError):
+    """One sentence that says what is wrong and what to do; the command line prints it and exits with 2."""
+
+
+class PlanMistake(UserMistake):
+    """The plan file is missing, unreadable, or says something that cannot be meant."""
+
+
+class DatabaseUnavailable(RowferryError):
+    """PostgreSQL refused, dropped or never answered a connection."""
+
+    retryable = True
+    costs_attempt = False
+
+
+class RowRefused(RowferryError):
+    """PostgreSQL refused to update one row (a constraint, a trigger, a value too long)."""
+
+
+class RowBusy(RowferryError):
+    """Another session holds the row's lock; it is left for a later attempt."""
+
+    retryable = True
+
+
+class ObjectError(RowferryError):
+    """An S3 request failed; `code` is the server's own error code, or the name of what went wrong before it."""
+
+    def __init__(self, code: str, message: str) -> None:
+        """Keep the server's code beside the words."""
+        super().__init__(f"{code}: {message}" if message else code)
+        self.code = code
+
+
+class ObjectNotFound(ObjectError):
+    """The key names no object (404 NoSuchKey)."""
+
+
+class BucketNotFound(ObjectError):
+    """The bucket does not exist (404 NoSuchBucket)."""
+
+
+class AccessDenied(ObjectError):
+    """The credentials are wrong, expired or not allowed to do this (401, 403)."""
+
+
+class PreconditionFailed(ObjectError):
+    """A condition header did not hold (412), or a conditional write lost a race (409)."""
+
+
+class ObjectRejected(ObjectError):
+    """The server will never accept this request as it is (any other 4xx)."""
+
+
+class ObjectDamaged(ObjectError):
+    """What arrived is not what was sent: a digest or a length differs."""
+
+    retryable = True
+
+
+class ServerFault(ObjectError):
+    """The server failed (500, InternalError, or an answer nobody can read)."""
+
+    retryable = True
+
+
+class TimedOut(ObjectError):
+    """The server did not answer within the deadline of the request."""
+
+    retryable = True
+
+
+class Throttled(ObjectError):
+    """The server asked to slow down (503 SlowDown, 429)."""
+
+    retryable = True
+    costs_attempt = False
+
+
+class Unreachable(ObjectError):
+    """No connection to the server could be made or kept."""
+
+    retryable = True
+    costs_attempt = False
+
+
+class Cancelled(ObjectError):
+    """This worker gave the request up because it was told to stop."""
+
+    retryable = True
+    costs_attempt = False
