@@ -1,0 +1,59 @@
+# rowferry: what a newcomer, a contributor and CI run. `make` alone lists the targets.
+# Kept to GNU make 3.81, which macOS ships. PYTHON=... names an interpreter to build the environment with.
+
+VENV := .venv
+VERSITYGW_VERSION := v1.8.0
+UV_VERSION := 0.13.8
+
+PYTEST_ARGS ?= -n 3
+DEMO_ARGS ?=
+
+LOCK := .tools/uv/bin/uv pip compile pyproject.toml --quiet --universal --generate-hashes --python-version 3.11 \
+	--no-emit-index-url --custom-compile-command 'make lock' --group build
+
+export PYTHON
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lock clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real PostgreSQL, an S3 server, workers that get killed.
+	@$(VENV)/bin/rowferry demo $(DEMO_ARGS)
+
+test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell.
+	@tools/check $(VENV)
+
+format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend by itself.
+	@$(VENV)/bin/ruff check --fix --quiet . || true
+	@$(VENV)/bin/ruff format .
+
+lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency anew, with its hashes.
+	@tools/step "locking requirements/dev.txt" $(LOCK) --upgrade --extra demo --group dev -o requirements/dev.txt
+	@tools/step "locking requirements/demo.txt" $(LOCK) --extra demo -c requirements/dev.txt -o requirements/demo.txt
+	@tools/step "locking requirements/worker.txt" $(LOCK) -c requirements/dev.txt -o requirements/worker.txt
+
+clean: ## Remove the environment, the tools built for the tests, and all caches.
+	rm -rf $(VENV) .tools build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find rowferry enqueue worker tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps inside the environment: they vanish with it, and repeat runs cost nothing.
+$(VENV)/.created:
+	@tools/make-venv $(VENV)
+	@touch $@
+
+$(VENV)/.with-demo: requirements/demo.txt pyproject.toml | $(VENV)/.created
+	@tools/install-pinned $(VENV) demo
+	@touch $@
+
+$(VENV)/.with-dev: requirements/dev.txt requirements/demo.txt pyproject.toml | $(VENV)/.created
+	@tools/install-pinned $(VENV) dev
+	@touch $(VENV)/.with-demo $@
+
+.tools/uv/bin/uv:
+	@tools/make-venv .tools/uv
+	@tools/step "installing uv $(UV_VERSION)" .tools/uv/bin/python -m pip install uv==$(UV_VERSION)
