@@ -1,0 +1,138 @@
+"""The only file that opens connections to PostgreSQL; its errors leave here as rowferry's own."""
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, LiteralString, cast
+
+import psycopg
+from psycopg import conninfo, errors, sql
+from psycopg.rows import DictRow, dict_row
+
+from rowferry.errors import DatabaseUnavailable, RowferryError, UserMistake
+from rowferry.statements import statement
+
+Connection = psycopg.Connection[DictRow]
+Query = sql.SQL | sql.Composed
+
+CONNECT_TIMEOUT = timedelta(seconds=10)
+LOCK_TIMEOUT = timedelta(seconds=5)
+"""How long a statement of ours waits for a lock that the application holds."""
+
+KEEPALIVE = {
+    "connect_timeout": int(CONNECT_TIMEOUT.total_seconds()),
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""Client-side defaults of a connection; what DATABASE_URL or PG* says goes before them."""
+
+
+def connect(purpose: str, *, autocommit: bool = False) -> Connection:
+    """Open a connection to the database that DATABASE_URL, or libpq's PG* variables, name.
+
+    `purpose` ends up in pg_stat_activity as `rowferry <purpose>`.
+    Raises UserMistake when the settings cannot be read, DatabaseUnavailable when no connection comes about.
+    """
+    settings = read_settings(os.environ.get("DATABASE_URL", ""))
+    settings["application_name"] = f"rowferry {purpose}"[:63]
+    with translated_errors():
+        connection = Connection.connect(**settings, autocommit=True, row_factory=dict_row)
+        try:
+            lock_timeout = f"{int(LOCK_TIMEOUT.total_seconds() * 1000)}ms"
+            connection.execute(statement("session_settings"), {"lock_timeout": lock_timeout})
+            connection.autocommit = autocommit
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def read_settings(url: str) -> dict[str, Any]:
+    """Return the connection parameters of a URL or DSN, with the keepalive defaults where it has none.
+
+    Raises UserMistake, without a word of the URL (it may hold a password), when libpq cannot parse it.
+    """
+    try:
+        parsed = conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise UserMistake(
+            "DATABASE_URL cannot be read: it should look like postgresql://user:password@host:5432/database."
+        ) from None
+    return {**KEEPALIVE, **parsed}
+
+
+def call(connection: Connection, function: str, *arguments: Any) -> list[DictRow]:
+    """Call `rowferry.<function>` with positional arguments and return its rows."""
+    query = statement(
+        "call_function",
+        function=sql.Identifier(function),
+        arguments=sql.SQL(", ").join([sql.Placeholder()] * len(arguments)),
+    )
+    return connection.execute(query, arguments).fetchall()
+
+
+def fetch_one(connection: Connection, query: Query, parameters: dict[str, Any] | None = None) -> DictRow:
+    """Return the one row of a query that always has one."""
+    row = connection.execute(query, parameters).fetchone()
+    if row is None:
+        raise UserMistake("The database answered nothing where one row was expected.")
+    return row
+
+
+def literal(text: str) -> sql.SQL:
+    """Return SQL that a user's plan or PostgreSQL's own catalogue provided, ready for a query with parameters."""
+    return sql.SQL(cast("LiteralString", text.replace("%", "%%")))
+
+
+def identifiers(*names: str) -> sql.Identifier:
+    """Return a quoted, dotted identifier, ready for a query with parameters."""
+    return sql.Identifier(*(name.replace("%", "%%") for name in names))
+
+
+@contextmanager
+def translated_errors() -> Generator[None]:
+    """Turn the errors of psycopg into rowferry's own, `from` the original."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+def translate(error: psycopg.Error) -> RowferryError:
+    """Return what an error of psycopg means to us: the connection is gone, or a user's mistake in one sentence."""
+    words = summarise(error)
+    match error:
+        case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
+            return DatabaseUnavailable(f"PostgreSQL refused the login: {words}; check DATABASE_URL or PG*.")
+        case errors.InsufficientPrivilege():
+            return UserMistake(
+                f"PostgreSQL does not allow this role to do that: {words}; see `rowferry init --grants`."
+            )
+        case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable() if "rowferry" in words:
+            return UserMistake(f"This database is not ready ({words}): run `rowferry init` first.")
+        case psycopg.OperationalError() | psycopg.InterfaceError() if _lost(error):
+            return DatabaseUnavailable(f"PostgreSQL cannot be reached: {words}; check DATABASE_URL or PG*.")
+        case _:
+            return UserMistake(f"PostgreSQL refused: {words}.")
+
+
+def summarise(error: psycopg.Error) -> str:
+    """Return the server's message in one line, without detail or context (they may quote a row)."""
+    text = error.diag.message_primary or str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    last = lines[0] if error.diag.message_primary or not lines else _most_telling(lines)
+    return last.removeprefix("connection failed: ").rstrip(".") if last else type(error).__name__
+
+
+def _most_telling(lines: Sequence[str]) -> str:
+    """Return the line of a failed connection that says why: the one with FATAL, else the first."""
+    return next((line for line in lines if "FATAL" in line), lines[0])
+
+
+def _lost(error: psycopg.Error) -> bool:
+    """Return whether the connection is gone: no SQLSTATE at all, or class 08 or 57P (the server is going away)."""
+    state = error.sqlstate or ""
+    return not state or state.startswith(("08", "57P", "53"))

@@ -1,0 +1,46 @@
+"""Keys: which form a key has, and which production key a legacy key becomes. Pure; nothing is normalised."""
+
+from typing import Literal
+
+from rowferry.plan import Entries
+
+KeyForm = Literal["legacy", "production", "unexpected"]
+
+MAX_KEY_BYTES = 1024
+"""The longest S3 key, in bytes of UTF-8. Source: Amazon S3 User Guide, "Naming Amazon S3 objects"."""
+
+
+def production_is_finer(entries: Entries) -> bool:
+    """Return whether the production prefix says more than the legacy prefix that it begins with.
+
+    Where one prefix begins with the other, a key that has the longer one has that form.
+    """
+    return entries.production_prefix.startswith(entries.legacy_prefix)
+
+
+def form_of_key(key: str | None, entries: Entries) -> KeyForm:
+    """Return the form of a key, as sql/statements/is_legacy.sql and is_production.sql see it."""
+    if key is None:
+        return "unexpected"
+    is_legacy = key.startswith(entries.legacy_prefix)
+    is_production = key.startswith(entries.production_prefix)
+    if is_legacy and is_production:
+        return "production" if production_is_finer(entries) else "legacy"
+    return "legacy" if is_legacy else "production" if is_production else "unexpected"
+
+
+def production_key(key: str, entries: Entries) -> str:
+    """Return the production key of a legacy key: the same bytes behind the other prefix.
+
+    Raises ValueError, saying why, when the key is not legacy or its production key could not be used.
+    """
+    if form_of_key(key, entries) != "legacy":
+        raise ValueError("the key does not have the legacy form")
+    mapped = entries.production_prefix + key[len(entries.legacy_prefix) :]
+    if not mapped:
+        raise ValueError("the production key would be empty")
+    if len(mapped.encode()) > MAX_KEY_BYTES:
+        raise ValueError(f"the production key would be longer than {MAX_KEY_BYTES} bytes")
+    if form_of_key(mapped, entries) != "production":
+        raise ValueError("the production key would still have the legacy form")
+    return mapped

@@ -1,0 +1,154 @@
+"""Reads a plan from rowferry.toml and from the database, and writes it to the database: one shape for both."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rowferry.errors import PlanMistake
+from rowferry.plan import Addressing, Entries, Plan, Side, SideName, Transfer
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+class _Table(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A table of the plan file; msgspec refuses what is unknown, missing or of another type."""
+
+
+class _Migration(_Table):
+    name: str
+    transfer: Transfer = "auto"
+    max_attempts: int = 5
+    simulated: bool = False
+
+
+class _Side(_Table):
+    bucket: str
+    endpoint_url: str | None = None
+    region: str = "us-east-1"
+    profile: str | None = None
+    addressing: Addressing = "auto"
+
+    def as_side(self, name: SideName) -> Side:
+        return Side(name, self.bucket, self.endpoint_url, self.region, self.profile, self.addressing)
+
+
+class _Entries(_Table):
+    table: str
+    id: str
+    key: str
+    legacy_prefix: str = msgspec.field(name="from")
+    production_prefix: str = msgspec.field(name="to")
+    where: str | None = None
+
+    def as_entries(self) -> Entries:
+        return Entries(self.table, self.id, self.key, self.legacy_prefix, self.production_prefix, self.where)
+
+
+class _Document(_Table):
+    migration: _Migration
+    legacy: _Side
+    production: _Side
+    entries: list[_Entries]
+
+    def as_plan(self) -> Plan:
+        return Plan(
+            name=self.migration.name,
+            legacy=self.legacy.as_side("legacy"),
+            production=self.production.as_side("production"),
+            entries=tuple(
+                Entries(e.table, e.id, e.key, e.legacy_prefix, e.production_prefix, e.where) for e in self.entries
+            ),
+            transfer=self.migration.transfer,
+            max_attempts=self.migration.max_attempts,
+            simulated=self.migration.simulated,
+        )
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan in a TOML file. Raises PlanMistake, one sentence, for whatever is wrong with it."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PlanMistake(
+            f"There is no plan at {path}: write one (see `rowferry plan --example`) or name another with --plan."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanMistake(f"The plan {path} cannot be read: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise PlanMistake(f"The plan {path} is not valid TOML: {error}.") from error
+    return parse_plan(document, str(path))
+
+
+def parse_plan(document: dict[str, Any], source: str) -> Plan:
+    """Return the plan that a document (the file's, or the database's jsonb) describes. Raises PlanMistake."""
+    try:
+        plan = msgspec.convert(document, _Document).as_plan()
+    except msgspec.ValidationError as error:
+        raise PlanMistake(f"In the plan {source}, {_in_words(str(error))}.") from error
+    _check_meaning(plan, source)
+    return plan
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Return the plan as plain dicts and lists, for jsonb; `parse_plan` reads it back. Holds no secret."""
+    sides = {
+        side.name: _Side(side.bucket, side.endpoint_url, side.region, side.profile, side.addressing)
+        for side in (plan.legacy, plan.production)
+    }
+    document = _Document(
+        migration=_Migration(plan.name, plan.transfer, plan.max_attempts, plan.simulated),
+        legacy=sides["legacy"],
+        production=sides["production"],
+        entries=[_Entries(e.table, e.id, e.key, e.legacy_prefix, e.production_prefix, e.where) for e in plan.entries],
+    )
+    return msgspec.to_builtins(document)
+
+
+def _in_words(message: str) -> str:
+    """Turn msgspec's "Expected `str`, got `int` - at `$.legacy.bucket`" into a sentence about the TOML file."""
+    what, _, where = message.partition(" - at ")
+    place = where.strip("`").removeprefix("$").lstrip(".").replace("[...]", "")
+    if found := re.match(r"Object contains unknown field `(.+)`", what):
+        return f"{_table(place)} has an unknown key `{found[1]}`"
+    if found := re.match(r"Object missing required field `(.+)`", what):
+        return f"{_table(place)} lacks the key `{found[1]}`"
+    wanted = what[0].lower() + what[1:]
+    return f"`{place}` is wrong: {wanted}" if place else wanted
+
+
+def _table(place: str) -> str:
+    return f"[[{place}]]" if place == "entries" else f"[{place}]" if place else "the file"
+
+
+def _check_meaning(plan: Plan, source: str) -> None:
+    """Raise PlanMistake for the first thing that has the right type but cannot be meant."""
+    for mistake in chain(_mistakes_of_plan(plan), *map(_mistakes_of_entries, plan.entries)):
+        raise PlanMistake(f"In the plan {source}, {mistake}.")
+
+
+def _mistakes_of_plan(plan: Plan) -> Iterator[str]:
+    if not _NAME.fullmatch(plan.name):
+        yield "the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`"
+    if plan.max_attempts < 1:
+        yield "`max_attempts` must be at least 1"
+    for side in (plan.legacy, plan.production):
+        if not side.bucket:
+            yield f"[{side.name}] has an empty `bucket`"
+    if not plan.entries:
+        yield "there is no [[entries]]: name at least one table"
+    labels = [entries.label for entries in plan.entries]
+    for label in labels:
+        if labels.count(label) > 1:
+            yield f"{label} is named twice in [[entries]]"
+
+
+def _mistakes_of_entries(entries: Entries) -> Iterator[str]:
+    if not (entries.table and entries.id and entries.key):
+        yield "an [[entries]] has an empty `table`, `id` or `key`"
+    if entries.legacy_prefix == entries.production_prefix:
+        yield f"`from` and `to` of {entries.label} are the same, so a row could not tell whether its object has moved"

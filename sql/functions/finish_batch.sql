@@ -1,0 +1,81 @@
+-- rowferry.finish_batch(batch_id, attempt_id, verdict, wait, error, migrated, kept, bytes, read_ids,
+--                       entry_ids, keys, outcomes, reasons, errors)
+--   Writes the verdict of an attempt: DONE, ERROR, RETRY (back to INIT after `wait`, the attempt counts)
+--   or RELEASED (back to INIT after `wait`, the attempt does not count).
+--   `migrated`, `kept` and `bytes` are this attempt's; `read_ids` are the entries that it read; the five arrays
+--   are parallel, one element for each entry that was neither migrated nor kept.
+--   The counts of the batch then balance: entry_count is the sum of its seven outcomes.
+--   Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/verdict.py,
+--   in the transaction that holds the claim and has updated the rows.
+create or replace function rowferry.finish_batch(
+    batch_id bigint,
+    attempt_id bigint,
+    verdict text,
+    wait interval,
+    error text,
+    migrated integer,
+    kept integer,
+    bytes bigint,
+    read_ids text [],
+    entry_ids text [],
+    keys text [],
+    outcomes text [],
+    reasons text [],
+    errors text []
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    attempt rowferry.batch_attempt;
+begin
+    update rowferry.batch_attempt as a
+    set verdict = $3, error = $5, finished_at = clock_timestamp()
+    where a.id = $2 and a.batch_id = $1
+    returning a.* into strict attempt;
+
+    -- Entries that were read again have a new outcome; those that the application had changed or removed keep theirs.
+    delete from rowferry.entry_failure as f
+    where
+        f.batch_id = $1
+        and (f.outcome in ('missing', 'conflict', 'failed') or f.entry_id = any($9));
+
+    insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
+    select $1, u.entry_id, u.key, u.outcome, u.reason, u.error, attempt.number
+    from unnest($10, $11, $12, $13, $14) as u (entry_id, key, outcome, reason, error);
+
+    update rowferry.batch_queue as q
+    set
+        status = case $3 when 'DONE' then 'DONE' when 'ERROR' then 'ERROR' else 'INIT' end,
+        attempts = case $3 when 'RELEASED' then q.attempts else attempt.number end,
+        run_after = case when $3 in ('RETRY', 'RELEASED') then clock_timestamp() + $4 else q.run_after end,
+        started_at = attempt.started_at,
+        finished_at = case when $3 in ('DONE', 'ERROR') then clock_timestamp() end,
+        worker_id = attempt.worker_id,
+        error = $5,
+        migrated = q.migrated + $6,
+        kept = q.kept + $7,
+        bytes = q.bytes + $8,
+        changed = f.changed,
+        vanished = f.vanished,
+        missing = f.missing,
+        conflict = f.conflict,
+        failed = f.failed,
+        entry_count = q.migrated + $6 + q.kept + $7 + f.total
+    from (
+        select
+            count(*) as total,
+            count(*) filter (where e.outcome = 'changed') as changed,
+            count(*) filter (where e.outcome = 'vanished') as vanished,
+            count(*) filter (where e.outcome = 'missing') as missing,
+            count(*) filter (where e.outcome = 'conflict') as conflict,
+            count(*) filter (where e.outcome = 'failed') as failed
+        from rowferry.entry_failure as e
+        where e.batch_id = $1
+    ) as f
+    where q.id = $1;
+end;
+$$;

@@ -1,0 +1,32 @@
+-- rowferry.reset_requeued_batch()
+--   Trigger: whoever sets a finished batch back to INIT gets a batch that is due now, with its attempts,
+--   error and failures reset; what it has settled (migrated, kept, changed, vanished) stays counted.
+--   Writes: entry_failure. Called by: an UPDATE of batch_queue.status from DONE or ERROR to INIT, by anybody.
+create or replace function rowferry.reset_requeued_batch()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from rowferry.entry_failure
+    where batch_id = new.id and outcome in ('missing', 'conflict', 'failed');
+    new.attempts := 0;
+    new.requeues := old.requeues + 1;
+    new.run_after := clock_timestamp();
+    new.started_at := null;
+    new.finished_at := null;
+    new.worker_id := null;
+    new.error := null;
+    new.missing := 0;
+    new.conflict := 0;
+    new.failed := 0;
+    return new;
+end;
+$$;
+
+create or replace trigger batch_queue_requeue
+before update of status on rowferry.batch_queue
+for each row
+when (new.status = 'INIT' and old.status <> 'INIT')
+execute function rowferry.reset_requeued_batch();

@@ -1,0 +1,11 @@
+-- rowferry.sign_off(id text)
+--   Says that a worker process has stopped in good order.
+--   Writes: worker. Called by: rowferry_worker/heart.py.
+create or replace function rowferry.sign_off(id text)
+returns void
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    update rowferry.worker as w set stopped_at = now(), last_seen_at = now() where w.id = $1;
+$$;

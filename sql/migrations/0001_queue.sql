@@ -1,0 +1,133 @@
+-- 0001_queue: the tables of rowferry. Functions and views are not here: they are replaced whole at every `rowferry init`.
+
+create table rowferry.migration (
+    id bigint generated always as identity,
+    name text not null,
+    plan jsonb not null,
+    revision integer not null default 1,
+    passes integer not null default 0,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint migration_pkey primary key (id),
+    constraint migration_name_key unique (name)
+);
+comment on table rowferry.migration is
+'One named plan: the two sides and the entries. Holds no secret.';
+comment on column rowferry.migration.revision is
+'Grows when the plan changes, so that workers know when to read it again.';
+
+create table rowferry.batch_queue (
+    id bigint generated always as identity,
+    migration_id bigint not null,
+    queue_name text not null default 'migrate',
+    status text not null default 'INIT',
+    payload jsonb not null,
+    entry_count integer not null,
+    attempts integer not null default 0,
+    max_attempts integer not null default 5,
+    requeues integer not null default 0,
+    run_after timestamptz not null default now(),
+    created_at timestamptz not null default now(),
+    started_at timestamptz,
+    finished_at timestamptz,
+    worker_id text,
+    error text,
+    migrated integer not null default 0,
+    kept integer not null default 0,
+    changed integer not null default 0,
+    vanished integer not null default 0,
+    missing integer not null default 0,
+    conflict integer not null default 0,
+    failed integer not null default 0,
+    bytes bigint not null default 0,
+    constraint batch_queue_pkey primary key (id),
+    constraint batch_queue_migration_fkey foreign key (migration_id) references rowferry.migration (id),
+    constraint batch_queue_status_check check (status in ('INIT', 'DONE', 'ERROR')),
+    constraint batch_queue_entry_count_check check (entry_count >= 0),
+    constraint batch_queue_max_attempts_check check (max_attempts > 0),
+    constraint batch_queue_done_balances check (
+        status <> 'DONE'
+        or entry_count = migrated + kept + changed + vanished + missing + conflict + failed
+    )
+) with (
+    fillfactor = 85,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_insert_scale_factor = 0.1,
+    autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_cost_delay = 0
+);
+comment on table rowferry.batch_queue is
+'One batch a row: INIT, then DONE or ERROR. The row lock of the claim is the lease.';
+comment on column rowferry.batch_queue.payload is
+'What the queue needs to know. migrate: entries (table.key), first and last id (inclusive, as text), on_conflict.';
+comment on column rowferry.batch_queue.entry_count is
+'Entries in the batch: as counted at enqueue, then as read by the last attempt together with those settled before.';
+comment on column rowferry.batch_queue.attempts is
+'Attempts that counted since the batch was last put in the queue.';
+comment on column rowferry.batch_queue.requeues is
+'How often the batch was put back by an operator.';
+
+-- The claim reads this index and nothing else; without the matching order it would sort every waiting batch.
+create index batch_queue_due_idx on rowferry.batch_queue (run_after, id) where status = 'INIT';
+-- The rate of the last minutes.
+create index batch_queue_finished_idx on rowferry.batch_queue (finished_at) where finished_at is not null;
+-- What failed, and what an enqueue must not hand out again.
+create index batch_queue_error_idx on rowferry.batch_queue (migration_id, id) where status = 'ERROR';
+
+create table rowferry.batch_attempt (
+    id bigint generated always as identity,
+    -- No foreign key: its check would wait for the lock that the claim holds on the batch.
+    batch_id bigint not null,
+    requeues integer not null,
+    number integer not null,
+    worker_id text not null,
+    started_at timestamptz not null default clock_timestamp(),
+    finished_at timestamptz,
+    verdict text,
+    error text,
+    constraint batch_attempt_pkey primary key (id),
+    constraint batch_attempt_verdict_check check (verdict in ('DONE', 'RETRY', 'ERROR', 'RELEASED', 'LOST'))
+);
+comment on table rowferry.batch_attempt is
+'The ledger: one try at a batch a row, committed before the work starts, so that it outlives a crash.';
+comment on column rowferry.batch_attempt.verdict is
+'DONE; RETRY; ERROR; RELEASED (given back, costs nothing); LOST (the worker lived, its connection did not); '
+'null: running now, or the worker died.';
+create index batch_attempt_batch_idx on rowferry.batch_attempt (batch_id, requeues);
+create index batch_attempt_open_idx on rowferry.batch_attempt (worker_id) where finished_at is null;
+
+create table rowferry.entry_failure (
+    batch_id bigint not null,
+    entry_id text not null,
+    key text not null,
+    outcome text not null,
+    reason text not null,
+    error text not null,
+    attempt integer not null,
+    failed_at timestamptz not null default clock_timestamp(),
+    constraint entry_failure_pkey primary key (batch_id, entry_id),
+    constraint entry_failure_batch_fkey foreign key (batch_id)
+    references rowferry.batch_queue (id) on delete cascade,
+    constraint entry_failure_outcome_check check (
+        outcome in ('changed', 'vanished', 'missing', 'conflict', 'failed')
+    )
+);
+comment on table rowferry.entry_failure is
+'Every entry of a batch that was neither migrated nor kept, and why. `reason` groups, `error` explains.';
+
+create table rowferry.worker (
+    id text not null,
+    host text not null,
+    pid integer not null,
+    version text not null,
+    slots integer not null,
+    parallel integer not null,
+    queues text [] not null,
+    started_at timestamptz not null default now(),
+    last_seen_at timestamptz not null default now(),
+    stopped_at timestamptz,
+    constraint worker_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0);
+comment on table rowferry.worker is
+'One worker process a row; it says that it lives by moving last_seen_at.';

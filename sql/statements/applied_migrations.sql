@@ -1,0 +1,1 @@
+select number from rowferry.schema_migration order by number

@@ -1,0 +1,1 @@
+select * from rowferry.{function}({arguments})

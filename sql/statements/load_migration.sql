@@ -1,0 +1,7 @@
+select
+    id,
+    name,
+    revision,
+    plan
+from rowferry.migration
+where id = %(id)s

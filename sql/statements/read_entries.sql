@@ -1,0 +1,11 @@
+-- Station 2: the entries of a range that are still legacy.
+select
+    e.{id}::text as id,
+    e.{key}::text as key
+from {table} as e
+where
+    e.{id} >= %(first)s::{id_type}
+    and e.{id} <= %(last)s::{id_type}
+    and {is_legacy}
+    and {where}
+order by e.{id}

@@ -1,0 +1,21 @@
+-- rowferry.batches_in_hand
+--   The batches that live workers are at: one row an open attempt of a worker that still says that it lives.
+create or replace view rowferry.batches_in_hand as
+select
+    q.id as batch_id,
+    m.name as migration,
+    q.queue_name,
+    q.payload,
+    q.entry_count,
+    a.id as attempt_id,
+    a.number as attempt,
+    a.started_at,
+    now() - a.started_at as held_for,
+    w.id as worker_id,
+    w.host,
+    w.pid
+from rowferry.batch_attempt as a
+inner join rowferry.live_workers as w on a.worker_id = w.id
+inner join rowferry.batch_queue as q on a.batch_id = q.id
+inner join rowferry.migration as m on q.migration_id = m.id
+where a.finished_at is null and q.status = 'INIT';

@@ -1,0 +1,51 @@
+-- rowferry.error_reasons
+--   Why batches are in ERROR, grouped: one row a migration, queue, outcome and reason, the most frequent first to fetch
+--   with `order by entries desc`. A batch that stopped before its entries were read stands under its own error.
+create or replace view rowferry.error_reasons as
+with reasons as (
+    select
+        q.migration_id,
+        q.queue_name,
+        q.id as batch_id,
+        f.outcome,
+        f.reason,
+        f.key,
+        f.error,
+        f.failed_at,
+        1 as entries
+    from rowferry.batch_queue as q
+    inner join rowferry.entry_failure as f on q.id = f.batch_id
+    where q.status = 'ERROR' and f.outcome in ('missing', 'conflict', 'failed')
+    union all
+    select
+        q.migration_id,
+        q.queue_name,
+        q.id as batch_id,
+        'failed' as outcome,
+        q.error as reason,
+        null as key,
+        q.error,
+        q.finished_at as failed_at,
+        q.failed - listed.failed as entries
+    from rowferry.batch_queue as q
+    cross join lateral (
+        select count(*) as failed
+        from rowferry.entry_failure as f
+        where f.batch_id = q.id and f.outcome = 'failed'
+    ) as listed
+    where q.status = 'ERROR' and (q.failed > listed.failed or q.entry_count = 0)
+)
+
+select
+    m.name as migration,
+    r.queue_name,
+    r.outcome,
+    r.reason,
+    sum(r.entries)::bigint as entries,
+    count(distinct r.batch_id) as batches,
+    min(r.key) as example_key,
+    min(r.error) as example_error,
+    max(r.failed_at) as last_failed_at
+from reasons as r
+inner join rowferry.migration as m on r.migration_id = m.id
+group by m.name, r.queue_name, r.outcome, r.reason;

@@ -1,0 +1,18 @@
+-- rowferry.live_workers
+--   The worker processes that have said within the last 30 seconds that they live, and how many batches each holds.
+create or replace view rowferry.live_workers as
+select
+    w.id,
+    w.host,
+    w.pid,
+    w.version,
+    w.slots,
+    w.parallel,
+    w.queues,
+    w.started_at,
+    w.last_seen_at,
+    count(a.id) as batches_in_hand
+from rowferry.worker as w
+left join rowferry.batch_attempt as a on w.id = a.worker_id and a.finished_at is null
+where w.stopped_at is null and w.last_seen_at > now() - interval '30 seconds'
+group by w.id;
