@@ -1,0 +1,185 @@
+"""What an S3 server's answer means: its status, headers and XML read into facts and error classes; no I/O here."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from xml.etree import ElementTree
+
+from rowferry.errors import (
+    AccessDenied,
+    BucketNotFound,
+    Cancelled,
+    ObjectDamaged,
+    ObjectError,
+    ObjectNotFound,
+    ObjectRejected,
+    PreconditionFailed,
+    ServerFault,
+    Throttled,
+    TimedOut,
+    Unreachable,
+)
+
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+_CLASS_OF_CODE: dict[str, type[ObjectError]] = {
+    "NoSuchBucket": BucketNotFound,
+    **dict.fromkeys(["NoSuchKey", "NoSuchVersion", "NotFound"], ObjectNotFound),
+    **dict.fromkeys(["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"], AccessDenied),
+    **dict.fromkeys(["PreconditionFailed", "ConditionalRequestConflict", "OperationAborted"], PreconditionFailed),
+    **dict.fromkeys(["InvalidObjectState", "QuotaExceeded", "EntityTooLarge", "MethodNotAllowed"], ObjectRejected),
+    **dict.fromkeys(["BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"], ObjectDamaged),
+    **dict.fromkeys(["XAmzContentChecksumMismatch", "AWS_ERROR_S3_RESPONSE_CHECKSUM_MISMATCH"], ObjectDamaged),
+    **dict.fromkeys(["RequestTimeout", "AWS_ERROR_S3_REQUEST_TIMEOUT"], TimedOut),
+    **dict.fromkeys(["AWS_ERROR_HTTP_RESPONSE_FIRST_BYTE_TIMEOUT"], TimedOut),
+    **dict.fromkeys(["SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable"], Throttled),
+    **dict.fromkeys(["Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests"], Throttled),
+    **dict.fromkeys(["RequestThrottled", "BandwidthLimitExceeded", "AWS_ERROR_S3_SLOW_DOWN"], Throttled),
+    # A lost upload is begun anew by the next attempt; taken for a missing object it would never be.
+    **dict.fromkeys(["InternalError", "NoSuchUpload", "AWS_ERROR_S3_INTERNAL_ERROR"], ServerFault),
+    **dict.fromkeys(["AWS_ERROR_S3_CANCELED", "AWS_ERROR_HTTP_STREAM_CANCELLED"], Cancelled),
+    **dict.fromkeys(["AWS_ERROR_S3_REQUEST_TIME_TOO_SKEWED", "RequestTimeTooSkewed"], AccessDenied),
+}
+"""Codes whose meaning their status does not tell, or which come without one (awscrt's own error names)."""
+
+_CLASS_OF_STATUS: dict[int, type[ObjectError]] = {
+    304: PreconditionFailed,
+    401: AccessDenied,
+    403: AccessDenied,
+    404: ObjectNotFound,
+    408: TimedOut,
+    409: PreconditionFailed,
+    412: PreconditionFailed,
+    429: Throttled,
+    501: ObjectRejected,
+    503: Throttled,
+    509: Throttled,
+}
+
+_CLASS_OF_NAME_START: tuple[tuple[str, type[ObjectError]], ...] = (
+    ("AWS_AUTH_", AccessDenied),
+    ("AWS_ERROR_CRT_CALLBACK", ServerFault),
+    ("AWS_ERROR_HTTP_INVALID_HEADER", ObjectRejected),
+    ("AWS_ERROR_HTTP_INVALID_PATH", ObjectRejected),
+    ("AWS_ERROR_HTTP_PROTOCOL", ServerFault),
+    ("AWS_ERROR_HTTP_", Unreachable),
+    ("AWS_IO_STREAM_", ServerFault),
+    ("AWS_IO_", Unreachable),
+    ("AWS_ERROR_IO_", Unreachable),
+)
+"""awscrt's error names by their beginning, first match wins. Source: aws-c-http, aws-c-io, aws-c-s3 error lists."""
+
+_ONLY_WHEN_NAMELESS = frozenset({404, 409})
+"""Statuses that many different refusals share: without a known code they say what `_CLASS_OF_STATUS` says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one request: an HTTP answer, or the error that stands for there being none."""
+
+    status: int
+    """HTTP status; 0 when no answer came."""
+    headers: Mapping[str, str] = field(default=_NO_HEADERS)
+    """Names in lower case."""
+    body: bytes = b""
+    error: ObjectError | None = None
+
+    @property
+    def etag(self) -> str | None:
+        """Return the object's ETag without quotes, from the header or a copy's XML; None when neither has it."""
+        quoted = self.headers.get("etag") or read_text(self.body, "ETag")
+        return quoted.strip('"') if quoted else None
+
+    @property
+    def content_length(self) -> int | None:
+        """Return the size in bytes that the server named, which for HEAD is the object's; None if it named none."""
+        value = self.headers.get("content-length", "")
+        return int(value) if value.isascii() and value.isdigit() else None
+
+
+def read_answer(status: int, headers: Mapping[str, str], body: bytes, *, may_hide_error: bool = False) -> Answer:
+    """Return the Answer for what a server sent; its error is set for any status but 2xx.
+
+    `may_hide_error`: a 200 may carry `<Error>` instead of a result (CopyObject, UploadPartCopy and
+    CompleteMultipartUpload answer early and fail late; Amazon S3 API Reference, "CopyObject").
+    """
+    succeeded = 200 <= status < 300
+    if succeeded and not (may_hide_error and b"<Error" in body):
+        return Answer(status, headers, body)
+    code, message = read_error(body)
+    if succeeded:
+        return Answer(status, headers, body, classify(500, code or "UnreadableAnswer", message))
+    if status == 404 and body and not code:
+        return Answer(status, headers, body, ServerFault("UnreadableAnswer", "404 with a body that is not S3's"))
+    return Answer(status, headers, body, classify(status, code, message))
+
+
+def classify(status: int, code: str, message: str) -> ObjectError:
+    """Return the error that `status` (0: none came) and `code` (S3's, or awscrt's error name) stand for."""
+    if code and (known := _CLASS_OF_CODE.get(code)):
+        return known(code, message)
+    name = code or (f"HTTP {status}" if status else "NoAnswer")
+    if status in _ONLY_WHEN_NAMELESS and code and not code.startswith("AWS_"):
+        return ObjectRejected(name, message)
+    if status in _CLASS_OF_STATUS:
+        return _CLASS_OF_STATUS[status](name, message)
+    if 300 <= status < 500:
+        return ObjectRejected(name, message)
+    if status == 0:
+        for start, error_class in _CLASS_OF_NAME_START:
+            if code.startswith(start):
+                return error_class(name, message)
+    return ServerFault(name, message)
+
+
+def read_error(body: bytes) -> tuple[str, str]:
+    """Return S3's error code and message from an `<Error>` body; empty strings when it is something else."""
+    root = _parse(body)
+    if root is None or _local_name(root) != "Error":
+        return "", ""
+    return _child_text(root, "Code"), _child_text(root, "Message")
+
+
+def read_text(body: bytes, name: str) -> str | None:
+    """Return the text of the first element called `name` (UploadId, ETag, ...) of an XML answer; None without one."""
+    root = _parse(body)
+    if root is None:
+        return None
+    return next((element.text or "" for element in root.iter() if _local_name(element) == name), None)
+
+
+def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:
+    """Return the (key, value) pairs of a GetObjectTagging answer, in its order.
+
+    Raises ServerFault when the body is no tagging answer, lest an unreadable one pass for an object without tags.
+    """
+    root = _parse(body)
+    if root is None or _local_name(root) != "Tagging":
+        raise ServerFault("UnreadableAnswer", "the server's list of tags is not S3's XML")
+    tags = (element for element in root.iter() if _local_name(element) == "Tag")
+    return tuple((_child_text(tag, "Key"), _child_text(tag, "Value")) for tag in tags)
+
+
+def _parse(body: bytes) -> ElementTree.Element | None:
+    """Return the root of an XML body, None for anything else.
+
+    S3's XML has no DTD and is UTF-8: a body with a DTD, or with NULs that could hide one in UTF-16, is not parsed
+    at all, so entity bombs never reach expat (which limits them as well, from 2.4.1 on) and no further package is
+    needed. Python's parser fetches nothing external.
+    """
+    if not body or re.search(rb"<!DOCTYPE|<!ENTITY|\0", body, re.IGNORECASE):
+        return None
+    try:
+        return ElementTree.fromstring(body)  # noqa: S314 - no DTD gets here, see above
+    except ElementTree.ParseError:
+        return None
+
+
+def _local_name(element: ElementTree.Element) -> str:
+    """Return an element's name without its namespace: not every server sends AWS's."""
+    return element.tag.rpartition("}")[2]
+
+
+def _child_text(parent: ElementTree.Element, name: str) -> str:
+    return next((child.text or "" for child in parent if _local_name(child) == name), "")

@@ -1,0 +1,201 @@
+"""Every S3 request of the hot path as plain data: built and percent-encoded here, sent by `object_client`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+from rowferry.errors import ObjectRejected
+from rowferry.keys import MAX_KEY_BYTES
+from rowferry.plan import SideName
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One S3 request to one side's bucket; the bucket, host and signature are added by the client that sends it."""
+
+    side: SideName
+    operation: str
+    """The S3 API's name of it, "CopyObject" for instance."""
+    method: str
+    key: str
+    """The object's key, byte for byte as rows hold it."""
+    target: str
+    """Percent-encoded key and query: what follows `/bucket/` (or `/` on a virtual host) in the request line."""
+    query: Pairs = ()
+    headers: Pairs = ()
+    body: bytes = b""
+
+
+def encode_key(key: str) -> str:
+    """Return `key` percent-encoded byte for byte, as SigV4 wants it: all but letters, digits, `-._~` and `/`.
+
+    Nothing is normalised: NFC and NFD, `//`, a leading `/` and `..` stay what they are. Dots must stay bare, since
+    servers rebuild the signed path with unreserved characters bare (AWS Signature Version 4, "canonical URI").
+    Raises ObjectRejected for what no S3 server can store: an empty key, more than 1,024 bytes, a lone surrogate,
+    or `..` that climb above the key's own root (Amazon S3 User Guide, "Naming Amazon S3 objects").
+    """
+    try:
+        encoded = key.encode()
+    except UnicodeEncodeError as error:
+        raise ObjectRejected("InvalidKey", f"the key {key!r} is not valid Unicode") from error
+    if not encoded:
+        raise ObjectRejected("InvalidKey", "an object's key cannot be empty")
+    if len(encoded) > MAX_KEY_BYTES:
+        raise ObjectRejected("KeyTooLongError", f"the key has {len(encoded)} bytes, S3 allows {MAX_KEY_BYTES}")
+    if ".." in key and _climbs_above_root(key):
+        raise ObjectRejected("InvalidKey", f"the key {key!r} climbs above its bucket with '..', which S3 refuses")
+    return quote(encoded, safe="/")
+
+
+def _climbs_above_root(key: str) -> bool:
+    """Return whether, read from left to right, `..` segments ever outnumber the other segments of `key`.
+
+    `.` and empty segments count for nothing here, as in RFC 3986 §5.2.4: a server or proxy that folds them must
+    not be led into another bucket.
+    """
+    depth = 0
+    for segment in key.split("/"):
+        if segment == "..":
+            depth -= 1
+        elif segment not in {"", "."}:
+            depth += 1
+        if depth < 0:
+            return True
+    return False
+
+
+def _build(
+    side: SideName,
+    operation: str,
+    method: str,
+    key: str,
+    *,
+    query: Pairs = (),
+    headers: Pairs = (),
+    body: bytes = b"",
+) -> Request:
+    target = encode_key(key)
+    if query:
+        # A name without a value is signed and sent as `name=`.
+        target += "?" + "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query)
+    return Request(side, operation, method, key, target, query, headers, body)
+
+
+def _encode_source(bucket: str, key: str, etag: str | None) -> Pairs:
+    """Return the headers that name a copy's source and, where `etag` is given, pin it to that version."""
+    source = ("x-amz-copy-source", f"/{quote(bucket, safe='')}/{encode_key(key)}")
+    return (source,) if etag is None else (source, ("x-amz-copy-source-if-match", f'"{etag}"'))
+
+
+def _forbid_overwrite(if_none_match: bool) -> Pairs:
+    return (("If-None-Match", "*"),) if if_none_match else ()
+
+
+def _upload_part_query(upload_id: str, part_number: int) -> Pairs:
+    return (("partNumber", str(part_number)), ("uploadId", upload_id))
+
+
+def head_object(side: SideName, key: str) -> Request:
+    """Return the request for an object's headers; a missing object answers 404 without a body."""
+    return _build(side, "HeadObject", "HEAD", key)
+
+
+def copy_object(
+    key: str, *, source_bucket: str, source_key: str, if_none_match: bool, source_etag: str | None = None
+) -> Request:
+    """Return the request by which the production server copies a legacy object of at most 5 GiB to `key`.
+
+    `if_none_match` forbids overwriting (not every server honours it), `source_etag` (unquoted) pins the source.
+    Metadata, content headers and tags travel with the object: COPY is the default of both directives.
+    """
+    headers = _encode_source(source_bucket, source_key, source_etag) + _forbid_overwrite(if_none_match)
+    return _build("production", "CopyObject", "PUT", key, headers=headers)
+
+
+def get_object(
+    side: SideName,
+    key: str,
+    *,
+    first_byte: int | None = None,
+    last_byte: int | None = None,
+    if_match: str | None = None,
+) -> Request:
+    """Return the request for an object's bytes, or for those from `first_byte` to `last_byte`, both included.
+
+    `last_byte` None means the end; `if_match` is an unquoted ETag, 412 answers when the object has another.
+    """
+    headers: Pairs = ()
+    if first_byte is not None or last_byte is not None:
+        end = "" if last_byte is None else str(last_byte)
+        headers = (("Range", f"bytes={first_byte or 0}-{end}"),)
+    if if_match is not None:
+        headers += (("If-Match", f'"{if_match}"'),)
+    return _build(side, "GetObject", "GET", key, headers=headers)
+
+
+def put_object(key: str, body: bytes, *, headers: Iterable[tuple[str, str]] = (), if_none_match: bool) -> Request:
+    """Return the request that writes `body` to the production bucket with `headers` (content type, metadata, tags)."""
+    headers = (*headers, *_forbid_overwrite(if_none_match))
+    return _build("production", "PutObject", "PUT", key, headers=headers, body=body)
+
+
+def get_object_tagging(side: SideName, key: str) -> Request:
+    """Return the request for an object's tags; `s3_answer.read_tags` reads the answer."""
+    return _build(side, "GetObjectTagging", "GET", key, query=(("tagging", ""),))
+
+
+def create_multipart_upload(key: str, *, headers: Iterable[tuple[str, str]] = ()) -> Request:
+    """Return the request that begins a multipart upload; what describes the object must be in `headers` here."""
+    return _build("production", "CreateMultipartUpload", "POST", key, query=(("uploads", ""),), headers=(*headers,))
+
+
+def upload_part(
+    key: str, body: bytes, *, upload_id: str, part_number: int, headers: Iterable[tuple[str, str]] = ()
+) -> Request:
+    """Return the request that sends one part; `part_number` counts from 1 to 10,000."""
+    query = _upload_part_query(upload_id, part_number)
+    return _build("production", "UploadPart", "PUT", key, query=query, headers=(*headers,), body=body)
+
+
+def upload_part_copy(
+    key: str,
+    *,
+    source_bucket: str,
+    source_key: str,
+    source_etag: str,
+    first_byte: int,
+    last_byte: int,
+    upload_id: str,
+    part_number: int,
+) -> Request:
+    """Return the request by which the server copies bytes `first_byte` to `last_byte`, both included, as one part.
+
+    `source_etag` pins the source, so that all parts are of one object.
+    """
+    headers = _encode_source(source_bucket, source_key, source_etag)
+    headers += (("x-amz-copy-source-range", f"bytes={first_byte}-{last_byte}"),)
+    query = _upload_part_query(upload_id, part_number)
+    return _build("production", "UploadPartCopy", "PUT", key, query=query, headers=headers)
+
+
+def complete_multipart_upload(
+    key: str, *, upload_id: str, parts: Iterable[tuple[int, str]], if_none_match: bool
+) -> Request:
+    """Return the request that makes an object of `parts`: (number, unquoted ETag) in rising order of the number."""
+    listed = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{escape(etag)}&quot;</ETag></Part>"
+        for number, etag in parts
+    )
+    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+    body = f'<CompleteMultipartUpload xmlns="{namespace}">{listed}</CompleteMultipartUpload>'.encode()
+    headers = (("Content-Type", "application/xml"), *_forbid_overwrite(if_none_match))
+    query = (("uploadId", upload_id),)
+    return _build("production", "CompleteMultipartUpload", "POST", key, query=query, headers=headers, body=body)
+
+
+def abort_multipart_upload(key: str, *, upload_id: str) -> Request:
+    """Return the request that gives an upload up and frees its parts; it touches no object."""
+    return _build("production", "AbortMultipartUpload", "DELETE", key, query=(("uploadId", upload_id),))
