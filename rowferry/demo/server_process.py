@@ -1,0 +1,143 @@
+"""A server beside this process: started on a port of the loopback, waited for, and never left behind."""
+
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from rowferry.errors import RowferryError, UserMistake
+
+POLL_INTERVAL = timedelta(milliseconds=10)
+LAST_WORDS_LINES = 15
+"""How much of a failed server's own log its error quotes."""
+
+GUARD_SCRIPT = """
+read -r never
+kill -s "$2" "$1" || exit 0
+tries=100
+while kill -0 "$1" && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); done
+kill -s KILL "$1"
+[ -z "$3" ] || rm -rf "$3"
+"""
+"""Waits until the pipe on its standard input closes, which the kernel does however this process dies, then stops the
+server (`$1`, by signal `$2`) and removes its temporary folder (`$3`, or empty)."""
+
+
+class ServerFailed(RowferryError):
+    """A server that rowferry started itself ended early or did not become ready in time."""
+
+
+def find_free_port() -> int:
+    """Return a TCP port of 127.0.0.1 that is free now; somebody may take it before the caller does."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def choose_account() -> pwd.struct_passwd | None:
+    """Return the account a server must run as: None for the present one, `nobody` when that is root.
+
+    PostgreSQL refuses to run as root. Raises UserMistake when root finds no such account.
+    """
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("nobody")
+    except KeyError:
+        raise UserMistake("There is no account `nobody` to run PostgreSQL as; run this as an ordinary user.") from None
+
+
+def post_guard(pid: int, death_signal: signal.Signals, folder_to_remove: Path | None) -> subprocess.Popen[bytes]:
+    """Start the guard of one server; closing its standard input, by whatever death, is what sets it off."""
+    arguments = [str(pid), death_signal.name.removeprefix("SIG"), str(folder_to_remove or "")]
+    return subprocess.Popen(
+        ["/bin/sh", "-c", GUARD_SCRIPT, "guard", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+class ServerProcess:
+    """One running server and its guard, a shell that stops the server when this process dies before it could."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        account: pwd.struct_passwd | None = None,
+        environment: Mapping[str, str] | None = None,
+        death_signal: signal.Signals = signal.SIGTERM,
+        temporary: bool = False,
+    ) -> None:
+        """Start `command` in `folder`, its output in `folder/server.log`; the guard sends `death_signal`.
+
+        `account` is whom it runs as, None for the present user. With `temporary` the guard removes the folder as well.
+        """
+        self.log_path = folder / "server.log"
+        self._name = Path(command[0]).name
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,  # Ctrl-C is for this process, which then stops the server in order.
+                user=account.pw_uid if account else None,
+                group=account.pw_gid if account else None,
+                extra_groups=[] if account else None,
+            )
+        self.pid = self._process.pid
+        try:
+            self._guard = post_guard(self.pid, death_signal, folder if temporary else None)
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            raise
+
+    @property
+    def running(self) -> bool:
+        """Return whether the server has not ended."""
+        return self._process.poll() is None
+
+    def wait_until(self, is_ready: Callable[[], bool], *, deadline: timedelta) -> None:
+        """Return once `is_ready()`; raise ServerFailed, with the end of the server's log, if it ends or is too slow."""
+        give_up_at = time.monotonic() + deadline.total_seconds()
+        while self.running and time.monotonic() < give_up_at:
+            if is_ready() and self.running:
+                return
+            time.sleep(POLL_INTERVAL.total_seconds())
+        state = "was not ready in time" if self.running else f"ended with status {self._process.returncode}"
+        raise ServerFailed(f"{self._name} {state}:\n{self.read_last_words()}")
+
+    def read_last_words(self) -> str:
+        """Return the last lines that the server wrote."""
+        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-LAST_WORDS_LINES:])
+
+    def stop(
+        self, stop_signal: signal.Signals = signal.SIGTERM, *, deadline: timedelta = timedelta(seconds=10)
+    ) -> None:
+        """Send the signal, wait, and kill the server if it is still there at the deadline. May be called again."""
+        if self._process.poll() is None:
+            self._process.send_signal(stop_signal)
+            try:
+                self._process.wait(deadline.total_seconds())
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._dismiss_guard()
+
+    def _dismiss_guard(self) -> None:
+        self._guard.kill()
+        self._guard.wait()
+        if self._guard.stdin:
+            self._guard.stdin.close()
