@@ -22,12 +22,11 @@ SOCKET_PATH_BYTES = 103
 THROWAWAY_SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "shared_buffers": "32MB",
     "max_connections": "200",
     "jit": "off",
 }
-"""For data that nobody will miss: a crash of the machine may damage it, a crash of the server does not."""
+"""For data that nobody will miss: a crash of the machine may damage it; a crash of the server loses no commit."""
 
 StopMode = Literal["fast", "immediate"]
 STOP_SIGNALS: dict[StopMode, signal.Signals] = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}

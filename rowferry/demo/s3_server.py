@@ -117,8 +117,10 @@ class VersityServer(S3Server):
     name = "versitygw"
 
     def __init__(self, program: Path) -> None:
-        """Take the path of the versitygw program."""
+        """Take the path of the versitygw program; raises UserMistake when there is none."""
         super().__init__()
+        if not program.is_file():
+            raise UserMistake(f"There is no versitygw at {program}; `make test` builds one where `go` is installed.")
         self._program = program
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
@@ -136,7 +138,7 @@ class VersityServer(S3Server):
 
 def answers_http(port: int) -> bool:
     """Return whether a server on this port of 127.0.0.1 answers a request, with whatever status."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status > 0
@@ -153,4 +155,5 @@ def check_extended_attributes(folder: Path) -> None:
     try:
         os.setxattr(folder, "user.rowferry", b"1")
     except OSError:
+        advice = "set TMPDIR to a folder where they can"
         raise UserMistake(f"Files in {folder} cannot have extended attributes; {advice}.") from None

@@ -1,0 +1,86 @@
+"""Fixtures that every test may ask for: databases, S3 servers, buckets."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
+
+from rowferry.demo.postgres_programs import choose_postgres_binaries
+from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+
+FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
+FOREIGN_AWS_SETTINGS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION")
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that the developer set for other work reaches a test, nor does a test reach the developer's cloud."""
+    for name in FOREIGN_SETTINGS + FOREIGN_AWS_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture(scope="session")
+def database_servers() -> Iterator[DatabaseServers]:
+    with ExitStack() as until:
+        yield DatabaseServers(until)
+
+
+@pytest.fixture
+def database(database_servers: DatabaseServers) -> Iterator[str]:
+    """The DSN of a database of this test's own, initialised, in the embedded PostgreSQL."""
+    with database_servers.fresh_database(choose_postgres_binaries()) as dsn:
+        yield dsn
+
+
+@pytest.fixture(params=sorted(INSTALLATIONS), ids="postgresql-{}".format)
+def any_database(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
+    """The same in each PostgreSQL of this machine, one after the other."""
+    with database_servers.fresh_database(INSTALLATIONS[request.param]) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[S3Server]:
+    with MotoServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def versitygw() -> Iterator[S3Server]:
+    program = find_versitygw()
+    if program is None:
+        pytest.skip("versitygw is not here: `make test` builds it where `go` is installed")
+    with VersityServer(program) as server:
+        yield server
+
+
+@pytest.fixture(params=["moto", "versitygw"])
+def s3_server(request: pytest.FixtureRequest) -> S3Server:
+    """Each S3 server of this machine, one after the other."""
+    server: S3Server = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture
+def buckets(s3_server: S3Server) -> Iterator[Buckets]:
+    """A fresh legacy and a fresh production bucket, in each S3 server."""
+    with fresh_buckets(s3_server) as found:
+        yield found
+
+
+@pytest.fixture
+def moto_buckets(moto: S3Server) -> Iterator[Buckets]:
+    """The same in moto only, which takes every key as it is."""
+    with fresh_buckets(moto) as found:
+        yield found
+
+
+@pytest.fixture
+def versitygw_buckets(versitygw: S3Server) -> Iterator[Buckets]:
+    """The same in versitygw only, which checks credentials and digests."""
+    with fresh_buckets(versitygw) as found:
+        yield found

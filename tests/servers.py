@@ -1,0 +1,131 @@
+"""The servers that tests run against: one database for each test, two buckets for each test, both thrown away."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import psycopg
+from botocore.config import Config
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.demo.postgres_programs import find_postgres_binaries, read_version
+from rowferry.demo.s3_server import S3Server
+
+OLDEST_POSTGRES = 14
+TEMPLATE = "rowferry_template"
+
+
+def find_installations() -> dict[int, Path]:
+    """Return the programs of each major version of PostgreSQL here, the embedded one first."""
+    installations: dict[int, Path] = {}
+    for binaries in find_postgres_binaries():
+        version = read_version(binaries)
+        if version >= OLDEST_POSTGRES:
+            installations.setdefault(version, binaries)
+    return installations
+
+
+INSTALLATIONS = find_installations()
+
+
+def find_versitygw() -> Path | None:
+    """Return the versitygw that `make test` built, or the one on PATH; None when there is neither."""
+    built = Path(__file__).parent.parent / ".tools" / "bin" / "versitygw"
+    on_path = shutil.which("versitygw")
+    return built if built.exists() else Path(on_path) if on_path else None
+
+
+class DatabaseServers:
+    """The PostgreSQL servers of this test process, each started at its first use, with an initialised template."""
+
+    def __init__(self, until: ExitStack) -> None:
+        self._until = until
+        self._servers: dict[Path, EmbeddedPostgres] = {}
+
+    @contextmanager
+    def fresh_database(self, binaries: Path) -> Iterator[str]:
+        """Yield the DSN of a database of its own to which `rowferry init` has been applied; drop it afterwards."""
+        server = self._find_or_start(binaries)
+        name = f"test_{uuid4().hex}"
+        create, drop = "create database {} template {}", "drop database {} with (force)"
+        execute(server.dsn(), sql.SQL(create).format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+        try:
+            yield server.dsn(name)
+        finally:
+            execute(server.dsn(), sql.SQL(drop).format(sql.Identifier(name)))
+
+    def _find_or_start(self, binaries: Path) -> EmbeddedPostgres:
+        if binaries not in self._servers:
+            server = self._until.enter_context(EmbeddedPostgres(binaries=binaries))
+            make_template(server)
+            self._servers[binaries] = server
+        return self._servers[binaries]
+
+
+def make_template(server: EmbeddedPostgres) -> None:
+    """Make the database that every test's database is a copy of."""
+    from rowferry.schema import initialise
+
+    execute(server.dsn(), sql.SQL("create database {}").format(sql.Identifier(TEMPLATE)))
+    with psycopg.Connection.connect(server.dsn(TEMPLATE), row_factory=dict_row) as connection:
+        initialise(connection)
+
+
+def execute(dsn: str, statement: sql.Composed) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Two empty buckets of one server, and a boto3 client for it."""
+
+    server: S3Server
+    client: Any
+    legacy: str
+    production: str
+
+
+def connect_s3(server: S3Server, *, secret_key: str | None = None) -> Any:
+    """Return a boto3 client of the server that tries once; with the server's own secret unless another is given."""
+    return boto3.client(
+        "s3",
+        endpoint_url=server.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id=server.access_key,
+        aws_secret_access_key=secret_key or server.secret_key,
+        config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, max_pool_connections=32),
+    )
+
+
+@contextmanager
+def fresh_buckets(server: S3Server) -> Iterator[Buckets]:
+    """Yield two buckets that nobody used before; empty and remove them afterwards."""
+    client, unique = connect_s3(server), uuid4().hex[:12]
+    buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
+    for name in (buckets.legacy, buckets.production):
+        client.create_bucket(Bucket=name)
+    try:
+        yield buckets
+    finally:
+        for name in (buckets.legacy, buckets.production):
+            remove_bucket(client, name)
+        client.close()
+
+
+def remove_bucket(client: Any, name: str) -> None:
+    """Remove a bucket with all that it holds; a test may have removed it already."""
+    with suppress(client.exceptions.NoSuchBucket):
+        for upload in client.list_multipart_uploads(Bucket=name).get("Uploads", []):
+            client.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
+            for found in page.get("Contents", []):
+                client.delete_object(Bucket=name, Key=found["Key"])
+        client.delete_bucket(Bucket=name)
