@@ -6,6 +6,8 @@ from typing import Literal
 SideName = Literal["legacy", "production"]
 Transfer = Literal["auto", "server", "stream"]
 Addressing = Literal["auto", "path", "virtual"]
+OnConflict = Literal["fail", "keep", "overwrite"]
+"""What to do where a different production object stands: report it, trust it, or replace it."""
 
 
 @dataclass(frozen=True, slots=True)

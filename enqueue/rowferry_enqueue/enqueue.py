@@ -1,0 +1,95 @@
+"""Cuts the legacy entries of a plan into batches and puts them in the queue, one statement a table."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import errors, sql
+from psycopg.types.json import Jsonb
+
+from rowferry.database import Connection, call, fetch_one, summarise, translate
+from rowferry.entry_sql import EntrySql
+from rowferry.errors import UserMistake
+from rowferry.plan import Entries, OnConflict, Plan
+from rowferry.plan_file import plan_document
+from rowferry.statements import statement
+
+DEFAULT_BATCH_SIZE = 100
+"""Entries in a batch. A batch is what is lost when a worker dies and what an operator requeues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What one pass put in the queue, or would put there, for one table."""
+
+    label: str
+    batches: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How a pass cuts and what its batches ask for."""
+
+    batch_size: int = DEFAULT_BATCH_SIZE
+    limit: int | None = None
+    """Entries at most, over all tables; None: all of them."""
+    on_conflict: OnConflict = "fail"
+
+
+def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
+    """Put the legacy entries that are not waiting yet in the queue: one pass, one transaction.
+
+    A second caller waits for the first and then finds nothing left to add. Entries in batches that are in ERROR
+    count as waiting: they are requeued, not enqueued again. Raises UserMistake, and adds nothing, when the plan does
+    not fit the database or the batches that wait.
+    """
+    with _worded(), connection.transaction():
+        (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
+        migration_id = row["register_migration"]
+        return list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
+
+
+def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
+    """Return what `enqueue` would put in the queue, and write nothing."""
+    with _worded(), connection.transaction():
+        row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
+        return list(_enqueue_tables(connection, plan, request, row["id"] if row else None, "count_chunks"))
+
+
+def _enqueue_tables(
+    connection: Connection, plan: Plan, request: Request, migration_id: int | None, action: str
+) -> Iterator[Enqueued]:
+    left = request.limit
+    for entries in plan.entries:
+        query, parameters = _compose(connection, entries, request, left, action)
+        row = fetch_one(
+            connection, query, {**parameters, "migration_id": migration_id, "max_attempts": plan.max_attempts}
+        )
+        yield Enqueued(entries.label, row["batches"], row["entries"])
+        left = None if left is None else left - row["entries"]
+
+
+def _compose(
+    connection: Connection, entries: Entries, request: Request, limit: int | None, action: str
+) -> tuple[sql.Composed, dict[str, object]]:
+    """Return the one statement over a table, and its parameters."""
+    entry_sql = EntrySql.of(connection, entries)
+    clause = sql.SQL("") if limit is None else statement("chunks_limit")
+    query = statement(action, chunks=entry_sql.compose("chunks", limit=clause))
+    parameters = entry_sql.parameters(
+        label=entries.label, batch_size=request.batch_size, on_conflict=request.on_conflict, limit=limit
+    )
+    return query, parameters
+
+
+@contextmanager
+def _worded() -> Generator[None]:
+    """Let a plan that does not fit the batches that wait speak for itself; word the rest as usual."""
+    try:
+        yield
+    except errors.InvalidParameterValue as error:
+        raise UserMistake(f"{summarise(error).capitalize()}.") from error
+    except psycopg.Error as error:
+        raise translate(error) from error

@@ -1,0 +1,87 @@
+"""The command line: one file a command, loaded when it is called."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from rowferry import __version__
+from rowferry.errors import RowferryError
+
+COMMANDS = {
+    "demo": "Watch a whole migration on this machine, with servers of its own.",
+    "plan": "Print an example plan, or what a plan says.",
+    "init": "Bring the schema `rowferry` of the database to this version.",
+    "check": "Hold the plan against the real database and buckets; write nothing.",
+    "status": "Count entries by form, objects by bucket, batches by status.",
+    "migrate": "The whole job in one command: check, enqueue, work, show progress.",
+    "enqueue": "Cut the legacy entries into batches and put them in the queue.",
+    "worker": "Work on batches until told to stop.",
+    "errors": "Say what failed and why.",
+    "requeue": "Put batches in ERROR back in the queue.",
+    "prepare": "Make a simulated environment: a table and two buckets of small pictures.",
+    "completion": "Print the script that completes commands in your shell.",
+}
+"""Each command with its line in `rowferry --help`, in the order in which a user meets them."""
+
+
+class LazyGroup(click.Group):
+    """Loads rowferry.commands.<name> only when <name> is called, so that every command starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of use."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, its module loaded; None when there is no such command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        return import_module(f"rowferry.commands.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="rowferry %(version)s")
+def cli() -> None:
+    r"""Move S3 objects and the PostgreSQL rows that point at them, together.
+
+    \b
+    A migration in four commands:
+      rowferry init                  once per database
+      rowferry check                 the plan against the real thing; writes nothing
+      rowferry enqueue               cut the work into batches
+      rowferry worker --until-empty  on as many hosts as you like
+    or in one:
+      rowferry migrate
+
+    The plan is rowferry.toml (--plan, ROWFERRY_PLAN); the database is DATABASE_URL or PG*; the S3 credentials are
+    ROWFERRY_LEGACY_* and ROWFERRY_PRODUCTION_*, an AWS profile, or what boto3 finds.
+    """
+
+
+def main() -> None:
+    """Run the command line. A user's mistake is one sentence and exit status 2."""
+    try:
+        code = cli.main(prog_name="rowferry", standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("Nothing more was done.", 130)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "rowferry"
+        _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`.", 2)
+    except click.ClickException as error:
+        _fail(error.format_message(), 2)
+    except RowferryError as error:
+        _fail(str(error), 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(sentence: str, status: int) -> None:
+    click.secho(f"rowferry: {sentence}", err=True, fg="red" if status == 2 else None)
+    sys.exit(status)

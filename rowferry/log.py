@@ -1,0 +1,51 @@
+"""Logs: a fixed message and its fields, as JSON lines for machines and as words for people."""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+from pythonjsonlogger.json import JsonFormatter
+
+LogFormat = Literal["auto", "text", "json"]
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class WordsFormatter(logging.Formatter):
+    """`2026-11-21 06:00:00.123 WARNING batch finished  batch=7 verdict=RETRY`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line; an exception's traceback follows below it."""
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        fields = " ".join(f"{name}={_show(value)}" for name, value in vars(record).items() if name not in _STANDARD)
+        level = "" if record.levelno == logging.INFO else f"{record.levelname} "
+        line = f"{moment} {level}{record.getMessage()}{'  ' if fields else ''}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
+    """Send the logs of rowferry to stderr; `auto` is text on a terminal and JSON lines elsewhere."""
+    if log_format == "auto":
+        log_format = "text" if sys.stderr.isatty() else "json"
+    handler = logging.StreamHandler()
+    handler.setFormatter(WordsFormatter() if log_format == "text" else _json_formatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for package in ("rowferry", "rowferry_worker", "rowferry_enqueue"):
+        logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+def _json_formatter() -> JsonFormatter:
+    return JsonFormatter(
+        "{asctime}{levelname}{name}{message}",
+        style="{",
+        rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
+        datefmt="%Y-%m-%dT%H:%M:%S%z",
+    )
+
+
+def _show(value: object) -> str:
+    text = str(value)
+    return repr(text) if " " in text or not text else text

@@ -1,0 +1,1 @@
+order by n.position limit %(limit)s

@@ -1,0 +1,3 @@
+select id
+from rowferry.migration
+where name = %(name)s

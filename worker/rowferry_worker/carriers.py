@@ -1,0 +1,122 @@
+"""The two ways an object travels: the production server copies it, or this process streams it. No disk is touched."""
+
+import base64
+import hashlib
+from collections.abc import Generator
+from typing import Protocol
+from urllib.parse import urlencode
+
+from rowferry.errors import ObjectDamaged, ObjectRejected
+from rowferry.s3_answer import Answer, read_tags
+from rowferry.s3_request import Request, copy_object, get_object, get_object_tagging, head_object, put_object
+from rowferry_worker.compare import md5_of
+from rowferry_worker.journey import ask
+from rowferry_worker.parts import copy_part, send_in_parts, stream_part
+
+TOO_LARGE_TO_COPY = frozenset({"EntityTooLarge", "InvalidRequest"})
+"""Error codes by which servers refuse a CopyObject of more than 5 GiB."""
+ANSWER_TOO_LONG = "AnswerTooLong"
+"""The code by which our own client refuses an answer of more than its `max_body_bytes`."""
+COPY_PART_BYTES = 512 * 1024 * 1024
+STREAM_PART_BYTES = 8 * 1024 * 1024
+
+KEPT_HEADERS = (
+    "content-type",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+)
+
+
+class Carrier(Protocol):
+    """A way to bring the object at `source_key` to `target_key`, with its metadata, content headers and tags."""
+
+    operation: str
+    """The S3 operation that writes."""
+
+    def carry(self, source_key: str, target_key: str, *, if_none_match: bool) -> Generator[Request, Answer, int]:
+        """Write the production object and return its bytes as far as known, else 0.
+
+        Raises ObjectNotFound when there is no legacy object; PreconditionFailed when `if_none_match` was honoured
+        and an object stands at `target_key`; any other ObjectError as it comes.
+        """
+        ...
+
+
+class ServerCopy:
+    """Both sides are one endpoint: CopyObject, or UploadPartCopy where the object is too large for it."""
+
+    operation = "CopyObject"
+
+    def __init__(self, legacy_bucket: str) -> None:
+        """Name the bucket to copy from."""
+        self._bucket = legacy_bucket
+
+    def carry(self, source_key: str, target_key: str, *, if_none_match: bool) -> Generator[Request, Answer, int]:
+        """Ask the production server for a copy."""
+        request = copy_object(
+            target_key, source_bucket=self._bucket, source_key=source_key, if_none_match=if_none_match
+        )
+        answer = yield request
+        if answer.error is None:
+            return 0
+        if answer.error.code in TOO_LARGE_TO_COPY:
+            head = yield from ask(head_object("legacy", source_key))
+            headers = yield from describe_object(source_key, head)
+            part = copy_part(self._bucket, source_key, target_key, head)
+            return (
+                yield from send_in_parts(
+                    target_key, head, headers, part, part_bytes=COPY_PART_BYTES, if_none_match=if_none_match
+                )
+            )
+        raise answer.error
+
+
+class StreamCopy:
+    """The sides are two endpoints: GET from one, PUT to the other; large objects part by part."""
+
+    operation = "PutObject"
+
+    def carry(self, source_key: str, target_key: str, *, if_none_match: bool) -> Generator[Request, Answer, int]:
+        """Read the legacy object into memory and write it, with its digest checked at both ends."""
+        answer = yield get_object("legacy", source_key)
+        if answer.error is not None and answer.error.code == ANSWER_TOO_LONG:
+            head = yield from ask(head_object("legacy", source_key))
+            headers = yield from describe_object(source_key, head)
+            part = stream_part(source_key, target_key, head)
+            return (
+                yield from send_in_parts(
+                    target_key, head, headers, part, part_bytes=STREAM_PART_BYTES, if_none_match=if_none_match
+                )
+            )
+        if answer.error is not None:
+            raise answer.error
+        digest = hashlib.md5(answer.body, usedforsecurity=False)
+        check_digest(answer, digest.hexdigest(), "read")
+        headers = yield from describe_object(source_key, answer)
+        headers.append(("Content-MD5", base64.b64encode(digest.digest()).decode()))
+        request = put_object(target_key, answer.body, headers=headers, if_none_match=if_none_match)
+        written = yield from ask(request)
+        check_digest(written, digest.hexdigest(), "written")
+        return len(answer.body)
+
+
+def check_digest(answer: Answer, digest: str, what: str) -> None:
+    """Raise ObjectDamaged when the server's ETag is an MD5 and not that of the bytes we hold."""
+    expected = md5_of(answer)
+    if expected is not None and expected != digest:
+        raise ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {expected}")
+
+
+def describe_object(key: str, answer: Answer) -> Generator[Request, Answer, list[tuple[str, str]]]:
+    """Return the headers that give a new object the content headers, metadata and tags of the legacy one."""
+    headers = [(name, answer.headers[name]) for name in KEPT_HEADERS if name in answer.headers]
+    headers += [(name, value) for name, value in answer.headers.items() if name.startswith("x-amz-meta-")]
+    if "x-amz-website-redirect-location" in answer.headers:
+        raise ObjectRejected("WebsiteRedirect", "the object is a website redirect, which a copy would lose")
+    if int(answer.headers.get("x-amz-tagging-count", "0")):
+        tagging = yield from ask(get_object_tagging("legacy", key))
+        headers.append(("x-amz-tagging", urlencode(read_tags(tagging.body))))
+    return headers

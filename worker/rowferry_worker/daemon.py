@@ -1,0 +1,106 @@
+"""The daemon: starts the slots of one worker process, and stops them as the signals say."""
+
+import logging
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from threading import Event, Thread
+from types import FrameType
+
+from rowferry import __version__
+from rowferry.database import connect
+from rowferry.errors import UserMistake
+from rowferry.schema import check_version
+from rowferry_worker.flight import Flight
+from rowferry_worker.heart import Heart
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.queues import list_queues
+from rowferry_worker.route import Routes
+from rowferry_worker.slot import Shared, Slot
+
+_log = logging.getLogger(__name__)
+
+LOOK_UP_EVERY = timedelta(seconds=0.2)
+GIVE_BACK_WITHIN = timedelta(seconds=5)
+"""How long slots have to roll back once they are told to give up; then the process ends and the server rolls back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a worker process is to run."""
+
+    parallel: int = 64
+    """Objects in flight at once, over all slots."""
+    slots: int = 2
+    """Batches in hand at once: while one drains, the next is filling."""
+    queues: tuple[str, ...] = ("migrate",)
+    until_empty: bool = False
+    grace: timedelta = timedelta(seconds=30)
+    """How long batches in hand may take to finish after the first signal."""
+
+
+def run_worker(options: Options) -> None:
+    """Run a worker process until it is told to stop, or until its queues are empty.
+
+    Raises UserMistake when its settings cannot work, DatabaseUnavailable when there is no database to begin with.
+    """
+    if unknown := set(options.queues) - set(list_queues()):
+        raise UserMistake(f"There is no queue {min(unknown)!r}; this worker knows {', '.join(list_queues())}.")
+    worker_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
+    with connect(f"worker {worker_id}") as connection:
+        check_version(connection)
+    queues = list(options.queues)
+    shared = Shared(
+        worker_id, queues, Ledger(worker_id), Routes(options.parallel), Flight(options.parallel), options.until_empty
+    )
+    heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, Event())
+    heart.start()
+    _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
+    try:
+        _run_slots(shared, options)
+    finally:
+        shared.routes.close()
+        heart.sign_off()
+        shared.ledger.close()
+        _log.info("worker stopped", extra={"worker": worker_id})
+    if shared.reason is not None:
+        raise shared.reason
+
+
+def _run_slots(shared: Shared, options: Options) -> None:
+    """Run the slots to their end; after a first signal they have `grace`, after a second one no more time."""
+    _listen_for_signals(shared)
+    threads = [Thread(target=Slot(shared).run, name=f"slot {n}", daemon=True) for n in range(options.slots)]
+    for thread in threads:
+        thread.start()
+    while _any_alive(threads) and not shared.stopping.wait(LOOK_UP_EVERY.total_seconds()):
+        pass
+    _join(threads, options.grace, unless=shared.give_up)
+    shared.give_up.set()
+    _join(threads, GIVE_BACK_WITHIN, unless=Event())
+
+
+def _listen_for_signals(shared: Shared) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        again = shared.stopping.is_set()
+        (shared.give_up if again else shared.stopping).set()
+        _log.info("giving back what is in hand" if again else "finishing what is in hand", extra={"signal": number})
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _join(threads: Sequence[Thread], within: timedelta, *, unless: Event) -> None:
+    """Wait until the threads have ended, `within` is over, or `unless` is set."""
+    deadline = time.monotonic() + within.total_seconds()
+    while _any_alive(threads) and time.monotonic() < deadline and not unless.is_set():
+        unless.wait(LOOK_UP_EVERY.total_seconds() / 4)
+
+
+def _any_alive(threads: Sequence[Thread]) -> bool:
+    return any(thread.is_alive() for thread in threads)

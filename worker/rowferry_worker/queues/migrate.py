@@ -1,0 +1,82 @@
+"""The queue `migrate`: copy the objects of a batch, then point its rows at them."""
+
+from collections.abc import Mapping
+
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.errors import ObjectNotFound, Unreachable
+from rowferry.keys import production_key
+from rowferry.plan import Entries
+from rowferry_worker.copy import copy_object
+from rowferry_worker.entries import read_entries
+from rowferry_worker.flight import Ended
+from rowferry_worker.journey import Copied
+from rowferry_worker.route import now
+from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.work import Work
+
+
+def perform(work: Work) -> list[EntryResult]:
+    """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
+    payload = work.batch.payload
+    entry_sql = work.route.entries(work.connection, payload["entries"])
+    entries = read_entries(work.connection, entry_sql, payload["first"], payload["last"])
+    new_keys, results = map_keys(entries, entry_sql.entries)
+    ends = copy_objects(work, new_keys)
+    moves: list[Move] = []
+    arrived: set[str] = set()
+    for entry in entries:
+        if entry.key not in new_keys:
+            continue
+        end = ends[entry.key]
+        if isinstance(end, Copied) and end.outcome is not Outcome.CONFLICT:
+            # Several rows may point at one object: it was copied once, for the first of them.
+            first = entry.key not in arrived
+            arrived.add(entry.key)
+            outcome, size_bytes = (end.outcome, end.size_bytes) if first else (Outcome.KEPT, 0)
+            moves.append(Move(entry, new_keys[entry.key], outcome, size_bytes))
+        else:
+            results.append(result_of(entry, end))
+    return results + update_rows(work.connection, entry_sql, moves)
+
+
+def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], list[EntryResult]]:
+    """Return the production key of each legacy key, and the results of the entries whose key has none."""
+    new_keys: dict[str, str] = {}
+    results: list[EntryResult] = []
+    for entry in entries:
+        try:
+            new_keys[entry.key] = production_key(entry.key, plan)
+        except ValueError as error:
+            results.append(EntryResult(entry, Outcome.FAILED, reason="key cannot be mapped", error=str(error)))
+    return new_keys, results
+
+
+def copy_objects(work: Work, new_keys: Mapping[str, str]) -> dict[str, Ended]:
+    """Copy each legacy key's object to its production key, many at once, and return how each journey ended."""
+    way = work.route.way(work.batch.payload.get("on_conflict", "fail"))
+    began = now()
+    journeys = [copy_object(way, old, new) for old, new in new_keys.items()]
+    load = work.flight.launch(work.route.send, journeys)
+    work.wait_for(load)
+    ends = {key: end for key, end in zip(new_keys, load.ends, strict=True) if end is not None}
+    if work.route.answered_since(began):
+        # The server is there: a connection that broke is this object's own misfortune, and counts.
+        return {key: _blame(end) for key, end in ends.items()}
+    return ends
+
+
+def result_of(entry: Entry, end: Ended) -> EntryResult:
+    """Return the result of an entry whose object did not arrive."""
+    if isinstance(end, Copied):
+        words = "a different object stands at the production key; see --on-conflict"
+        return EntryResult(entry, end.outcome, reason="different object", error=words)
+    outcome = Outcome.MISSING if isinstance(end, ObjectNotFound) else Outcome.FAILED
+    return EntryResult.from_error(entry, end, outcome)
+
+
+def _blame(end: Ended) -> Ended:
+    if isinstance(end, Unreachable):
+        blamed = Unreachable(end.code, "the connection broke")
+        blamed.costs_attempt = True
+        return blamed
+    return end

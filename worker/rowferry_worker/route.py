@@ -1,0 +1,127 @@
+"""What a worker knows of a migration: its plan, the clients of both sides, and how objects travel between them."""
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Lock
+
+from rowferry.object_store import open_bucket
+
+from rowferry.batch import Batch
+from rowferry.credentials import load_credentials
+from rowferry.database import Connection, fetch_one
+from rowferry.endpoint import resolve_endpoint
+from rowferry.entry_sql import EntrySql
+from rowferry.errors import BucketNotFound, ObjectError, PlanMistake, UserMistake
+from rowferry.object_client import ObjectClient
+from rowferry.plan import OnConflict, Plan, Side, SideName
+from rowferry.plan_file import parse_plan
+from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
+from rowferry.statements import statement
+from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, StreamCopy
+from rowferry_worker.condition import Condition
+from rowferry_worker.copy import Way
+
+REQUEST_DEADLINE = timedelta(seconds=60)
+"""How long a request may take, retries included; a copy of 5 GiB takes a server some ten seconds."""
+
+
+class Route:
+    """One revision of one migration, ready to work with."""
+
+    def __init__(self, plan: Plan, clients: dict[SideName, ObjectClient]) -> None:
+        """Hold the plan and one client a side."""
+        self.plan = plan
+        self._clients = clients
+        self._carrier: Carrier = ServerCopy(plan.legacy.bucket) if plan.server_side else StreamCopy()
+        self._condition = Condition(plan.production.bucket, self._carrier.operation)
+        self._entries: dict[str, EntrySql] = {}
+
+    def entries(self, connection: Connection, label: str) -> EntrySql:
+        """Return the SQL face of the entries a batch names.
+
+        Raises UserMistake when the plan or the table no longer has them.
+        """
+        if label not in self._entries:
+            found = next((entries for entries in self.plan.entries if entries.label == label), None)
+            if found is None:
+                raise PlanMistake(f"The plan of migration {self.plan.name} has no entries {label}.")
+            self._entries[label] = EntrySql.of(connection, found)
+        return self._entries[label]
+
+    def way(self, on_conflict: OnConflict) -> Way:
+        """Return how the objects of a batch travel."""
+        return Way(self._carrier, self._condition, on_conflict)
+
+    def send(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
+        """Send a request to the side that it is for."""
+        self._clients[request.side].send(request, on_answer)
+
+    def answered_since(self, moment: float) -> bool:
+        """Return whether the production server has answered anything since a moment of time.monotonic()."""
+        last_answer = self._clients["production"].last_answer
+        return last_answer is not None and last_answer > moment
+
+    def close(self) -> None:
+        """Give up what is in flight and close the connections."""
+        for client in self._clients.values():
+            client.cancel_all()
+            client.close()
+
+
+class Routes:
+    """The routes of a worker process, opened when a batch first needs them and again when the plan changes."""
+
+    def __init__(self, parallel: int) -> None:
+        """`parallel`: objects in flight, which bounds the connections to each side."""
+        self._parallel = parallel
+        self._open: dict[tuple[int, int], Route] = {}
+        self._turn = Lock()
+
+    def find(self, connection: Connection, batch: Batch) -> Route:
+        """Return the route of a batch.
+
+        Raises UserMistake when this worker cannot travel it: credentials are missing, or a bucket is not there.
+        """
+        known = (batch.migration_id, batch.revision)
+        with self._turn:
+            if known not in self._open:
+                row = fetch_one(connection, statement("load_migration"), {"id": batch.migration_id})
+                self._open[known] = self._build(parse_plan(row["plan"], f"of migration {row['name']}"))
+            return self._open[known]
+
+    def close(self) -> None:
+        """Close every route."""
+        for route in self._open.values():
+            route.close()
+
+    def _build(self, plan: Plan) -> Route:
+        return Route(plan, {side.name: self._client(side) for side in (plan.legacy, plan.production)})
+
+    def _client(self, side: Side) -> ObjectClient:
+        credentials = load_credentials(side, os.environ)
+        _check_bucket(side)
+        return ObjectClient(
+            side,
+            credentials,
+            endpoint=resolve_endpoint(side),
+            max_in_flight=self._parallel,
+            deadline=REQUEST_DEADLINE,
+            max_body_bytes=STREAM_PART_BYTES,
+        )
+
+
+def _check_bucket(side: Side) -> None:
+    """Raise UserMistake when a bucket is not there or not ours; a server that is away for now is waited for."""
+    try:
+        open_bucket(side, load_credentials(side, os.environ)).check_exists()
+    except ObjectError as error:
+        if isinstance(error, BucketNotFound) or not error.retryable:
+            raise UserMistake(f"The {side.name} bucket {side.bucket} cannot be used: {error}.") from error
+
+
+def now() -> float:
+    """Return the moment that `Route.answered_since` compares with."""
+    return time.monotonic()

@@ -1,0 +1,100 @@
+"""Station 4 of 5: rewrite the rows, guarded by the keys they held, and leave out only those the database refuses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import errors, sql
+
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.database import Connection, summarise, translate
+from rowferry.entry_sql import EntrySql
+from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
+from rowferry.statements import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An entry whose object stands at its production key: the row may follow."""
+
+    entry: Entry
+    new_key: str
+    outcome: Outcome
+    """MIGRATED or KEPT: what the entry's outcome is once the row has followed."""
+    size_bytes: int
+
+
+def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move]) -> list[EntryResult]:
+    """Point each row at its production key if it still holds the legacy one; return one result a move.
+
+    The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that break a
+    constraint, or a trigger's heart, are found by halving; rows that others hold locked are passed over after
+    `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost.
+    """
+    if not moves:
+        return []
+    connection.execute(statement("constraints_at_once"))
+    return _update(connection, entry_sql, moves, wait_for_locks=True)
+
+
+def _update(
+    connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
+) -> list[EntryResult]:
+    try:
+        with connection.transaction():
+            updated = _execute_update(connection, entry_sql, moves, wait_for_locks=wait_for_locks)
+            passed_over = [move for move in moves if move.entry.id not in updated]
+            left = _observe(connection, entry_sql, passed_over, waited=wait_for_locks)
+    except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+        if wait_for_locks:
+            return _update(connection, entry_sql, moves, wait_for_locks=False)
+        return [_refused(move, RowBusy(summarise(error))) for move in moves]
+    except psycopg.Error as error:
+        refusal = translate(error)
+        if isinstance(refusal, DatabaseUnavailable):
+            raise refusal from error
+        if len(moves) == 1:
+            return [_refused(moves[0], RowRefused(summarise(error)))]
+        middle = len(moves) // 2
+        lower = _update(connection, entry_sql, moves[:middle], wait_for_locks=wait_for_locks)
+        return lower + _update(connection, entry_sql, moves[middle:], wait_for_locks=wait_for_locks)
+    followed = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
+    return followed + left
+
+
+def _execute_update(
+    connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
+) -> set[str]:
+    """Return the ids of the rows that now hold their production keys."""
+    query = entry_sql.compose("update_rows", skip_locked=sql.SQL("" if wait_for_locks else "skip locked"))
+    parameters = {
+        "ids": [move.entry.id for move in moves],
+        "old": [move.entry.key for move in moves],
+        "new": [move.new_key for move in moves],
+    }
+    return {row["id"] for row in connection.execute(query, parameters)}
+
+
+def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
+    """Return why the update passed these rows over, by what they hold now."""
+    if not moves:
+        return []
+    query = entry_sql.compose("observe_rows")
+    held = {row["id"]: row["key"] for row in connection.execute(query, {"ids": [move.entry.id for move in moves]})}
+    return [_explain(move, held, waited=waited) for move in moves]
+
+
+def _explain(move: Move, held: dict[str, str | None], *, waited: bool) -> EntryResult:
+    entry = move.entry
+    if entry.id not in held:
+        return EntryResult(entry, Outcome.VANISHED, reason="row deleted", error="the row was deleted meanwhile")
+    if held[entry.id] != entry.key:
+        words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
+        return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
+    if waited:
+        return _refused(move, RowRefused("the update left the row as it was (a trigger or rule?)"))
+    return _refused(move, RowBusy("another session holds a lock on the row"))
+
+
+def _refused(move: Move, error: RowferryError) -> EntryResult:
+    return EntryResult.from_error(move.entry, error)

@@ -1,0 +1,155 @@
+"""A slot: one thread with one connection that works on one batch after the other until it is told to stop."""
+
+import logging
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event
+
+import psycopg
+
+from rowferry.batch import Attempt, Batch, Verdict, count_outcomes
+from rowferry.database import Connection, connect, translate
+from rowferry.errors import DatabaseUnavailable, UserMistake
+from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
+from rowferry_worker.flight import Flight
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.process import Processed, process_batch
+from rowferry_worker.retry import jittered, retry_delay
+from rowferry_worker.route import Routes
+from rowferry_worker.work import Released, Work
+
+_log = logging.getLogger(__name__)
+
+SHORTEST_REST = timedelta(seconds=0.1)
+LONGEST_REST = timedelta(seconds=5)
+"""An idle slot looks for work this often: a claim costs some 0.1 ms."""
+LONGEST_OUTAGE_REST = timedelta(seconds=30)
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the slots of one worker process share."""
+
+    worker_id: str
+    queues: list[str]
+    ledger: Ledger
+    routes: Routes
+    flight: Flight
+    until_empty: bool = False
+    stopping: Event = field(default_factory=Event)
+    """Set: claim nothing more."""
+    give_up: Event = field(default_factory=Event)
+    """Set: give back what is in hand."""
+    reason: Exception | None = None
+    """Why this worker cannot go on: its settings are wrong, or it has a fault of its own."""
+
+    def stop_for(self, reason: Exception) -> None:
+        """Stop claiming, for a reason that `run_worker` will raise."""
+        self.reason = self.reason or reason
+        self.stopping.set()
+
+
+class Slot:
+    """Holds one connection; `run` is the body of its thread."""
+
+    def __init__(self, shared: Shared) -> None:
+        """Connect when it runs."""
+        self._shared = shared
+        self._connection: Connection | None = None
+        self._lost_attempts: list[int] = []
+        self._outages = 0
+        self._rest = SHORTEST_REST
+
+    def run(self) -> None:
+        """Claim and process batches; outlive every outage of PostgreSQL; end when stopping, or when none is left."""
+        try:
+            while not self._shared.stopping.is_set():
+                try:
+                    if not self._take_turn():
+                        break
+                except (DatabaseUnavailable, psycopg.OperationalError, psycopg.InterfaceError) as error:
+                    self._survive(error)
+        except UserMistake as mistake:
+            self._shared.stop_for(mistake)
+        except Exception as fault:  # noqa: BLE001 - a thread's end; the process must hear of it
+            _log.exception("the worker has a fault of its own and stops")
+            self._shared.stop_for(fault)
+        finally:
+            self._close()
+
+    def _take_turn(self) -> bool:
+        """Process one batch, or rest when none is free. Return False when there will be none any more."""
+        connection = self._connect()
+        batch = claim_batch(connection, self._shared.queues)
+        if batch is not None:
+            self._rest = SHORTEST_REST
+            self._hold(connection, batch)
+            return True
+        left = not self._shared.until_empty or is_work_left(connection, self._shared.queues)
+        connection.rollback()
+        if left:
+            self._shared.stopping.wait(jittered(self._rest).total_seconds())
+            longest = timedelta(seconds=1) if self._shared.until_empty else LONGEST_REST
+            self._rest = min(self._rest * 2, longest)
+        return left
+
+    def _hold(self, connection: Connection, batch: Batch) -> None:
+        """Work on a claimed batch; whatever happens, the claim and the ledger end up agreeing."""
+        shared = self._shared
+        attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
+        began = time.monotonic()
+        try:
+            route = shared.routes.find(connection, batch)
+            work = Work(batch, attempt, connection, route, shared.flight, shared.give_up)
+            processed = process_batch(work)
+        except (Released, UserMistake) as error:
+            connection.rollback()
+            shared.ledger.call("end_attempt", attempt.id, "RELEASED", str(error))
+            _log.info("batch given back", extra={"batch": batch.id, "attempt": attempt.id, "why": str(error)})
+            if isinstance(error, UserMistake):
+                raise
+        except BaseException:
+            self._lost_attempts.append(attempt.id)
+            raise
+        else:
+            self._report(batch, attempt, processed, time.monotonic() - began)
+
+    def _report(self, batch: Batch, attempt: Attempt, processed: Processed, seconds: float) -> None:
+        """Say the verdict in one line; rest for a while when a server is busy or away."""
+        judgement = processed.judgement
+        counts = {str(outcome): count for outcome, count in count_outcomes(processed.results).items() if count}
+        fields = {"batch": batch.id, "attempt": attempt.number, "verdict": str(judgement.verdict), **counts}
+        fields |= {"seconds": round(seconds, 3)} | ({"error": judgement.error} if judgement.error else {})
+        level = logging.INFO if judgement.verdict is Verdict.DONE else logging.WARNING
+        _log.log(level, "batch finished", extra=fields)
+        if judgement.verdict is Verdict.RELEASED:
+            self._rest_from_outage()
+        else:
+            self._outages = 0
+
+    def _connect(self) -> Connection:
+        if self._connection is None:
+            self._connection = connect(f"worker {self._shared.worker_id}")
+            self._outages = 0
+            while self._lost_attempts:
+                self._shared.ledger.call("end_attempt", self._lost_attempts[-1], "LOST", "the connection was lost")
+                self._lost_attempts.pop()
+        return self._connection
+
+    def _survive(self, error: Exception) -> None:
+        """Drop the connection, say so, and wait before the next one."""
+        self._close()
+        known = translate(error) if isinstance(error, psycopg.Error) else error
+        _log.warning("the database is away; trying again", extra={"error": str(known)})
+        self._rest_from_outage()
+
+    def _rest_from_outage(self) -> None:
+        self._outages += 1
+        wait = retry_delay(self._outages, base=timedelta(seconds=0.5), longest=LONGEST_OUTAGE_REST)
+        self._shared.stopping.wait(wait.total_seconds())
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
