@@ -57,6 +57,12 @@ class AccessDenied(ObjectError):
     """The credentials are wrong, expired or not allowed to do this (401, 403)."""
 
 
+class CredentialsUnavailable(AccessDenied):
+    """Credentials that expire could not be renewed, so nothing can be signed until they can."""
+
+    retryable = True
+
+
 class PreconditionFailed(ObjectError):
     """A condition header did not hold (412), or a conditional write lost a race (409)."""
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from xml.etree import ElementTree
 
 from rowferry.errors import (
@@ -20,8 +19,6 @@ from rowferry.errors import (
     TimedOut,
     Unreachable,
 )
-
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     "NoSuchBucket": BucketNotFound,
@@ -80,7 +77,7 @@ class Answer:
 
     status: int
     """HTTP status; 0 when no answer came."""
-    headers: Mapping[str, str] = field(default=_NO_HEADERS)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names in lower case."""
     body: bytes = b""
     error: ObjectError | None = None

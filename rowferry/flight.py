@@ -1,0 +1,111 @@
+"""One request on its way: what awscrt reports of it, and the promise that it is answered exactly once."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from rowferry.crt import Cancellable, translate_error
+from rowferry.errors import ObjectError, ObjectRejected
+from rowferry.s3_answer import Answer, read_answer
+from rowferry.s3_request import Request
+
+ANSWERED = frozenset(
+    {
+        "AWS_ERROR_S3_SLOW_DOWN",
+        "AWS_ERROR_S3_INTERNAL_ERROR",
+        "AWS_ERROR_S3_REQUEST_TIMEOUT",
+        "AWS_ERROR_S3_REQUEST_TIME_TOO_SKEWED",
+    }
+)
+"""awscrt's errors that stand for HTTP answers, which it keeps to itself after its last retry."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What the flights of one client share."""
+
+    max_body_bytes: int
+    in_flight: "dict[int, Flight]" = field(default_factory=dict[int, "Flight"])
+    last_answer: float | None = None
+    callback_fault: Exception | None = None
+
+
+class Flight:
+    """One request from `send` to its answer; awscrt calls the methods on its event-loop thread."""
+
+    __slots__ = ("_body", "_headers", "_on_answer", "_traffic", "doom", "native", "request", "started")
+
+    def __init__(self, traffic: Traffic, request: Request, on_answer: Callable[[Answer], None]) -> None:
+        """Enter the traffic; the clock runs from here."""
+        self._traffic = traffic
+        self._on_answer = on_answer
+        self._headers: list[tuple[str, str]] = []
+        self._body: bytes = b""
+        self.request = request
+        self.started = time.monotonic()
+        self.native: Cancellable | None = None
+        self.doom: ObjectError | None = None
+        """Why it was cancelled, if it was."""
+        traffic.in_flight[id(self)] = self
+
+    def on_headers(self, headers: list[tuple[str, str]], **_: object) -> None:
+        """Keep the headers; they come together with the body, when the answer is complete."""
+        self._headers = headers
+        self._traffic.last_answer = time.monotonic()
+
+    def on_body(self, chunk: bytes, **_: object) -> None:
+        """Keep the body of a 2xx answer; raises ObjectRejected, which ends the request, when it is too long."""
+        if len(self._body) + len(chunk) > self._traffic.max_body_bytes:
+            bound = f"the answer is longer than {self._traffic.max_body_bytes} bytes; read the object in ranges"
+            raise ObjectRejected("AnswerTooLong", bound)
+        self._body = self._body + chunk if self._body else chunk
+
+    def on_done(
+        self,
+        error: Exception | None,
+        error_headers: list[tuple[str, str]] | None,
+        error_body: bytes | None,
+        status_code: int | None,
+        **_: object,
+    ) -> None:
+        """Turn what came, or did not come, into the answer and hand it over."""
+        if getattr(error, "name", "") in ANSWERED:
+            self._traffic.last_answer = time.monotonic()
+        self.finish(self._read(status_code or 0, error, error_headers, error_body))
+
+    def _read(
+        self,
+        status: int,
+        error: Exception | None,
+        error_headers: list[tuple[str, str]] | None,
+        error_body: bytes | None,
+    ) -> Answer:
+        """Return what the server said, or what kept it from saying anything."""
+        if error is not None and error_headers is None:
+            return Answer(status, error=self.doom or translate_error(error))
+        headers = {name.lower(): value for name, value in error_headers or self._headers}
+        may_hide_error = self.request.operation != "GetObject"
+        answer = read_answer(status, headers, error_body or self._body, may_hide_error=may_hide_error)
+        if error is None or answer.error is not None:
+            return answer
+        return replace(answer, error=translate_error(error))
+
+    def cancel(self, doom: ObjectError) -> None:
+        """Ask awscrt to give the request up; `doom` becomes its answer, unless the server's comes first."""
+        if self.doom is None:
+            self.doom = doom
+            if self.native is not None:
+                self.native.cancel()
+
+    def finish(self, answer: Answer) -> None:
+        """Hand the answer over, the first time; later calls do nothing (dict.pop is atomic)."""
+        if self._traffic.in_flight.pop(id(self), None) is None:
+            return
+        try:
+            self._on_answer(answer)
+        except Exception as fault:
+            _logger.exception("a callback failed", extra={"operation": self.request.operation})
+            self._traffic.callback_fault = self._traffic.callback_fault or fault

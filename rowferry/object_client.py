@@ -1,0 +1,145 @@
+"""The hot path to one side's bucket: many requests in flight, each with a deadline and exactly one answer."""
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+from rowferry.credentials import Credentials, FreshCredentials, expires, freeze_credentials
+from rowferry.crt import CrtConnection, translate_error
+from rowferry.deadline_watch import DeadlineWatch
+from rowferry.endpoint import Endpoint
+from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectRejected, TimedOut
+from rowferry.flight import Flight, Traffic
+from rowferry.plan import Side
+from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+"""The largest answer taken unless told otherwise: larger objects are read in ranges.
+
+awscrt keeps a whole answer in memory before it shows any of it, so the bound ends a request, not its download.
+"""
+
+GRACE = timedelta(seconds=30)
+"""How long a cancelled request may take to end before it is answered without awscrt's consent."""
+
+_watches: dict[int, DeadlineWatch] = {}
+"""By process id: a forked child has none of its parent's threads."""
+
+
+def _share_watch() -> DeadlineWatch:
+    """Return this process's watch over deadlines, made at the first call."""
+    return _watches.get(os.getpid()) or _watches.setdefault(os.getpid(), DeadlineWatch())
+
+
+class ObjectClient:
+    """Sends requests to one side's bucket, many at once, and calls back with each answer.
+
+    One client serves one endpoint only: awscrt would silently send another port's requests to the first port.
+    Build it after a fork, never before.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        credentials: Credentials,
+        *,
+        endpoint: Endpoint,
+        max_in_flight: int,
+        deadline: timedelta,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        backoff: timedelta = timedelta(milliseconds=500),
+    ) -> None:
+        """Make a client with up to `max_in_flight` connections; it connects at the first request.
+
+        `deadline` bounds each request from `send` to its answer, retries included. What is sent beyond
+        `max_in_flight` waits in awscrt with its clock running: the caller keeps the limit. `backoff` is the most
+        that the first of awscrt's five retries waits; each later one waits up to twice as long as the one before.
+        Raises CredentialsUnavailable when expiring credentials cannot be had.
+        """
+        self._traffic = Traffic(max_body_bytes)
+        self._side = side
+        self._deadline = deadline
+        self._watch = _share_watch()
+        self._fresh = FreshCredentials(credentials) if expires(credentials) else None
+        self._connection: CrtConnection | None = CrtConnection(
+            side,
+            self._fresh or freeze_credentials(credentials),
+            endpoint=endpoint,
+            max_in_flight=max_in_flight,
+            backoff=backoff,
+        )
+        self._watch.add(self)
+
+    @property
+    def last_answer(self) -> float | None:
+        """Return when (`time.monotonic()`) the server last answered anything, errors included; None: never yet.
+
+        It tells a server out of reach from a request that kills its connection. Answers that awscrt retries
+        count only once its retries have ended.
+        """
+        return self._traffic.last_answer
+
+    def send(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
+        """Send `request` and return at once; `on_answer` is called exactly once, never from inside this call.
+
+        It runs on the event-loop thread (or the watch's, for a request that never started): it must not block.
+        Failures of every kind are its Answer's `error`; this method raises nothing. awscrt retries throttling
+        (503), server faults and broken connections by itself, up to five times, before that.
+        """
+        flight = Flight(self._traffic, request, on_answer)
+        try:
+            flight.native = self._admit(request).start(request, flight)
+        except Exception as error:  # noqa: BLE001 - every failure goes to on_answer
+            self._watch.run_soon(partial(flight.finish, Answer(0, error=translate_error(error))))
+            return
+        if flight.doom is not None:
+            flight.native.cancel()
+
+    def cancel_overdue(self, now: float) -> None:
+        """Cancel every request that is past its deadline at `now`, oldest first; the watch calls this."""
+        for flight in list(self._traffic.in_flight.values()):
+            overdue_seconds = now - flight.started - self._deadline.total_seconds()
+            if overdue_seconds < 0:
+                break
+            words = f"{flight.request.operation} had no answer within {self._deadline.total_seconds():g} s"
+            flight.cancel(TimedOut("DeadlinePassed", words))
+            if overdue_seconds > GRACE.total_seconds():
+                flight.finish(Answer(0, error=flight.doom))
+
+    def cancel_all(self) -> None:
+        """Cancel all requests in flight: each is answered with Cancelled, unless its answer comes first."""
+        for flight in list(self._traffic.in_flight.values()):
+            flight.cancel(Cancelled("Cancelled", "the worker was told to stop"))
+
+    def close(self, timeout: timedelta = timedelta(seconds=5)) -> None:
+        """Cancel what is in flight and release the connections, waiting at most `timeout` for each of the two.
+
+        Raises the first exception that an `on_answer` raised, if any did. Must not be called from an `on_answer`.
+        """
+        connection, self._connection = self._connection, None
+        self.cancel_all()
+        end = time.monotonic() + timeout.total_seconds()
+        while self._traffic.in_flight and time.monotonic() < end:
+            time.sleep(0.005)
+        self._watch.remove(self)
+        if self._fresh is not None:
+            self._fresh.stop()
+        if connection is not None:
+            connection.release().wait(timeout.total_seconds())
+        if self._traffic.callback_fault is not None:
+            raise self._traffic.callback_fault
+
+    def _admit(self, request: Request) -> CrtConnection:
+        """Return the connection to send `request` on, or raise why it is not sent: legacy is only ever read."""
+        if self._connection is None:
+            raise Cancelled("Closed", "the worker was told to stop")
+        if request.side != self._side.name:
+            raise ObjectRejected("WrongSide", f"a {request.side} request was given to the {self._side.name} client")
+        if request.side == "legacy" and request.method not in {"GET", "HEAD"}:
+            raise ObjectRejected("LegacyIsReadOnly", f"{request.operation} would write to the legacy bucket")
+        if self._fresh is not None and self._fresh.failure is not None:
+            raise CredentialsUnavailable("CredentialsUnavailable", self._fresh.failure)
+        return self._connection
