@@ -64,6 +64,15 @@ def read_settings(url: str) -> dict[str, Any]:
     return {**KEEPALIVE, **parsed}
 
 
+def name_database() -> str:
+    """Return where the settings lead, as `database on host:port`, without user or password."""
+    settings = conninfo.conninfo_to_dict(os.environ.get("DATABASE_URL", ""))
+    host = settings.get("host") or os.environ.get("PGHOST") or "this host"
+    port = settings.get("port") or os.environ.get("PGPORT") or 5432
+    name = settings.get("dbname") or os.environ.get("PGDATABASE") or "the default database"
+    return f"{name} on {host}:{port}"
+
+
 def call(connection: Connection, function: str, *arguments: Any) -> list[DictRow]:
     """Call `rowferry.<function>` with positional arguments and return its rows."""
     query = statement(

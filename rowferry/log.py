@@ -2,10 +2,15 @@
 
 import logging
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from pythonjsonlogger.json import JsonFormatter
+
+from rowferry.errors import UserMistake
 
 LogFormat = Literal["auto", "text", "json"]
 
@@ -35,6 +40,24 @@ def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
     root.setLevel(logging.WARNING)
     for package in ("rowferry", "rowferry_worker", "rowferry_enqueue"):
         logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+@contextmanager
+def log_to_file(path: Path) -> Generator[None]:
+    """Send the logs of rowferry to a file as well. Raises UserMistake when it cannot be written."""
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise UserMistake(f"The log file {path} cannot be written: {error.strerror}.") from error
+    handler.setFormatter(WordsFormatter())
+    logger = logging.getLogger("rowferry")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
 
 
 def _json_formatter() -> JsonFormatter:

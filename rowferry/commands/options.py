@@ -33,3 +33,14 @@ def yes_option(function: F) -> F:
 def json_option(function: F) -> F:
     """Add --json, which arrives as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(function)
+
+
+def on_conflict_option(function: F) -> F:
+    """Add --on-conflict: what to do where a different production object stands."""
+    return click.option(
+        "--on-conflict",
+        type=click.Choice(["fail", "keep", "overwrite"]),
+        default="fail",
+        show_default=True,
+        help="Where a different object stands at the production key: report it, trust it, or replace it.",
+    )(function)

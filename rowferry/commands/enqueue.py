@@ -1,0 +1,47 @@
+"""`rowferry enqueue`: one pass over the plan's tables."""
+
+from pathlib import Path
+
+import click
+
+from rowferry.commands.options import on_conflict_option, plan_option, yes_option
+from rowferry.plan import OnConflict
+
+
+@click.command("enqueue", short_help="Cut the legacy entries into batches and put them in the queue.")
+@plan_option
+@click.option(
+    "-b", "--batch-size", default=100, show_default=True, type=click.IntRange(1, 100_000), help="Entries in a batch."
+)
+@click.option("-l", "--limit", type=click.IntRange(1), help="Entries at most; left out: all.")
+@on_conflict_option
+@click.option("-d", "--dry-run", is_flag=True, help="Say what would be enqueued; write nothing.")
+@yes_option
+def command(
+    plan_path: Path, batch_size: int, limit: int | None, on_conflict: OnConflict, dry_run: bool, yes: bool
+) -> None:
+    """Cut the legacy entries into batches and put them in the queue: one pass.
+
+    Run it as often as you like: what is waiting already is not added again, and entries that came later are picked
+    up. Entries of batches in ERROR are waiting too, for `rowferry requeue`.
+    """
+    from rowferry.database import connect
+    from rowferry.plan_file import read_plan
+    from rowferry.schema import check_version
+    from rowferry_enqueue.enqueue import Request, enqueue, preview
+
+    plan = read_plan(plan_path)
+    request = Request(batch_size, limit, on_conflict)
+    with connect("enqueue", autocommit=True) as connection:
+        check_version(connection)
+        planned = preview(connection, plan, request)
+        for table in planned:
+            click.echo(f"{table.label}: {table.entries:,} entries in {table.batches:,} batches to enqueue")
+        if dry_run or not any(table.batches for table in planned):
+            click.echo("Dry run: nothing was written." if dry_run else "Nothing to enqueue.")
+            return
+        if not yes:
+            click.confirm(f"Put them in the queue of migration {plan.name}?", abort=True)
+        done = enqueue(connection, plan, request)
+    entries, batches = sum(table.entries for table in done), sum(table.batches for table in done)
+    click.echo(f"Enqueued {entries:,} entries in {batches:,} batches. Next: `rowferry worker`, anywhere.")

@@ -1,0 +1,74 @@
+"""The passes of a migration: enqueue, let the workers empty the queue, and again, until a pass finds nothing."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rowferry_enqueue.enqueue import Request, enqueue
+
+from rowferry.database import Connection
+from rowferry.errors import RowferryError
+from rowferry.local_workers import LocalWorkers
+from rowferry.plan import Plan
+from rowferry.progress import Counts, Pace, read_counts
+
+LOOK_EVERY = timedelta(seconds=0.5)
+RESTARTS = 10
+"""How many workers may die before a run is given up: a batch that kills workers is in ERROR long before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of `rowferry migrate`, from its first pass to its last."""
+
+    connection: Connection
+    plan: Plan
+    request: Request
+    workers: Callable[[], LocalWorkers]
+    on_pass: Callable[[int, int, int], None]
+    """Told of each pass: its number, its entries, its batches."""
+    on_progress: Callable[[Pace], None]
+
+    def passes(self, before: Counts) -> Pace:
+        """Run passes until one finds nothing to do, and return what has come about since `before`.
+
+        A limited run makes one pass. Raises RowferryError when the workers cannot go on.
+        """
+        began = time.monotonic()
+        number, found = 1, self._enqueue(1)
+        waiting = read_counts(self.connection, self.plan.name).batches_init
+        if found or waiting:
+            with self.workers() as workers:
+                while found or waiting:
+                    self._empty_queue(workers, before, began)
+                    if self.request.limit is not None:
+                        break
+                    number += 1
+                    found, waiting = self._enqueue(number), 0
+        return self._pace(before, began)
+
+    def _enqueue(self, number: int) -> int:
+        """Make one pass and return how many batches it added."""
+        tables = enqueue(self.connection, self.plan, self.request)
+        batches, entries = sum(table.batches for table in tables), sum(table.entries for table in tables)
+        if batches or number == 1:
+            self.on_pass(number, entries, batches)
+        return batches
+
+    def _empty_queue(self, workers: LocalWorkers, before: Counts, began: float) -> None:
+        """Wait until no batch is INIT; workers that die are replaced."""
+        restarts = 0
+        while True:
+            pace = self._pace(before, began)
+            self.on_progress(pace)
+            if pace.counts.batches_init == 0:
+                return
+            if workers.ended_by_mistake or restarts > RESTARTS:
+                raise RowferryError(f"The workers cannot go on: {workers.last_words}")
+            restarts += workers.replace_dead()
+            time.sleep(LOOK_EVERY.total_seconds())
+
+    def _pace(self, before: Counts, began: float) -> Pace:
+        counts = read_counts(self.connection, self.plan.name).since(before)
+        return Pace(counts, timedelta(seconds=time.monotonic() - began))

@@ -1,0 +1,100 @@
+"""What a person sees of a run: questions, a live bar on a terminal or plain lines elsewhere, and the account."""
+
+import logging
+import sys
+import time
+from datetime import timedelta
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from rowferry.batch import Outcome
+from rowferry.progress import Counts, Pace, show_time
+
+_log = logging.getLogger(__name__)
+
+TELL_EVERY = timedelta(seconds=2)
+
+MEANINGS = {
+    Outcome.MIGRATED: "object copied, row updated",
+    Outcome.KEPT: "an identical object was there, row updated",
+    Outcome.CHANGED: "the application rewrote the row meanwhile",
+    Outcome.VANISHED: "the row was deleted meanwhile",
+    Outcome.MISSING: "no legacy object",
+    Outcome.CONFLICT: "a different production object is there",
+    Outcome.FAILED: "anything else",
+}
+
+
+class Screen:
+    """Says things to the person and to the log; `yes` answers the questions."""
+
+    def __init__(self, *, yes: bool) -> None:
+        """Draw a live bar only where stdout is a terminal."""
+        self.console = Console(highlight=False)
+        self._yes = yes
+        self._live: Progress | None = None
+        self._task: TaskID | None = None
+        self._told_at = 0.0
+
+    def say(self, words: str) -> None:
+        """Print words and log them."""
+        _log.info("%s", words)
+        (self._live.console if self._live else self.console).print(words, markup=False, soft_wrap=True)
+
+    def ask(self, question: str) -> None:
+        """Ask yes or no. Raises click.Abort on no."""
+        if not self._yes:
+            click.confirm(question, abort=True)
+
+    def begin_progress(self) -> None:
+        """Put the live bar on a terminal."""
+        if not sys.stdout.isatty():
+            return
+        columns = (
+            TextColumn("{task.percentage:>3.0f}%"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.description}"),
+        )
+        self._live = Progress(*columns, console=self.console, expand=True)
+        self._task = self._live.add_task("starting workers", total=None)
+        self._live.start()
+
+    def show_progress(self, pace: Pace) -> None:
+        """Move the bar, or print a line every two seconds; log a line as often."""
+        if self._live is not None and self._task is not None:
+            self._live.update(
+                self._task, total=pace.counts.entries, completed=pace.counts.finished, description=_describe(pace)
+            )
+        if time.monotonic() - self._told_at >= TELL_EVERY.total_seconds():
+            self._told_at = time.monotonic()
+            _log.info("%s", pace)
+            if self._live is None:
+                self.console.print(str(pace), markup=False, soft_wrap=True)
+
+    def end_progress(self, pace: Pace | None) -> None:
+        """Take the bar away and print the last line."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if pace is not None:
+            self.say(str(pace))
+
+    def show_account(self, counts: Counts) -> None:
+        """Print entries by outcome, and that they add up."""
+        for outcome, count in counts.outcomes.items():
+            if count or outcome is Outcome.MIGRATED:
+                self.say(f"  {outcome:<9} {count:>12,}  {MEANINGS[outcome]}")
+        if counts.waiting:
+            self.say(f"  {'waiting':<9} {counts.waiting:>12,}  not yet looked at")
+        self.say(f"  {'entries':<9} {counts.entries:>12,}  {'the sum' if counts.balances else 'THE SUM IS ANOTHER'}")
+
+
+def _describe(pace: Pace) -> str:
+    counts, left = pace.counts, pace.time_left
+    words = (
+        f"{counts.batches - counts.batches_init:,}/{counts.batches:,} batches · {counts.migrated:,} objects · "
+        f"{counts.migrated + counts.kept:,} rows · {pace.rate:,.0f}/s · {show_time(pace.elapsed)}"
+    )
+    return words if left is None else f"{words} · {show_time(left)} left"

@@ -1,0 +1,171 @@
+"""The session of `rowferry migrate`, from the first question to the last count."""
+
+import logging
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rowferry_enqueue.check import check_plan
+from rowferry_enqueue.enqueue import Request, preview
+
+from rowferry.commands.check import show_findings
+from rowferry.commands.migrate.passes import Run
+from rowferry.commands.migrate.screen import Screen
+from rowferry.data_status import print_data_status, read_data_status
+from rowferry.database import Connection, call, connect, name_database, translated_errors
+from rowferry.errors import RowferryError
+from rowferry.local_workers import LocalWorkers
+from rowferry.log import log_to_file
+from rowferry.plan import OnConflict, Plan
+from rowferry.progress import Pace, read_counts
+from rowferry.schema import initialise
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """The options of the command."""
+
+    batch_size: int
+    processes: int
+    parallel: int
+    limit: int | None
+    on_conflict: OnConflict
+    requeue: bool
+    count_objects: bool
+    verbose: bool
+    dry_run: bool
+    status_only: bool
+    log_file: Path | None
+    yes: bool
+
+    @property
+    def request(self) -> Request:
+        """Return how its passes cut."""
+        return Request(self.batch_size, self.limit, self.on_conflict)
+
+
+def run_session(plan: Plan, choices: Choices) -> int:
+    """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
+    screen = Screen(yes=choices.yes or choices.status_only or choices.dry_run)
+    _introduce(plan, screen)
+    screen.ask("Continue?")
+    screen.say("Connecting …")
+    with connect("migrate", autocommit=True) as connection:
+        if choices.status_only:
+            _show_status(connection, plan, choices, screen)
+            return 0
+        if not _check(connection, plan, screen):
+            return 2
+        _show_status(connection, plan, choices, screen)
+        if choices.dry_run:
+            _show_preview(connection, plan, choices, screen)
+            return 0
+        log_path = choices.log_file or _name_log(plan)
+        screen.say("Legacy objects are never written and never deleted.")
+        screen.say(f"Log: {log_path}")
+        screen.ask("Migrate now?")
+        with log_to_file(log_path):
+            return _migrate(connection, plan, choices, screen, log_path)
+
+
+def _introduce(plan: Plan, screen: Screen) -> None:
+    tables = ", ".join(entries.label for entries in plan.entries)
+    screen.say(f"Migration {plan.name}: {tables} in {name_database()}")
+    screen.say(f"  from  {_place(plan.legacy.bucket, plan.legacy.endpoint_url)}")
+    screen.say(f"  to    {_place(plan.production.bucket, plan.production.endpoint_url)}")
+
+
+def _place(bucket: str, endpoint_url: str | None) -> str:
+    return f"s3://{bucket} at {endpoint_url or 'AWS'}"
+
+
+def _check(connection: Connection, plan: Plan, screen: Screen) -> bool:
+    """Check the plan and show what was found; return whether nothing stands in the way."""
+    screen.say("Checking permissions, keys and buckets …")
+    findings = check_plan(connection, plan)
+    show_findings(findings, screen.console)
+    return not any(finding.level == "problem" for finding in findings)
+
+
+def _show_status(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
+    status = read_data_status(connection, plan, count_objects=choices.count_objects)
+    print_data_status(status, screen.console)
+
+
+def _show_preview(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
+    for table in preview(connection, plan, choices.request):
+        screen.say(f"{table.label}: {table.entries:,} entries in {table.batches:,} batches would be enqueued")
+    screen.say("Dry run: nothing was written.")
+
+
+def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> int:
+    initialise(connection)
+    if choices.requeue:
+        with translated_errors():
+            (row,) = call(connection, "requeue")
+        screen.say(f"Requeued {row['requeue']:,} batches.")
+    before = read_counts(connection, plan.name)
+    with _interruptible(screen):
+        pace = _run(connection, plan, choices, screen, log_path)
+    _show_status(connection, plan, choices, screen)
+    screen.show_account(pace.counts)
+    screen.say(f"Log: {log_path}")
+    after = read_counts(connection, plan.name)
+    if after.batches_error:
+        old = " (some from before)" if before.batches_error else ""
+        screen.say(
+            f"{after.batches_error:,} batches are in ERROR{old}: see `rowferry errors`, then `rowferry requeue`."
+        )
+    return 1 if after.batches_error else 0
+
+
+def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> Pace:
+    """Run the passes under the live bar; the bar goes away however they end."""
+    arguments = ["--parallel", str(choices.parallel), *(["--verbose"] if choices.verbose else [])]
+
+    def show_line(line: str) -> None:
+        if choices.verbose:
+            screen.console.print(line, markup=False, soft_wrap=True)
+
+    def tell_pass(number: int, entries: int, batches: int) -> None:
+        screen.say(f"Pass {number}: {entries:,} entries in {batches:,} new batches")
+
+    run = Run(
+        connection,
+        plan,
+        choices.request,
+        lambda: LocalWorkers(choices.processes, arguments, log_path, show_line),
+        tell_pass,
+        screen.show_progress,
+    )
+    pace = None
+    screen.begin_progress()
+    try:
+        pace = run.passes(read_counts(connection, plan.name))
+    finally:
+        screen.end_progress(pace)
+    return pace
+
+
+@contextmanager
+def _interruptible(screen: Screen) -> Generator[None]:
+    """Word an interruption, and the end of all workers."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        screen.say("Stopped: batches in hand were finished or given back. Run the same command again to go on.")
+        raise click.exceptions.Abort from None
+    except RowferryError as error:
+        _log.error("%s", error)
+        raise
+
+
+def _name_log(plan: Plan) -> Path:
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return Path(f"rowferry-{plan.name}-{moment}-{os.getpid()}.log")

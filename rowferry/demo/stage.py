@@ -1,0 +1,91 @@
+"""The stage of the demo: a PostgreSQL, an S3 server and a plan in one temporary folder, and the environment to use them."""
+
+import os
+import shlex
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+
+from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.demo.s3_server import MotoServer, S3Server
+
+PLAN = """\
+[migration]
+name = "avatars"
+simulated = true                    # `rowferry prepare` may recreate everything here
+
+[legacy]
+bucket = "sketch-legacy-s3"
+endpoint_url = "{endpoint_url}"
+
+[production]
+bucket = "sketch-production-s3"
+endpoint_url = "{endpoint_url}"
+
+[[entries]]
+table = "public.avatars"
+id = "id"
+key = "path"
+from = "image/"
+to = "avatar/"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Running servers, a plan file, and the environment that leads to them."""
+
+    folder: Path
+    plan_path: Path
+    s3_server: S3Server
+    environment: dict[str, str]
+
+    def exports(self) -> str:
+        """Return the environment as shell commands."""
+        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment.items())
+
+    def open_s3(self):
+        """Return a boto3 client of the S3 server."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.s3_server.endpoint_url,
+            aws_access_key_id=self.s3_server.access_key,
+            aws_secret_access_key=self.s3_server.secret_key,
+            region_name="us-east-1",
+        )
+
+
+@contextmanager
+def set_stage() -> Generator[Stage]:
+    """Start both servers, write the plan, and point this process's environment at them; undo it all in the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="rowferry-demo-") as name,
+        EmbeddedPostgres() as postgres,
+        MotoServer() as s3_server,
+    ):
+        folder = Path(name)
+        plan_path = folder / "rowferry.toml"
+        plan_path.write_text(PLAN.format(endpoint_url=s3_server.endpoint_url), encoding="utf-8")
+        environment = {
+            "DATABASE_URL": postgres.dsn(),
+            "ROWFERRY_PLAN": str(plan_path),
+            **{
+                f"ROWFERRY_{side}_{name}": value
+                for side in ("LEGACY", "PRODUCTION")
+                for name, value in (
+                    ("ACCESS_KEY_ID", s3_server.access_key),
+                    ("SECRET_ACCESS_KEY", s3_server.secret_key),
+                )
+            },
+        }
+        before = dict(os.environ)
+        os.environ.update(environment)
+        try:
+            yield Stage(folder, plan_path, s3_server, environment)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)

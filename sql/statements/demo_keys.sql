@@ -1,0 +1,1 @@
+select path from public.avatars
