@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
 
 from rowferry.demo.postgres_programs import choose_postgres_binaries
 from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
 
 FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
 FOREIGN_AWS_SETTINGS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION")

@@ -12,13 +12,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from processes import find_public_python, is_running, start_elsewhere, wait_for
-from servers import INSTALLATIONS
 
+from processes import find_public_python, is_running, start_elsewhere, wait_for
 from rowferry.demo import postgres, postgres_programs
 from rowferry.demo.postgres import EmbeddedPostgres
 from rowferry.demo.server_process import ServerFailed
 from rowferry.errors import UserMistake
+from servers import INSTALLATIONS
 
 as_root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from processes import is_running, wait_for
-from servers import Buckets, connect_s3, find_versitygw
 
+from processes import is_running, wait_for
 from rowferry.demo import s3_server
 from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
 from rowferry.errors import UserMistake
+from servers import Buckets, connect_s3, find_versitygw
 
 START_AND_WAIT = """
 import sys
