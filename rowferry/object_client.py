@@ -11,7 +11,7 @@ from rowferry.crt import CrtConnection, translate_error
 from rowferry.deadline_watch import DeadlineWatch
 from rowferry.endpoint import Endpoint
 from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectRejected, TimedOut
-from rowferry.flight import Flight, Traffic
+from rowferry.exchange import Exchange, Traffic
 from rowferry.plan import Side
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
@@ -89,30 +89,29 @@ class ObjectClient:
         Failures of every kind are its Answer's `error`; this method raises nothing. awscrt retries throttling
         (503), server faults and broken connections by itself, up to five times, before that.
         """
-        flight = Flight(self._traffic, request, on_answer)
+        exchange = Exchange(self._traffic, request, on_answer)
         try:
-            flight.native = self._admit(request).start(request, flight)
+            native = self._admit(request).start(request, exchange)
         except Exception as error:  # noqa: BLE001 - every failure goes to on_answer
-            self._watch.run_soon(partial(flight.finish, Answer(0, error=translate_error(error))))
+            self._watch.run_soon(partial(exchange.finish, Answer(0, error=translate_error(error))))
             return
-        if flight.doom is not None:
-            flight.native.cancel()
+        exchange.hold(native)
 
     def cancel_overdue(self, now: float) -> None:
         """Cancel every request that is past its deadline at `now`, oldest first; the watch calls this."""
-        for flight in list(self._traffic.in_flight.values()):
-            overdue_seconds = now - flight.started - self._deadline.total_seconds()
+        for exchange in list(self._traffic.in_flight.values()):
+            overdue_seconds = now - exchange.started - self._deadline.total_seconds()
             if overdue_seconds < 0:
                 break
-            words = f"{flight.request.operation} had no answer within {self._deadline.total_seconds():g} s"
-            flight.cancel(TimedOut("DeadlinePassed", words))
+            words = f"{exchange.request.operation} had no answer within {self._deadline.total_seconds():g} s"
+            exchange.cancel(TimedOut("DeadlinePassed", words))
             if overdue_seconds > GRACE.total_seconds():
-                flight.finish(Answer(0, error=flight.doom))
+                exchange.finish(Answer(0, error=exchange.doom))
 
     def cancel_all(self) -> None:
         """Cancel all requests in flight: each is answered with Cancelled, unless its answer comes first."""
-        for flight in list(self._traffic.in_flight.values()):
-            flight.cancel(Cancelled("Cancelled", "the worker was told to stop"))
+        for exchange in list(self._traffic.in_flight.values()):
+            exchange.cancel(Cancelled("Cancelled", "the worker was told to stop"))
 
     def close(self, timeout: timedelta = timedelta(seconds=5)) -> None:
         """Cancel what is in flight and release the connections, waiting at most `timeout` for each of the two.

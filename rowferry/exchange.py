@@ -25,15 +25,15 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Traffic:
-    """What the flights of one client share."""
+    """What the exchanges of one client share."""
 
     max_body_bytes: int
-    in_flight: "dict[int, Flight]" = field(default_factory=dict[int, "Flight"])
+    in_flight: "dict[int, Exchange]" = field(default_factory=dict[int, "Exchange"])
     last_answer: float | None = None
     callback_fault: Exception | None = None
 
 
-class Flight:
+class Exchange:
     """One request from `send` to its answer; awscrt calls the methods on its event-loop thread."""
 
     __slots__ = ("_body", "_headers", "_on_answer", "_traffic", "doom", "native", "request", "started")
@@ -93,6 +93,17 @@ class Flight:
             return answer
         return replace(answer, error=translate_error(error))
 
+    def hold(self, native: Cancellable) -> None:
+        """Keep awscrt's request, to cancel it, for as long as it is under way.
+
+        It holds our methods: kept any longer, the circle would keep awscrt's client from closing.
+        """
+        self.native = native
+        if self.doom is not None:
+            native.cancel()
+        if id(self) not in self._traffic.in_flight:
+            self.native = None
+
     def cancel(self, doom: ObjectError) -> None:
         """Ask awscrt to give the request up; `doom` becomes its answer, unless the server's comes first."""
         if self.doom is None:
@@ -104,6 +115,7 @@ class Flight:
         """Hand the answer over, the first time; later calls do nothing (dict.pop is atomic)."""
         if self._traffic.in_flight.pop(id(self), None) is None:
             return
+        self.native = None
         try:
             self._on_answer(answer)
         except Exception as fault:

@@ -1,0 +1,166 @@
+"""One side's bucket by boto3, for all that is not hot: checks, counting, single objects."""
+
+# pyright: reportMissingTypeStubs=false
+# botocore carries no types; what is used of it is narrowed at once.
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import botocore.session
+from botocore.config import Config
+
+from rowferry.boto_errors import BOTO_ERRORS, translate_boto_error
+from rowferry.credentials import Credentials
+from rowferry.endpoint import Endpoint, resolve_endpoint
+from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, UserMistake
+from rowferry.plan import Side
+
+__all__ = ["Bucket", "Endpoint", "ObjectFacts", "open_bucket", "resolve_endpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """What HEAD tells of an object."""
+
+    size_bytes: int
+    etag: str
+    """Without quotes."""
+    content_type: str
+    metadata: Mapping[str, str]
+
+
+class Bucket:
+    """One side's bucket. Every method raises ObjectError subclasses, or UserMistake for a name nobody could serve.
+
+    Nothing can be written to or deleted from a legacy bucket through it.
+    """
+
+    def __init__(self, side: Side, client: Any) -> None:
+        """Keep botocore's S3 client of the side."""
+        self._side = side
+        self._client = client
+
+    def __enter__(self) -> Self:
+        """Return itself; the end of the block closes it."""
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the next call would open new ones."""
+        self._client.close()
+
+    def check_exists(self) -> None:
+        """Return when the bucket is there and may be looked at.
+
+        Raises BucketNotFound, AccessDenied, Unreachable and the like; UserMistake when AWS has it in another region.
+        """
+        try:
+            with self._translated():
+                answer = self._client.head_bucket(Bucket=self._side.bucket)
+        except ObjectNotFound as error:
+            # HEAD answers without a body: 404 is all it says.
+            raise BucketNotFound("NoSuchBucket", f"there is no bucket {self._side.bucket!r}") from error
+        region = answer.get("BucketRegion", self._side.region)
+        if self._side.endpoint_url is None and region != self._side.region:
+            side = self._side
+            raise UserMistake(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")
+
+    def count_objects(self, prefix: str = "", on_progress: Callable[[int], None] | None = None) -> int:
+        """Return how many objects have keys beginning with `prefix`; one request and one `on_progress` per 1,000."""
+        count = 0
+        for page in self._list_pages(prefix):
+            count += len(page)
+            if on_progress is not None:
+                on_progress(count)
+        return count
+
+    def first_key(self, prefix: str = "") -> str | None:
+        """Return the first key in the server's order that begins with `prefix`; None when there is none."""
+        with self._translated():
+            answer = self._client.list_objects_v2(Bucket=self._side.bucket, Prefix=prefix, MaxKeys=1)
+        contents: list[dict[str, str]] = answer.get("Contents", [])
+        return contents[0]["Key"] if contents else None
+
+    def head(self, key: str) -> ObjectFacts:
+        """Return what the server tells of an object; raises ObjectNotFound."""
+        with self._translated():
+            answer = self._client.head_object(Bucket=self._side.bucket, Key=key)
+        return ObjectFacts(
+            size_bytes=answer["ContentLength"],
+            etag=answer["ETag"].strip('"'),
+            content_type=answer.get("ContentType", ""),
+            metadata=answer["Metadata"],
+        )
+
+    def get(self, key: str) -> bytes:
+        """Return an object's bytes, all in memory: for small objects. Raises ObjectNotFound."""
+        with self._translated():
+            return self._client.get_object(Bucket=self._side.bucket, Key=key)["Body"].read()
+
+    def put(self, key: str, body: bytes) -> None:
+        """Write an object, over one that may be there; raises ObjectRejected on the legacy side."""
+        self._refuse_legacy("written to")
+        with self._translated():
+            self._client.put_object(Bucket=self._side.bucket, Key=key, Body=body)
+
+    def delete(self, key: str) -> None:
+        """Remove an object that a check wrote, if it is there; raises ObjectRejected on the legacy side."""
+        self._refuse_legacy("deleted from")
+        with self._translated():
+            self._client.delete_object(Bucket=self._side.bucket, Key=key)
+
+    def _list_pages(self, prefix: str) -> Iterator[list[dict[str, Any]]]:
+        with self._translated():
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._side.bucket, Prefix=prefix)
+            for page in pages:
+                yield page.get("Contents", [])
+
+    def _refuse_legacy(self, done: str) -> None:
+        if self._side.name == "legacy":
+            raise ObjectRejected("LegacyIsReadOnly", f"nothing is ever {done} the legacy bucket")
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        """Turn botocore's errors into rowferry's."""
+        try:
+            yield
+        except BOTO_ERRORS as error:
+            raise translate_boto_error(error, self._side) from error
+
+
+class _Given:
+    """Stands where botocore looks for credentials, and has those it was given, so that they are renewed as ever."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    def load_credentials(self) -> Credentials:
+        return self._credentials
+
+
+def open_bucket(side: Side, credentials: Credentials) -> Bucket:
+    """Return the bucket of `side`; nothing is sent yet. Raises UserMistake for an unusable endpoint or region.
+
+    A server out of reach is given up after two tries of 10 s to connect and 30 s to answer.
+    """
+    endpoint = resolve_endpoint(side)
+    session: Any = botocore.session.Session()
+    session.register_component("credential_provider", _Given(credentials))
+    config: Any = Config(
+        connect_timeout=10,
+        read_timeout=30,
+        retries={"mode": "standard", "total_max_attempts": 2},
+        s3={"addressing_style": "virtual" if endpoint.virtual_host else "path"},
+        # Other providers refuse the checksums that botocore adds by itself since 1.36.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        ignore_configured_endpoint_urls=True,
+    )
+    url = endpoint.url if side.endpoint_url else None
+    return Bucket(side, session.create_client("s3", region_name=side.region, endpoint_url=url, config=config))
