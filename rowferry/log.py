@@ -24,7 +24,7 @@ class WordsFormatter(logging.Formatter):
         """Return one line; an exception's traceback follows below it."""
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         fields = " ".join(f"{name}={_show(value)}" for name, value in vars(record).items() if name not in _STANDARD)
-        level = "" if record.levelno == logging.INFO else f"{record.levelname} "
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname} "
         line = f"{moment} {level}{record.getMessage()}{'  ' if fields else ''}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 

@@ -1,12 +1,9 @@
 """What a worker knows of a migration: its plan, the clients of both sides, and how objects travel between them."""
 
 import os
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Lock
-
-from rowferry.object_store import open_bucket
 
 from rowferry.batch import Batch
 from rowferry.credentials import load_credentials
@@ -15,6 +12,7 @@ from rowferry.endpoint import resolve_endpoint
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import BucketNotFound, ObjectError, PlanMistake, UserMistake
 from rowferry.object_client import ObjectClient
+from rowferry.object_store import open_bucket
 from rowferry.plan import OnConflict, Plan, Side, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.s3_answer import Answer
@@ -120,8 +118,3 @@ def _check_bucket(side: Side) -> None:
     except ObjectError as error:
         if isinstance(error, BucketNotFound) or not error.retryable:
             raise UserMistake(f"The {side.name} bucket {side.bucket} cannot be used: {error}.") from error
-
-
-def now() -> float:
-    """Return the moment that `Route.answered_since` compares with."""
-    return time.monotonic()

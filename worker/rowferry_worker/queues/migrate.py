@@ -1,5 +1,6 @@
 """The queue `migrate`: copy the objects of a batch, then point its rows at them."""
 
+import time
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
@@ -10,8 +11,8 @@ from rowferry_worker.copy import copy_object
 from rowferry_worker.entries import read_entries
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied
-from rowferry_worker.route import now
 from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.verbose import tell_rows, watch_journey
 from rowferry_worker.work import Work
 
 
@@ -20,23 +21,33 @@ def perform(work: Work) -> list[EntryResult]:
     payload = work.batch.payload
     entry_sql = work.route.entries(work.connection, payload["entries"])
     entries = read_entries(work.connection, entry_sql, payload["first"], payload["last"])
-    new_keys, results = map_keys(entries, entry_sql.entries)
+    new_keys, unmapped = map_keys(entries, entry_sql.entries)
     ends = copy_objects(work, new_keys)
+    moves, left_out = choose_moves([entry for entry in entries if entry.key in new_keys], new_keys, ends)
+    began = time.monotonic()
+    updated = update_rows(work.connection, entry_sql, moves)
+    tell_rows(updated, time.monotonic() - began)
+    return unmapped + left_out + updated
+
+
+def choose_moves(
+    entries: list[Entry], new_keys: Mapping[str, str], ends: Mapping[str, Ended]
+) -> tuple[list[Move], list[EntryResult]]:
+    """Return the rows that may follow their objects, and the results of those whose object did not arrive."""
     moves: list[Move] = []
+    left_out: list[EntryResult] = []
     arrived: set[str] = set()
     for entry in entries:
-        if entry.key not in new_keys:
-            continue
         end = ends[entry.key]
-        if isinstance(end, Copied) and end.outcome is not Outcome.CONFLICT:
-            # Several rows may point at one object: it was copied once, for the first of them.
-            first = entry.key not in arrived
-            arrived.add(entry.key)
-            outcome, size_bytes = (end.outcome, end.size_bytes) if first else (Outcome.KEPT, 0)
-            moves.append(Move(entry, new_keys[entry.key], outcome, size_bytes))
-        else:
-            results.append(result_of(entry, end))
-    return results + update_rows(work.connection, entry_sql, moves)
+        if not isinstance(end, Copied) or end.outcome is Outcome.CONFLICT:
+            left_out.append(result_of(entry, end))
+            continue
+        # Several rows may point at one object: it was copied once, for the first of them.
+        first = entry.key not in arrived
+        arrived.add(entry.key)
+        outcome, size_bytes = (end.outcome, end.size_bytes) if first else (Outcome.KEPT, 0)
+        moves.append(Move(entry, new_keys[entry.key], outcome, size_bytes))
+    return moves, left_out
 
 
 def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], list[EntryResult]]:
@@ -54,8 +65,8 @@ def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], list[
 def copy_objects(work: Work, new_keys: Mapping[str, str]) -> dict[str, Ended]:
     """Copy each legacy key's object to its production key, many at once, and return how each journey ended."""
     way = work.route.way(work.batch.payload.get("on_conflict", "fail"))
-    began = now()
-    journeys = [copy_object(way, old, new) for old, new in new_keys.items()]
+    began = time.monotonic()
+    journeys = [watch_journey(copy_object(way, old, new), old, new) for old, new in new_keys.items()]
     load = work.flight.launch(work.route.send, journeys)
     work.wait_for(load)
     ends = {key: end for key, end in zip(new_keys, load.ends, strict=True) if end is not None}
