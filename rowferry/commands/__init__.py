@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
@@ -82,6 +83,6 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(sentence: str, status: int) -> None:
+def _fail(sentence: str, status: int) -> NoReturn:
     click.secho(f"rowferry: {sentence}", err=True, fg="red" if status == 2 else None)
     sys.exit(status)

@@ -1,4 +1,7 @@
-"""The stage of the demo: a PostgreSQL, an S3 server and a plan in one temporary folder, and the environment to use them."""
+"""The stage of the demo: a PostgreSQL, an S3 server and a plan, and the environment that leads to them."""
+
+# pyright: reportMissingTypeStubs=false
+# boto3 carries no types.
 
 import os
 import shlex
@@ -7,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import boto3
 
@@ -48,9 +52,9 @@ class Stage:
         """Return the environment as shell commands."""
         return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment.items())
 
-    def open_s3(self):
+    def open_s3(self) -> Any:
         """Return a boto3 client of the S3 server."""
-        return boto3.client(
+        return cast("Any", boto3).client(
             "s3",
             endpoint_url=self.s3_server.endpoint_url,
             aws_access_key_id=self.s3_server.access_key,

@@ -64,7 +64,7 @@ def _run(*arguments: str, expected: tuple[int, ...] = (0,)) -> None:
     """Show a command as a user would type it, and run it. Raises RowferryError when it ends otherwise than expected."""
     shown = shlex.join(argument for argument in arguments)
     click.secho(f"$ rowferry {shown}", bold=True)
-    status = subprocess.run([sys.executable, "-m", "rowferry", *arguments], check=False).returncode  # noqa: S603
+    status = subprocess.run([sys.executable, "-m", "rowferry", *arguments], check=False).returncode
     click.echo()
     if status not in expected:
         raise RowferryError(f"`rowferry {shown}` ended with exit status {status}, which the demo did not expect.")
@@ -93,7 +93,9 @@ def _kill_a_worker(console: Console, done: Event) -> None:
             victim = connection.execute(statement("busy_worker")).fetchone()
             if victim is not None:
                 os.kill(victim["pid"], signal.SIGKILL)
-                console.print(f"[yellow]⚡ kill -9 {victim['pid']}: a worker dies in the middle of batch {victim['batch_id']}[/]")
+                console.print(
+                    f"[yellow]⚡ kill -9 {victim['pid']}: a worker dies in the middle of batch {victim['batch_id']}[/]"
+                )
                 return
 
 
@@ -118,7 +120,7 @@ def _put_back(stage: Stage, hidden: dict[str, dict[str, Any]]) -> None:
 def _audit(console: Console, stage: Stage) -> bool:
     """Hold every row against the buckets themselves, and the counts against each other."""
     _head(console, "The audit: every row, every object")
-    status = subprocess.run(  # noqa: S603
+    status = subprocess.run(
         [sys.executable, "-m", "rowferry", "status", "--json", "--no-objects"], check=True, capture_output=True
     )
     legacy = json.loads(status.stdout)["entries"]["legacy"]
@@ -145,7 +147,7 @@ def _keep(console: Console, stage: Stage) -> None:
     console.print("\nThe servers go on until Ctrl-C. In another terminal:\n")
     console.print(stage.exports(), markup=False, soft_wrap=True)
     stop = Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     try:
         stop.wait()
     except KeyboardInterrupt:

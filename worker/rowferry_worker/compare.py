@@ -27,10 +27,8 @@ def is_same_object(legacy_key: str, production_key: str, production: Answer) -> 
         return True
     if md5_of(legacy) and md5_of(production):
         return False
-    digests: list[bytes] = []
-    for side, key, head in (("legacy", legacy_key, legacy), ("production", production_key, production)):
-        digests.append((yield from _digest(side, key, head)))
-    return digests[0] == digests[1]
+    legacy_digest = yield from _digest("legacy", legacy_key, legacy)
+    return legacy_digest == (yield from _digest("production", production_key, production))
 
 
 def md5_of(answer: Answer) -> str | None:

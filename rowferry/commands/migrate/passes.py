@@ -5,13 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from rowferry_enqueue.enqueue import Request, enqueue
-
 from rowferry.database import Connection
 from rowferry.errors import RowferryError
 from rowferry.local_workers import LocalWorkers
 from rowferry.plan import Plan
 from rowferry.progress import Counts, Pace, read_counts
+from rowferry_enqueue.enqueue import Request, enqueue
 
 LOOK_EVERY = timedelta(seconds=0.5)
 RESTARTS = 10

@@ -1,8 +1,9 @@
 """What a person sees of a run: questions, a live bar on a terminal or plain lines elsewhere, and the account."""
 
 import logging
-import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import click
@@ -35,7 +36,7 @@ class Screen:
         self.console = Console(highlight=False)
         self._yes = yes
         self._live: Progress | None = None
-        self._task: TaskID | None = None
+        self._task = TaskID(0)
         self._told_at = 0.0
 
     def say(self, words: str) -> None:
@@ -48,22 +49,23 @@ class Screen:
         if not self._yes:
             click.confirm(question, abort=True)
 
-    def begin_progress(self) -> None:
-        """Put the live bar on a terminal."""
-        if not sys.stdout.isatty():
+    @contextmanager
+    def live_progress(self) -> Generator[None]:
+        """Keep a live bar on a terminal while the block runs; the bar goes away however it ends."""
+        if not self.console.is_terminal:
+            yield
             return
-        columns = (
-            TextColumn("{task.percentage:>3.0f}%"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.description}"),
-        )
-        self._live = Progress(*columns, console=self.console, expand=True)
-        self._task = self._live.add_task("starting workers", total=None)
-        self._live.start()
+        columns = (TextColumn("{task.percentage:>3.0f}%"), BarColumn(bar_width=None), TextColumn("{task.description}"))
+        with Progress(*columns, console=self.console, expand=True, transient=True) as live:
+            self._live, self._task = live, live.add_task("starting workers", total=None)
+            try:
+                yield
+            finally:
+                self._live = None
 
     def show_progress(self, pace: Pace) -> None:
         """Move the bar, or print a line every two seconds; log a line as often."""
-        if self._live is not None and self._task is not None:
+        if self._live is not None:
             self._live.update(
                 self._task, total=pace.counts.entries, completed=pace.counts.finished, description=_describe(pace)
             )
@@ -72,14 +74,6 @@ class Screen:
             _log.info("%s", pace)
             if self._live is None:
                 self.console.print(str(pace), markup=False, soft_wrap=True)
-
-    def end_progress(self, pace: Pace | None) -> None:
-        """Take the bar away and print the last line."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-        if pace is not None:
-            self.say(str(pace))
 
     def show_account(self, counts: Counts) -> None:
         """Print entries by outcome, and that they add up."""

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 from rowferry_enqueue.check import check_plan
-from rowferry_enqueue.enqueue import Request, preview
 
 from rowferry.commands.check import show_findings
 from rowferry.commands.migrate.passes import Run
@@ -23,6 +22,7 @@ from rowferry.log import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
 from rowferry.schema import initialise
+from rowferry_enqueue.enqueue import Request, preview
 
 _log = logging.getLogger(__name__)
 
@@ -144,12 +144,9 @@ def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, l
         tell_pass,
         screen.show_progress,
     )
-    pace = None
-    screen.begin_progress()
-    try:
+    with screen.live_progress():
         pace = run.passes(read_counts(connection, plan.name))
-    finally:
-        screen.end_progress(pace)
+    screen.say(str(pace))
     return pace
 
 
