@@ -10,7 +10,7 @@ import psycopg
 from psycopg import conninfo, errors, sql
 from psycopg.rows import DictRow, dict_row
 
-from rowferry.errors import DatabaseUnavailable, RowferryError, UserMistake
+from rowferry.errors import DatabaseBusy, DatabaseUnavailable, RowferryError, UserMistake
 from rowferry.statements import statement
 
 Connection = psycopg.Connection[DictRow]
@@ -124,6 +124,8 @@ def translate(error: psycopg.Error) -> RowferryError:
             return UserMistake(f"This database is not ready ({words}): run `rowferry init` first.")
         case psycopg.OperationalError() | psycopg.InterfaceError() if _lost(error):
             return DatabaseUnavailable(f"PostgreSQL cannot be reached: {words}; check DATABASE_URL or PG*.")
+        case psycopg.Error(sqlstate=str(state)) if state.startswith("40") or state in {"55P03", "57014"}:
+            return DatabaseBusy(f"PostgreSQL could not do it just now: {words}.")
         case _:
             return UserMistake(f"PostgreSQL refused: {words}.")
 

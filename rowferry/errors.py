@@ -26,6 +26,12 @@ class DatabaseUnavailable(RowferryError):
     costs_attempt = False
 
 
+class DatabaseBusy(RowferryError):
+    """PostgreSQL could not do it just now: a deadlock, a lock that others hold, a cancelled statement."""
+
+    retryable = True
+
+
 class RowRefused(RowferryError):
     """PostgreSQL refused to update one row (a constraint, a trigger, a value too long)."""
 

@@ -10,7 +10,7 @@ import psycopg
 
 from rowferry.batch import Attempt, Batch, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
-from rowferry.errors import DatabaseUnavailable, UserMistake
+from rowferry.errors import RowferryError, UserMistake
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
@@ -68,8 +68,11 @@ class Slot:
                 try:
                     if not self._take_turn():
                         break
-                except (DatabaseUnavailable, psycopg.OperationalError, psycopg.InterfaceError) as error:
-                    self._survive(error)
+                except (RowferryError, psycopg.Error) as error:
+                    known = translate(error) if isinstance(error, psycopg.Error) else error
+                    if not known.retryable:
+                        raise known from error
+                    self._survive(known)
         except UserMistake as mistake:
             self._shared.stop_for(mistake)
         except Exception as fault:  # noqa: BLE001 - a thread's end; the process must hear of it
@@ -137,11 +140,10 @@ class Slot:
                 self._lost_attempts.pop()
         return self._connection
 
-    def _survive(self, error: Exception) -> None:
+    def _survive(self, error: RowferryError) -> None:
         """Drop the connection, say so, and wait before the next one."""
         self._close()
-        known = translate(error) if isinstance(error, psycopg.Error) else error
-        _log.warning("the database is away; trying again", extra={"error": str(known)})
+        _log.warning("the database is away or busy; trying again", extra={"error": str(error)})
         self._rest_from_outage()
 
     def _rest_from_outage(self) -> None:
