@@ -18,7 +18,7 @@ from rowferry.endpoint import Endpoint, resolve_endpoint
 from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, UserMistake
 from rowferry.plan import Side
 
-__all__ = ["Bucket", "Endpoint", "ObjectFacts", "open_bucket", "resolve_endpoint"]
+__all__ = ["Bucket", "Endpoint", "ObjectFacts", "open_bucket", "open_client", "resolve_endpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,18 @@ class Bucket:
         with self._translated():
             self._client.delete_object(Bucket=self._side.bucket, Key=key)
 
+    def copy_from(self, source: Side, source_key: str, key: str, *, if_none_match: bool = False) -> None:
+        """Let the server copy an object of at most 5 GiB from another of its buckets; for one, not for many.
+
+        With `if_none_match`, raises PreconditionFailed when `key` names an object already, where the server knows the
+        condition. Raises ObjectNotFound; ObjectRejected on the legacy side.
+        """
+        self._refuse_legacy("written to")
+        condition = {"IfNoneMatch": "*"} if if_none_match else {}
+        source_object = {"Bucket": source.bucket, "Key": source_key}
+        with self._translated():
+            self._client.copy_object(Bucket=self._side.bucket, Key=key, CopySource=source_object, **condition)
+
     def _list_pages(self, prefix: str) -> Iterator[list[dict[str, Any]]]:
         with self._translated():
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._side.bucket, Prefix=prefix)
@@ -149,12 +161,18 @@ def open_bucket(side: Side, credentials: Credentials) -> Bucket:
 
     A server out of reach is given up after two tries of 10 s to connect and 30 s to answer.
     """
+    return Bucket(side, open_client(side, credentials))
+
+
+def open_client(side: Side, credentials: Credentials, *, max_connections: int = 10) -> Any:
+    """Return botocore's own S3 client of `side`, for what Bucket does not offer; its errors are botocore's."""
     endpoint = resolve_endpoint(side)
     session: Any = botocore.session.Session()
     session.register_component("credential_provider", _Given(credentials))
     config: Any = Config(
         connect_timeout=10,
         read_timeout=30,
+        max_pool_connections=max_connections,
         retries={"mode": "standard", "total_max_attempts": 2},
         s3={"addressing_style": "virtual" if endpoint.virtual_host else "path"},
         # Other providers refuse the checksums that botocore adds by itself since 1.36.
@@ -163,4 +181,4 @@ def open_bucket(side: Side, credentials: Credentials) -> Bucket:
         ignore_configured_endpoint_urls=True,
     )
     url = endpoint.url if side.endpoint_url else None
-    return Bucket(side, session.create_client("s3", region_name=side.region, endpoint_url=url, config=config))
+    return session.create_client("s3", region_name=side.region, endpoint_url=url, config=config)
