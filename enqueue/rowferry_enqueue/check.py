@@ -1,0 +1,59 @@
+"""Holds a plan against the real database and the real buckets before anything is migrated; finds every problem."""
+
+from collections.abc import Iterator
+
+from rowferry.database import Connection
+from rowferry.entry_sql import EntrySql
+from rowferry.errors import UserMistake
+from rowferry.object_count import OnProgress, ignore_progress
+from rowferry.plan import OnConflict, Plan
+from rowferry.schema import check_version
+from rowferry_enqueue.check_buckets import check_buckets
+from rowferry_enqueue.check_collisions import check_collisions
+from rowferry_enqueue.check_keys import check_keys
+from rowferry_enqueue.check_tables import check_table
+from rowferry_enqueue.finding import Finding, note, problem
+
+__all__ = ["Finding", "check_plan"]
+
+OLDEST_POSTGRES = 14
+
+
+def check_plan(
+    connection: Connection,
+    plan: Plan,
+    *,
+    on_conflict: OnConflict = "fail",
+    on_progress: OnProgress = ignore_progress,
+) -> list[Finding]:
+    """Return all that can be said of a plan, in the order of tables, keys and buckets.
+
+    Writes one probe object to the production bucket and removes it again; nothing else. `on_conflict` says what the
+    migration will do where a different production object stands: unless it is "fail" that is a note, not a problem.
+    Raises DatabaseUnavailable when the connection is lost.
+    """
+    return list(_check(connection, plan, on_conflict, on_progress))
+
+
+def _check(connection: Connection, plan: Plan, on_conflict: OnConflict, on_progress: OnProgress) -> Iterator[Finding]:
+    yield from _check_server(connection)
+    usable: list[EntrySql] = []
+    for entries in plan.entries:
+        on_progress(f"looking at {entries.label}")
+        found = check_table(connection, entries)
+        usable.extend(found.usable)
+        yield from found.findings
+    yield from check_keys(connection, usable, on_progress)
+    yield from check_collisions(connection, plan, usable, on_conflict, on_progress)
+    yield from check_buckets(plan, on_progress)
+
+
+def _check_server(connection: Connection) -> Iterator[Finding]:
+    version = connection.info.server_version // 10_000
+    if version < OLDEST_POSTGRES:
+        yield problem(f"this is PostgreSQL {version}; rowferry needs {OLDEST_POSTGRES} or newer")
+    try:
+        with connection.transaction():
+            check_version(connection)
+    except UserMistake as error:
+        yield note(error)

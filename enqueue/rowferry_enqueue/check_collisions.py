@@ -1,0 +1,125 @@
+"""The check of collisions: production entries that have the key already which a legacy entry is to have."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Literal
+
+from rowferry.credentials import load_credentials
+from rowferry.database import Connection, translated_errors
+from rowferry.entry_sql import EntrySql
+from rowferry.errors import ObjectNotFound, RowferryError
+from rowferry.object_count import OnProgress
+from rowferry.object_store import Bucket, ObjectFacts, open_bucket
+from rowferry.plan import OnConflict, Plan
+from rowferry_enqueue.check_keys import quote_key
+from rowferry_enqueue.finding import Finding, fine, note, problem
+from rowferry_enqueue.key_pairs import Pair, compose_other, find_colliding_pairs, other_parameters
+
+MOST_COMPARED = 1000
+"""Collisions whose objects are compared, by one HEAD on either side."""
+MOST_READ_BYTES = 1024 * 1024
+"""The largest objects that are read where HEAD does not tell whether they are alike."""
+THREADS = 8
+"""HEADs on their way at once on each side; fewer than botocore keeps connections."""
+
+Likeness = Literal["identical", "different", "undecided", "no legacy object", "no production object"]
+Keys = tuple[str, str]
+"""A legacy key and the production key that it becomes."""
+
+
+def check_collisions(
+    connection: Connection, plan: Plan, usable: Sequence[EntrySql], on_conflict: OnConflict, on_progress: OnProgress
+) -> Iterator[Finding]:
+    """Yield what stands at the production keys of legacy entries already.
+
+    That alone is no problem: a resumed migration leaves rows that share an object with one that has moved.
+    """
+    collisions: dict[Keys, None] = {}
+    total = 0
+    for pair in find_colliding_pairs(usable):
+        on_progress("looking for production entries in the way")
+        found, count = _find_collisions(connection, pair)
+        collisions.update(dict.fromkeys(found))
+        total += count
+    if not total:
+        if usable:
+            yield fine("no production entry has a key that a legacy entry is to have")
+        return
+    try:
+        likeness = _compare(plan, list(collisions)[:MOST_COMPARED], on_progress)
+    except RowferryError as error:
+        yield note(f"{total:,} legacy keys become keys that production entries have; not compared ({error})")
+    else:
+        yield from _judge(total, likeness, on_conflict)
+
+
+def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], int]:
+    """Return the first collisions of a pair and how many there are."""
+    one, other = pair
+    query = one.compose(
+        "key_collisions",
+        legacy_keys=one.compose("legacy_keys"),
+        production_keys=compose_other(other, "production_keys"),
+    )
+    parameters = one.parameters(most=MOST_COMPARED, **other_parameters(other))
+    with translated_errors():
+        rows = connection.execute(query, parameters).fetchall()
+    return [(row["legacy_key"], row["production_key"]) for row in rows], rows[0]["total"] if rows else 0
+
+
+def _compare(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dict[Keys, Likeness]:
+    """Return how alike the two objects of each collision are, as far as HEAD tells."""
+    on_progress(f"comparing {len(collisions):,} pairs of objects")
+    with ExitStack() as until:
+        legacy, production = (
+            until.enter_context(open_bucket(side, load_credentials(side, os.environ)))
+            for side in (plan.legacy, plan.production)
+        )
+        pool = until.enter_context(ThreadPoolExecutor(THREADS, "rowferry-head"))
+        return dict(zip(collisions, pool.map(partial(_compare_one, legacy, production), collisions), strict=True))
+
+
+def _compare_one(legacy: Bucket, production: Bucket, keys: Keys) -> Likeness:
+    try:
+        old = legacy.head(keys[0])
+    except ObjectNotFound:
+        return "no legacy object"
+    try:
+        new = production.head(keys[1])
+    except ObjectNotFound:
+        return "no production object"
+    likeness = compare_facts(old, new)
+    if likeness == "undecided" and old.size_bytes <= MOST_READ_BYTES:
+        return "identical" if legacy.get(keys[0]) == production.get(keys[1]) else "different"
+    return likeness
+
+
+def compare_facts(old: ObjectFacts, new: ObjectFacts) -> Likeness:
+    """Return whether two objects are alike, from size and ETag alone.
+
+    ETags that differ prove nothing: after a copy from several parts, or under KMS, they do for the same bytes.
+    """
+    if old.size_bytes != new.size_bytes:
+        return "different"
+    if old.etag == new.etag:
+        return "identical"
+    return "undecided"
+
+
+def _judge(total: int, likeness: dict[Keys, Likeness], on_conflict: OnConflict) -> Iterator[Finding]:
+    counts = Counter(likeness.values())
+    words = ", ".join(f"{count:,} {name}" for name, count in counts.most_common())
+    what = f"{total:,} legacy keys become keys that production entries have; {len(likeness):,} compared: {words}"
+    if not counts["different"]:
+        yield note(what) if counts.total() > counts["identical"] else fine(what)
+        return
+    legacy_key, production_key = next(keys for keys, found in likeness.items() if found == "different")
+    what += f"; for example {quote_key(legacy_key)} is not {quote_key(production_key)}"
+    if on_conflict == "fail":
+        yield problem(what, "they would end as conflicts; see --on-conflict of `rowferry enqueue`")
+    else:
+        yield note(f"{what} (--on-conflict {on_conflict})")
