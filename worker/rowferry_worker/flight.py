@@ -1,21 +1,23 @@
 """Drives journeys: many at once, never more than the limit, all the batches of a process sharing it."""
 
 import logging
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from threading import Event, Lock
 
 from rowferry.errors import Cancelled, ObjectError
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
+from rowferry_worker import metrics
 from rowferry_worker.journey import Copied, Journey
+from rowferry_worker.limit import Limit
+from rowferry_worker.patience import Patience, Send
+from rowferry_worker.traffic import observe_try
 
 _log = logging.getLogger(__name__)
-
-Send = Callable[[Request, Callable[[Answer], None]], None]
-"""Sends a request and gives its answer, exactly once and never from within the call, to the function."""
 
 Ended = Copied | ObjectError
 
@@ -26,6 +28,8 @@ class Load:
 
     send: Send
     ends: list[Ended | None]
+    began: list[float]
+    """When each journey began, by time.monotonic()."""
     remaining: int
     done: Event = field(default_factory=Event)
     fault: Exception | None = None
@@ -41,11 +45,12 @@ class Load:
 
 
 class Flight:
-    """At most `limit` journeys are under way; the rest wait in the order of their launch."""
+    """At most as many journeys are under way as the limit says; the rest wait in the order of their launch."""
 
-    def __init__(self, limit: int) -> None:
-        """`limit`: objects in flight, for the whole process."""
-        self.limit = limit
+    def __init__(self, most: int, least: int = 1) -> None:
+        """`most`, `least`: the bounds of the objects in flight, for the whole process."""
+        self.limit = Limit(least, most)
+        self._patience = Patience(partial(observe_try, self.limit))
         self._in_flight = 0
         self._waiting: deque[tuple[Load, int, Journey]] = deque()
         self._filling = False
@@ -53,7 +58,7 @@ class Flight:
 
     def launch(self, send: Send, journeys: Sequence[Journey]) -> Load:
         """Put journeys in the queue and return at once with their load."""
-        load = Load(send, [None] * len(journeys), len(journeys))
+        load = Load(send, [None] * len(journeys), [0.0] * len(journeys), len(journeys))
         if not journeys:
             load.done.set()
         with self._turn:
@@ -74,13 +79,15 @@ class Flight:
         """Begin waiting journeys up to the limit; one thread at a time does it for all."""
         while True:
             with self._turn:
-                if self._filling or not self._waiting or self._in_flight >= self.limit:
+                if self._filling or not self._waiting or self._in_flight >= self.limit.value:
                     return
                 self._filling = True
-                free = self.limit - self._in_flight
+                free = self.limit.value - self._in_flight
                 starting = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
                 self._in_flight += len(starting)
+                metrics.objects_in_flight.inc(len(starting))
             for load, index, journey in starting:
+                load.began[index] = time.monotonic()
                 self._step(load, index, journey, None)
             with self._turn:
                 self._filling = False
@@ -97,11 +104,13 @@ class Flight:
             load.fault = fault
             self._land(load, index, Cancelled("Fault", str(fault)))
         else:
-            load.send(request, lambda arrived: self._step(load, index, journey, arrived))
+            self._patience.send(load.send, request, lambda arrived: self._step(load, index, journey, arrived))
 
     def _land(self, load: Load, index: int, end: Ended) -> None:
         with self._turn:
             self._in_flight -= 1
+        metrics.objects_in_flight.dec()
+        metrics.copy_seconds.observe(time.monotonic() - load.began[index])
         self._note(load, index, end)
         self._fill()
 

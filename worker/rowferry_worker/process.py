@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Verdict
+from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
 from rowferry.database import Connection, translate
 from rowferry.errors import DatabaseUnavailable
+from rowferry_worker import metrics
 from rowferry_worker.queues import find_queue
 from rowferry_worker.verdict import judge, judge_failure, write_failure, write_verdict
 from rowferry_worker.work import Released, Work
@@ -35,6 +36,7 @@ def process_batch(work: Work) -> Processed:
     processed = Processed(_judge_crashes(attempt)) if used_up else _perform(work)
     _write(connection, batch, attempt, processed)
     connection.commit()
+    _count(work, processed)
     return processed
 
 
@@ -60,6 +62,16 @@ def _write(connection: Connection, batch: Batch, attempt: Attempt, processed: Pr
         write_verdict(connection, batch, attempt, processed.judgement, processed.results)
     else:
         write_failure(connection, batch, attempt, processed.judgement)
+
+
+def _count(work: Work, processed: Processed) -> None:
+    """Count what the attempt settled, and what it leaves failed for good."""
+    migration = work.route.plan.name
+    for result in processed.results:
+        if result.outcome.settled or processed.judgement.verdict is Verdict.ERROR:
+            metrics.entries.labels(migration, str(result.outcome)).inc()
+    metrics.objects_copied.labels(migration).inc(sum(r.outcome is Outcome.MIGRATED for r in processed.results))
+    metrics.object_bytes.labels(migration).inc(sum(r.size_bytes for r in processed.results))
 
 
 def _judge_crashes(attempt: Attempt) -> Judgement:

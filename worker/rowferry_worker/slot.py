@@ -11,6 +11,7 @@ import psycopg
 from rowferry.batch import Attempt, Batch, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
 from rowferry.errors import RowferryError, UserMistake
+from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
@@ -84,7 +85,8 @@ class Slot:
     def _take_turn(self) -> bool:
         """Process one batch, or rest when none is free. Return False when there will be none any more."""
         connection = self._connect()
-        batch = claim_batch(connection, self._shared.queues)
+        with metrics.claim_seconds.time():
+            batch = claim_batch(connection, self._shared.queues)
         if batch is not None:
             self._rest = SHORTEST_REST
             self._hold(connection, batch)
@@ -102,6 +104,7 @@ class Slot:
         shared = self._shared
         attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
         began = time.monotonic()
+        metrics.batches_in_hand.inc()
         try:
             route = shared.routes.find(connection, batch)
             work = Work(batch, attempt, connection, route, shared.flight, shared.give_up)
@@ -109,6 +112,7 @@ class Slot:
         except (Released, UserMistake) as error:
             connection.rollback()
             shared.ledger.call("end_attempt", attempt.id, "RELEASED", str(error))
+            metrics.attempts.labels(batch.queue_name, str(Verdict.RELEASED)).inc()
             _log.info("batch given back", extra={"batch": batch.id, "attempt": attempt.id, "why": str(error)})
             if isinstance(error, UserMistake):
                 raise
@@ -117,6 +121,8 @@ class Slot:
             raise
         else:
             self._report(batch, attempt, processed, time.monotonic() - began)
+        finally:
+            metrics.batches_in_hand.dec()
 
     def _report(self, batch: Batch, attempt: Attempt, processed: Processed, seconds: float) -> None:
         """Say the verdict in one line; rest for a while when a server is busy or away."""
@@ -126,6 +132,8 @@ class Slot:
         fields |= {"seconds": round(seconds, 3)} | ({"error": judgement.error} if judgement.error else {})
         level = logging.INFO if judgement.verdict is Verdict.DONE else logging.WARNING
         _log.log(level, "batch finished", extra=fields)
+        metrics.attempts.labels(batch.queue_name, str(judgement.verdict)).inc()
+        metrics.batch_seconds.labels(batch.queue_name).observe(seconds)
         if judgement.verdict is Verdict.RELEASED:
             self._rest_from_outage()
         else:
@@ -143,6 +151,7 @@ class Slot:
     def _survive(self, error: RowferryError) -> None:
         """Drop the connection, say so, and wait before the next one."""
         self._close()
+        metrics.reconnects.inc()
         _log.warning("the database is away or busy; trying again", extra={"error": str(error)})
         self._rest_from_outage()
 

@@ -7,6 +7,7 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import ObjectNotFound, Unreachable
 from rowferry.keys import production_key
 from rowferry.plan import Entries
+from rowferry_worker import metrics
 from rowferry_worker.copy import copy_object
 from rowferry_worker.entries import read_entries
 from rowferry_worker.flight import Ended
@@ -25,7 +26,8 @@ def perform(work: Work) -> list[EntryResult]:
     ends = copy_objects(work, new_keys)
     moves, left_out = choose_moves([entry for entry in entries if entry.key in new_keys], new_keys, ends)
     began = time.monotonic()
-    updated = update_rows(work.connection, entry_sql, moves)
+    with metrics.row_update_seconds.time():
+        updated = update_rows(work.connection, entry_sql, moves)
     tell_rows(updated, time.monotonic() - began)
     return unmapped + left_out + updated
 

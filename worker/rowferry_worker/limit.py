@@ -1,0 +1,83 @@
+"""How many objects may be in flight: additive increase, multiplicative decrease, by what the servers let through. Pure.
+
+The method is TCP's (Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance", 1989;
+slow start: RFC 5681), with rising latency as a second sign of congestion (Brakmo and Peterson, "TCP Vegas", 1994).
+"""
+
+from dataclasses import dataclass, field
+
+START = 16
+"""Objects in flight to begin with; doubled each round until the first sign of congestion."""
+THROTTLED_FACTOR = 0.7
+SLOW_FACTOR = 0.9
+SLOW_RATIO = 3.0
+"""Latency this many times the best ever seen counts as congestion."""
+SLOW_SECONDS = 0.25
+"""... if it is this much longer as well: a few milliseconds more are nobody's queue."""
+SMOOTHING = 0.05
+BEST_DRIFT = 1.002
+"""Each round the best latency is forgotten by 0.2 %, so that a server that has become slower for good is accepted."""
+
+
+@dataclass(slots=True)
+class Limit:
+    """The present limit, from `least` to `most`; told of each answer, it moves at most once a round.
+
+    A round is as many answers as the limit was when the round began, which is about one round trip.
+    """
+
+    least: int
+    most: int
+    _value: float = field(init=False)
+    _slow_start: bool = field(init=False, default=True)
+    _answers_left: int = field(init=False)
+    _throttled: bool = field(init=False, default=False)
+    _latency: dict[str, float] = field(init=False, default_factory=dict[str, float])
+    _best: dict[str, float] = field(init=False, default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        """Begin small."""
+        self._value = float(min(self.most, max(self.least, START)))
+        self._answers_left = self.value
+
+    @property
+    def value(self) -> int:
+        """Return how many objects may be in flight now."""
+        return int(self._value)
+
+    def note(self, operation: str, seconds: float, *, throttled: bool) -> bool:
+        """Take an answer in: what was asked, how long it took, and whether it said to slow down.
+
+        Return whether a round has ended, after which the limit may be another.
+        """
+        if throttled:
+            self._throttled = True
+        else:
+            before = self._latency.get(operation, seconds)
+            self._latency[operation] = before + SMOOTHING * (seconds - before)
+            self._best[operation] = min(self._best.get(operation, seconds), seconds)
+        self._answers_left -= 1
+        ended = self._answers_left <= 0
+        if ended:
+            self._end_round()
+        return ended
+
+    def _end_round(self) -> None:
+        """Move the limit by what the round has shown."""
+        if self._throttled:
+            self._value, self._slow_start = self._value * THROTTLED_FACTOR, False
+        elif self._is_slow():
+            self._value, self._slow_start = self._value * SLOW_FACTOR, False
+        else:
+            self._value = self._value * 2 if self._slow_start else self._value + max(1.0, self.most / 64)
+        self._value = min(float(self.most), max(float(self.least), self._value))
+        self._best = {operation: best * BEST_DRIFT for operation, best in self._best.items()}
+        self._throttled = False
+        self._answers_left = self.value
+
+    def _is_slow(self) -> bool:
+        """Return whether any operation takes much longer than it can."""
+        return any(
+            latency > SLOW_RATIO * self._best[operation] and latency > self._best[operation] + SLOW_SECONDS
+            for operation, latency in self._latency.items()
+        )

@@ -1,0 +1,31 @@
+"""What the answers of the servers teach: the limit of objects in flight, and the metrics of requests."""
+
+from rowferry.errors import ObjectError, ObjectNotFound, PreconditionFailed, Throttled
+from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
+from rowferry_worker import metrics
+from rowferry_worker.limit import Limit
+
+
+def observe_try(limit: Limit, request: Request, answer: Answer, seconds: float, *, again: bool) -> None:
+    """Take one try of one request in."""
+    throttled = isinstance(answer.error, Throttled)
+    if limit.note(request.operation, seconds, throttled=throttled):
+        metrics.objects_in_flight_limit.set(limit.value)
+    metrics.requests.labels(request.side, request.operation, name_result(answer.error)).inc()
+    metrics.request_seconds.labels(request.side).observe(seconds)
+    if throttled:
+        metrics.throttled.labels(request.side).inc()
+    if again:
+        metrics.request_retries.labels(request.side).inc()
+
+
+def name_result(error: ObjectError | None) -> str:
+    """Return the word that a result is counted under: `ok`, what a condition or a missing object says, or the error."""
+    if error is None:
+        return "ok"
+    if isinstance(error, ObjectNotFound):
+        return "not_found"
+    if isinstance(error, PreconditionFailed):
+        return "precondition_failed"
+    return type(error).__name__.lower()
