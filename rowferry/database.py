@@ -11,6 +11,7 @@ from psycopg import conninfo, errors, sql
 from psycopg.rows import DictRow, dict_row
 
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable, RowferryError, UserMistake
+from rowferry.secret_files import read_secret
 from rowferry.statements import statement
 
 Connection = psycopg.Connection[DictRow]
@@ -31,12 +32,12 @@ KEEPALIVE = {
 
 
 def connect(purpose: str, *, autocommit: bool = False) -> Connection:
-    """Open a connection to the database that DATABASE_URL, or libpq's PG* variables, name.
+    """Open a connection to the database that DATABASE_URL (or its file), or libpq's PG* variables, name.
 
     `purpose` ends up in pg_stat_activity as `rowferry <purpose>`.
     Raises UserMistake when the settings cannot be read, DatabaseUnavailable when no connection comes about.
     """
-    settings = read_settings(os.environ.get("DATABASE_URL", ""))
+    settings = read_settings(read_secret(os.environ, "DATABASE_URL"))
     settings["application_name"] = f"rowferry {purpose}"[:63]
     with translated_errors():
         connection = Connection.connect(**settings, autocommit=True, row_factory=dict_row)
@@ -66,7 +67,7 @@ def read_settings(url: str) -> dict[str, Any]:
 
 def name_database() -> str:
     """Return where the settings lead, as `database on host:port`, without user or password."""
-    settings = conninfo.conninfo_to_dict(os.environ.get("DATABASE_URL", ""))
+    settings = read_settings(read_secret(os.environ, "DATABASE_URL"))
     host = settings.get("host") or os.environ.get("PGHOST") or "this host"
     port = settings.get("port") or os.environ.get("PGPORT") or 5432
     name = settings.get("dbname") or os.environ.get("PGDATABASE") or "the default database"
