@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 
 from rowferry.errors import CredentialsUnavailable, UserMistake
 from rowferry.plan import Side
+from rowferry.secret_files import read_secret
 
 CHECK_EVERY = timedelta(seconds=15)
 """How often expiring credentials are looked at; botocore renews them 15 to 10 minutes before they expire."""
@@ -55,10 +56,12 @@ class _Variables(NamedTuple):
 def load_credentials(side: Side, environ: Mapping[str, str]) -> Credentials:
     """Return the credentials for `side`: ROWFERRY_LEGACY_* (ROWFERRY_PRODUCTION_*), its profile, or boto3's chain.
 
+    Each variable may be given as a file: ROWFERRY_LEGACY_ACCESS_KEY_ID_FILE names it.
+
     Raises UserMistake, naming variables and never values, when there are none or only half a pair.
     """
     names = _name_variables(side)
-    access_key, secret_key, token = (environ.get(name, "") for name in names)
+    access_key, secret_key, token = (read_secret(environ, name) for name in names)
     if bool(access_key) != bool(secret_key) or (token and not access_key):
         present, absent = (names.access_key, names.secret_key) if access_key else (names.secret_key, names.access_key)
         present = present if access_key or secret_key else names.token
@@ -110,10 +113,9 @@ def freeze_credentials(credentials: Credentials) -> Frozen:
 class FreshCredentials:
     """Expiring credentials, renewed ahead of time on a thread of their own, so that signing never waits for them."""
 
-    def __init__(self, credentials: Credentials, *, check_every: timedelta = CHECK_EVERY) -> None:
+    def __init__(self, credentials: Credentials) -> None:
         """Fetch the credentials once and start renewing them. Raises CredentialsUnavailable if they cannot be had."""
         self._credentials = credentials
-        self._check_every = check_every
         self.frozen = freeze_credentials(credentials)
         """The credentials to sign with: the last that could be had."""
         self.failure: str | None = None
@@ -129,7 +131,7 @@ class FreshCredentials:
         self._stopped.set()
 
     def _keep_fresh(self) -> None:
-        while not self._stopped.wait(self._check_every.total_seconds()):
+        while not self._stopped.wait(CHECK_EVERY.total_seconds()):
             try:
                 self.frozen = freeze_credentials(self._credentials)
             except CredentialsUnavailable:
