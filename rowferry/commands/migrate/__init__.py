@@ -20,9 +20,7 @@ from rowferry.plan import OnConflict
     "--parallel", default=64, show_default=True, type=click.IntRange(1, 10_000), help="Objects in flight, each worker."
 )
 @click.option("-l", "--limit", type=click.IntRange(1), help="Entries at most, in one pass; left out: all, in passes.")
-@click.option(
-    "-w", "--overwrite", is_flag=True, help="Replace production objects that differ (--on-conflict overwrite)."
-)
+@click.option("-w", "--overwrite", is_flag=True, help="Replace what differs (--on-conflict overwrite).")
 @on_conflict_option
 @click.option("--requeue", is_flag=True, help="Begin with the batches that are in ERROR from before.")
 @click.option("--no-objects", is_flag=True, help="Do not list the buckets to count their objects.")

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from rowferry_enqueue.check import check_plan
 
-from rowferry.commands.check import show_findings
+from rowferry.commands.check import refuse_problems, show_findings
 from rowferry.commands.migrate.passes import Run
 from rowferry.commands.migrate.screen import Screen
+from rowferry.commands.spinner import show_spinner
 from rowferry.data_status import print_data_status, read_data_status
 from rowferry.database import Connection, call, connect, name_database, translated_errors
 from rowferry.errors import RowferryError
@@ -22,6 +22,7 @@ from rowferry.log import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
 from rowferry.schema import initialise
+from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
 
 _log = logging.getLogger(__name__)
@@ -60,8 +61,7 @@ def run_session(plan: Plan, choices: Choices) -> int:
         if choices.status_only:
             _show_status(connection, plan, choices, screen)
             return 0
-        if not _check(connection, plan, screen):
-            return 2
+        _check(connection, plan, choices, screen)
         _show_status(connection, plan, choices, screen)
         if choices.dry_run:
             _show_preview(connection, plan, choices, screen)
@@ -85,16 +85,18 @@ def _place(bucket: str, endpoint_url: str | None) -> str:
     return f"s3://{bucket} at {endpoint_url or 'AWS'}"
 
 
-def _check(connection: Connection, plan: Plan, screen: Screen) -> bool:
-    """Check the plan and show what was found; return whether nothing stands in the way."""
+def _check(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
+    """Check the plan and show what was found. Raises UserMistake when something stands in the way."""
     screen.say("Checking permissions, keys and buckets …")
-    findings = check_plan(connection, plan)
+    with show_spinner() as tell:
+        findings = check_plan(connection, plan, on_conflict=choices.on_conflict, on_progress=tell)
     show_findings(findings, screen.console)
-    return not any(finding.level == "problem" for finding in findings)
+    refuse_problems(findings)
 
 
 def _show_status(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
-    status = read_data_status(connection, plan, count_objects=choices.count_objects)
+    with show_spinner() as tell:
+        status = read_data_status(connection, plan, count_objects=choices.count_objects, on_progress=tell)
     print_data_status(status, screen.console)
 
 
