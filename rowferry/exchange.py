@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from rowferry.crt import Cancellable, translate_error
 from rowferry.errors import ObjectError, ObjectRejected
@@ -36,7 +37,7 @@ class Traffic:
 class Exchange:
     """One request from `send` to its answer; awscrt calls the methods on its event-loop thread."""
 
-    __slots__ = ("_body", "_headers", "_on_answer", "_traffic", "doom", "native", "request", "started")
+    __slots__ = ("_body", "_doomed_at", "_headers", "_on_answer", "_traffic", "doom", "native", "request", "started")
 
     def __init__(self, traffic: Traffic, request: Request, on_answer: Callable[[Answer], None]) -> None:
         """Enter the traffic; the clock runs from here."""
@@ -49,6 +50,7 @@ class Exchange:
         self.native: Cancellable | None = None
         self.doom: ObjectError | None = None
         """Why it was cancelled, if it was."""
+        self._doomed_at = self.started
         traffic.in_flight[id(self)] = self
 
     def on_headers(self, headers: list[tuple[str, str]], **_: object) -> None:
@@ -107,9 +109,14 @@ class Exchange:
     def cancel(self, doom: ObjectError) -> None:
         """Ask awscrt to give the request up; `doom` becomes its answer, unless the server's comes first."""
         if self.doom is None:
+            self._doomed_at = time.monotonic()
             self.doom = doom
             if self.native is not None:
                 self.native.cancel()
+
+    def is_stuck(self, now: float, grace: timedelta) -> bool:
+        """Return whether it was cancelled more than `grace` before `now` and still has no answer."""
+        return self.doom is not None and now - self._doomed_at > grace.total_seconds()
 
     def finish(self, answer: Answer) -> None:
         """Hand the answer over, the first time; later calls do nothing (dict.pop is atomic)."""

@@ -1,0 +1,157 @@
+import re
+import unicodedata
+from urllib.parse import unquote_to_bytes
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowferry import s3_request
+from rowferry.errors import ObjectRejected
+from rowferry.s3_request import encode_key
+
+
+def climbs(key: str) -> bool:
+    depth = 0
+    for segment in key.split("/"):
+        depth += -1 if segment == ".." else 1 if segment not in {"", "."} else 0
+        if depth < 0:
+            return True
+    return False
+
+
+KEYS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=250).filter(lambda key: not climbs(key))
+SLASHED = st.lists(st.sampled_from(["", ".", "..", "a", "b c", "%2F", "é"]), min_size=1, max_size=8).map("/".join)
+
+
+@given(KEYS | SLASHED.filter(lambda key: key != "" and not climbs(key)))
+def test_any_key_comes_back_byte_for_byte(key: str) -> None:
+    assert unquote_to_bytes(encode_key(key)) == key.encode()
+
+
+@given(KEYS)
+def test_only_unreserved_characters_and_slashes_stay_bare(key: str) -> None:
+    assert re.fullmatch(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+", encode_key(key))
+
+
+@given(KEYS, KEYS)
+def test_two_keys_never_share_an_encoding(one: str, other: str) -> None:
+    assert (encode_key(one) == encode_key(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("key", "encoded"),
+    [
+        ("a b+c", "a%20b%2Bc"),
+        ("100%.txt?versionId=3", "100%25.txt%3FversionId%3D3"),
+        ("//lead//and/trail/", "//lead//and/trail/"),
+        ("a/../b/./c", "a/../b/./c"),
+        ("'\"&<>", "%27%22%26%3C%3E"),
+        ("\U0001f600\n\x7f", "%F0%9F%98%80%0A%7F"),
+        (unicodedata.normalize("NFC", "é"), "%C3%A9"),
+        (unicodedata.normalize("NFD", "é"), "e%CC%81"),
+    ],
+)
+def test_nothing_in_a_key_is_normalised(key: str, encoded: str) -> None:
+    assert encode_key(key) == encoded
+
+
+def test_a_key_of_1024_bytes_is_taken() -> None:
+    assert encode_key("é" * 512) == "%C3%A9" * 512
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [("", "InvalidKey"), ("é" * 512 + "a", "KeyTooLongError"), ("half\ud800", "InvalidKey")],
+)
+def test_what_no_server_can_store_is_refused_with_the_reason(key: str, code: str) -> None:
+    with pytest.raises(ObjectRejected) as refused:
+        s3_request.head_object("production", key)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("key", ["..", "../other-bucket/x", "a/../../other-bucket/x", "/../x", "./../x", "a//../../x"])
+def test_a_key_cannot_climb_out_of_its_bucket(key: str) -> None:
+    with pytest.raises(ObjectRejected, match="climbs above"):
+        s3_request.copy_object(key, source_bucket="legacy", source_key="x", if_none_match=True)
+    with pytest.raises(ObjectRejected, match="climbs above"):
+        s3_request.copy_object("x", source_bucket="legacy", source_key=key, if_none_match=True)
+
+
+def test_a_copy_names_its_source_encoded_like_the_path() -> None:
+    request = s3_request.copy_object("new +", source_bucket="old", source_key="/a b?c", if_none_match=False)
+    assert (request.side, request.method, request.target) == ("production", "PUT", "new%20%2B")
+    assert request.headers == (("x-amz-copy-source", "/old//a%20b%3Fc"),)
+
+
+def test_a_conditional_copy_forbids_overwriting_and_pins_its_source() -> None:
+    request = s3_request.copy_object("k", source_bucket="b", source_key="k", if_none_match=True, source_etag="abc")
+    headers = dict(request.headers)
+    assert headers["If-None-Match"] == "*"
+    assert headers["x-amz-copy-source-if-match"] == '"abc"'
+    assert "x-amz-copy-source-if-none-match" not in headers
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "header"),
+    [(None, None, None), (0, 0, "bytes=0-0"), (5, None, "bytes=5-"), (None, 9, "bytes=0-9"), (7, 9, "bytes=7-9")],
+)
+def test_a_range_counts_both_of_its_ends(first: int | None, last: int | None, header: str | None) -> None:
+    request = s3_request.get_object("legacy", "k", first_byte=first, last_byte=last)
+    assert dict(request.headers).get("Range") == header
+
+
+def test_a_get_can_be_pinned_to_a_version() -> None:
+    assert s3_request.get_object("legacy", "k", if_match="abc").headers == (("If-Match", '"abc"'),)
+
+
+def test_a_subresource_has_an_empty_value_so_that_its_signature_agrees() -> None:
+    assert s3_request.get_object_tagging("legacy", "a b").target == "a%20b?tagging="
+    assert s3_request.create_multipart_upload("k").target == "k?uploads="
+
+
+def test_an_upload_id_is_encoded_in_a_query() -> None:
+    assert s3_request.upload_part("k", b"x", upload_id="a/b+c=", part_number=7).target == (
+        "k?partNumber=7&uploadId=a%2Fb%2Bc%3D"
+    )
+    assert s3_request.abort_multipart_upload("k", upload_id="u&v").target == "k?uploadId=u%26v"
+
+
+def test_a_part_copied_by_the_server_is_pinned_and_ranged() -> None:
+    request = s3_request.upload_part_copy(
+        "k",
+        source_bucket="old",
+        source_key="s",
+        source_etag="e",
+        first_byte=0,
+        last_byte=9,
+        upload_id="u",
+        part_number=1,
+    )
+    assert dict(request.headers) == {
+        "x-amz-copy-source": "/old/s",
+        "x-amz-copy-source-if-match": '"e"',
+        "x-amz-copy-source-range": "bytes=0-9",
+    }
+
+
+def test_completing_lists_the_parts_in_well_formed_xml() -> None:
+    request = s3_request.complete_multipart_upload(
+        "k", upload_id="u", parts=[(1, "a<b"), (2, "c&d")], if_none_match=True
+    )
+    root = ElementTree.fromstring(request.body)
+    assert [element.text for element in root.iter() if element.tag.endswith("ETag")] == ['"a<b"', '"c&d"']
+    assert dict(request.headers)["If-None-Match"] == "*"
+
+
+def test_every_write_is_for_the_production_side() -> None:
+    writes = [
+        s3_request.copy_object("k", source_bucket="b", source_key="k", if_none_match=True),
+        s3_request.put_object("k", b"", headers=[("x-amz-meta-a", "1")], if_none_match=True),
+        s3_request.create_multipart_upload("k"),
+        s3_request.upload_part("k", b"", upload_id="u", part_number=1),
+        s3_request.complete_multipart_upload("k", upload_id="u", parts=[], if_none_match=False),
+        s3_request.abort_multipart_upload("k", upload_id="u"),
+    ]
+    assert {request.side for request in writes} == {"production"}
