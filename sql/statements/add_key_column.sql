@@ -1,0 +1,1 @@
+alter table {table} add column {key} text not null

@@ -1,0 +1,1 @@
+alter role {role} login password {password}
