@@ -1,10 +1,13 @@
 """Fixtures that every test may ask for: databases, S3 servers, buckets."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 
+from entry_table import EntryTable
+from migration import Migration
 from rowferry.demo.postgres_programs import choose_postgres_binaries
 from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
 from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
@@ -84,3 +87,57 @@ def versitygw_buckets(versitygw: S3Server) -> Iterator[Buckets]:
     """The same in versitygw only, which checks credentials and digests."""
     with fresh_buckets(versitygw) as found:
         yield found
+
+
+TRANSFERS = {
+    "moto": ("moto", "moto"),
+    "versitygw": ("versitygw", "versitygw"),
+    "moto-to-versitygw": ("moto", "versitygw"),
+    "versitygw-to-moto": ("versitygw", "moto"),
+}
+"""The servers of both sides: where they are one, it copies by itself; where they are two, objects are streamed."""
+
+
+@pytest.fixture
+def table(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[EntryTable]:
+    """An empty table of entries, to which DATABASE_URL leads; no S3."""
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(EntryTable(database)) as table:
+        yield table
+
+
+@pytest.fixture
+def make_migration(
+    database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[..., Migration]]:
+    """Make an empty migration between given buckets, and give this process the environment to work on it."""
+    with ExitStack() as until:
+
+        def make(legacy: Buckets, production: Buckets, **more: str) -> Migration:
+            migration = until.enter_context(closing(Migration(database, legacy, production, tmp_path, **more)))
+            for name, value in migration.environment.items():
+                monkeypatch.setenv(name, value)
+            return migration
+
+        yield make
+
+
+@pytest.fixture(params=TRANSFERS)
+def any_migration(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Iterator[Migration]:
+    """An empty migration over every pair of servers, one after the other."""
+    with ExitStack() as until:
+        servers = [request.getfixturevalue(name) for name in dict.fromkeys(TRANSFERS[request.param])]
+        buckets = [until.enter_context(fresh_buckets(server)) for server in servers]
+        yield make_migration(buckets[0], buckets[-1])
+
+
+@pytest.fixture
+def migration(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+    """An empty migration within moto, which takes every key as it is."""
+    return make_migration(moto_buckets, moto_buckets)
+
+
+@pytest.fixture
+def versitygw_migration(versitygw_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+    """An empty migration within versitygw, which is fast and checks credentials."""
+    return make_migration(versitygw_buckets, versitygw_buckets)

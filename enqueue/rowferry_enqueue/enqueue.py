@@ -46,6 +46,7 @@ def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
     not fit the database or the batches that wait.
     """
     with _worded(), connection.transaction():
+        connection.execute(statement("wait_for_locks"))
         (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
         migration_id = row["register_migration"]
         return list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
@@ -90,6 +91,7 @@ def _worded() -> Generator[None]:
     try:
         yield
     except errors.InvalidParameterValue as error:
-        raise UserMistake(f"{summarise(error).capitalize()}.") from error
+        words = summarise(error)
+        raise UserMistake(f"{words[:1].upper()}{words[1:]}.") from error
     except psycopg.Error as error:
         raise translate(error) from error

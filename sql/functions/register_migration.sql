@@ -29,9 +29,8 @@ begin
                 or ((known.plan -> 'production') - 'profile') is distinct from (($2 -> 'production') - 'profile')
                 or not exists (
                     select from jsonb_array_elements(known.plan -> 'entries') as e
-                    where
-                        concat(e.value ->> 'table', '.', e.value ->> 'key') = q.payload ->> 'entries'
-                        and ($2 -> 'entries') @> jsonb_build_array(e.value)
+                    inner join jsonb_array_elements($2 -> 'entries') as n on e.value = n.value
+                    where concat(e.value ->> 'table', '.', e.value ->> 'key') = q.payload ->> 'entries'
                 )
             );
         if waiting > 0 then

@@ -2,6 +2,13 @@
 -- Ranges never reach across a waiting one: entries and waiting ranges are laid on one line, and each range that begins
 -- opens a new stretch.
 with waiting as (
+    -- No row: it lends its collation, in which all of this is sorted and compared, to the bounds below.
+    select
+        e.{id} as id,
+        e.{id} as last_id
+    from {table} as e
+    where false
+    union all
     select
         (q.payload ->> 'first')::{id_type} as id,
         (q.payload ->> 'last')::{id_type} as last_id

@@ -1,0 +1,117 @@
+"""A table of entries and the queue beside it, as a test fills them and looks at them; knows nothing of S3."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row
+
+from rowferry.batch import Outcome
+from rowferry.database import connect
+from rowferry.plan import Plan
+from rowferry.plan_file import parse_plan
+from rowferry_enqueue.enqueue import Enqueued, Request, enqueue, preview
+
+FROM, TO = "image/", "avatar/"
+
+Record = dict[str, Any]
+
+
+class EntryTable:
+    """A table `avatars(id, path)` and a plan for it; DATABASE_URL must lead to its database."""
+
+    def __init__(self, dsn: str, *, id_type: str = "bigint") -> None:
+        """Make the table; `id_type` may end with a collation."""
+        self.dsn = dsn
+        self._connection: psycopg.Connection[Record] | None = None
+        self.id_type = id_type.partition(" ")[0]
+        self.plan: dict[str, Any] = {
+            "migration": {"name": "avatars"},
+            "legacy": {"bucket": "old"},
+            "production": {"bucket": "new"},
+            "entries": [{"table": "public.avatars", "id": "id", "key": "path", "from": FROM, "to": TO}],
+        }
+        self.execute(f"create table public.avatars (id {id_type} primary key, path text)")
+
+    def insert(self, keys: Mapping[str, str | None]) -> None:
+        """Add rows, by their ids."""
+        query = f"insert into public.avatars select * from unnest(%s::text[]::{self.id_type}[], %s::text[])"
+        self.execute(query, (list(keys), list(keys.values())))
+
+    def id_of(self, number: int) -> str:
+        """Return an id that rises with `number`."""
+        return str(UUID(int=number)) if self.id_type == "uuid" else str(number)
+
+    def add_legacy(self, numbers: Iterable[int]) -> None:
+        """Add legacy rows with rising ids."""
+        self.insert({self.id_of(number): f"{FROM}u{number}/me.png" for number in numbers})
+
+    def execute(self, query: str, parameters: Sequence[object] | None = None) -> list[Record]:
+        """Run one statement on a connection of the test's own, and return its rows."""
+        if self._connection is None or self._connection.broken:
+            self._connection = psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row)
+        cursor = self._connection.execute(query.encode(), parameters)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def close(self) -> None:
+        """Close that connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def read_plan(self) -> Plan:
+        return parse_plan(self.plan, "of the test")
+
+    def enqueue(self, batch_size: int = 100, **request: Any) -> list[Enqueued]:
+        """Enqueue in this process, as `rowferry enqueue` does."""
+        with connect("enqueue", autocommit=True) as connection:
+            return enqueue(connection, self.read_plan(), Request(batch_size, **request))
+
+    def preview(self, batch_size: int = 100, **request: Any) -> list[Enqueued]:
+        """Enqueue as `rowferry enqueue --dry-run` does."""
+        with connect("enqueue", autocommit=True) as connection:
+            return preview(connection, self.read_plan(), Request(batch_size, **request))
+
+    def make_due(self) -> None:
+        """End the rest that a batch takes before its next attempt."""
+        self.execute("update rowferry.batch_queue set run_after = now() where status = 'INIT'")
+
+    def rows(self) -> dict[str, str | None]:
+        return {row["id"]: row["path"] for row in self.execute("select id::text, path from public.avatars order by 1")}
+
+    def batches(self) -> list[Record]:
+        return self.execute("select * from rowferry.batch_queue order by id")
+
+    def batch(self) -> Record:
+        """Return the only batch."""
+        (batch,) = self.batches()
+        return batch
+
+    def ranges(self) -> list[tuple[str, str]]:
+        """Return the first and the last id of each batch."""
+        return [(batch["payload"]["first"], batch["payload"]["last"]) for batch in self.batches()]
+
+    def attempts(self) -> list[Record]:
+        return self.execute("select * from rowferry.batch_attempt order by id")
+
+    def verdicts(self) -> list[str | None]:
+        return [attempt["verdict"] for attempt in self.attempts()]
+
+    def failures(self) -> list[Record]:
+        return self.execute("select * from rowferry.entry_failure order by batch_id, entry_id")
+
+    def counts(self) -> dict[str, int]:
+        """Return the entries of all batches by outcome, without the zeros."""
+        (row,) = self.execute(f"select {', '.join(f'sum({o})::int as {o}' for o in Outcome)} from rowferry.batch_queue")
+        return {outcome: count for outcome, count in row.items() if count}
+
+    def statuses(self) -> set[str]:
+        return {batch["status"] for batch in self.batches()}
+
+    def check_balance(self) -> None:
+        """Hold every finished batch against its counts."""
+        for batch in self.batches():
+            if batch["status"] != "INIT":
+                unsettled = batch["missing"] + batch["conflict"] + batch["failed"]
+                assert batch["entry_count"] == sum(batch[outcome] for outcome in Outcome), batch
+                assert (batch["status"] == "ERROR") == bool(unsettled), batch

@@ -1,0 +1,45 @@
+"""One running `rowferry worker`, its log in a file."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+DEADLINE = timedelta(seconds=60)
+
+
+class WorkerProcess:
+    """Started when it is made; `kill` is always allowed."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log_path: Path) -> None:
+        self._log_path = log_path
+        with log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rowferry", "worker", "--log-format", "json", *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log_path.read_text(encoding="utf-8")
+
+    def messages(self) -> list[str]:
+        """Return the fixed messages of the log, in order."""
+        return [json.loads(line)["message"] for line in self.log.splitlines() if line.startswith("{")]
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        """Return the exit status."""
+        return self.process.wait(DEADLINE.total_seconds())
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
