@@ -7,6 +7,7 @@ import socket
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
@@ -19,6 +20,7 @@ from rowferry.schema import check_version
 from rowferry_worker.flight import Flight
 from rowferry_worker.heart import Heart
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.notify import notify
 from rowferry_worker.queues import list_queues
 from rowferry_worker.route import Routes
 from rowferry_worker.slot import Shared, Slot
@@ -42,6 +44,9 @@ class Options:
     until_empty: bool = False
     grace: timedelta = timedelta(seconds=30)
     """How long batches in hand may take to finish after the first signal."""
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
+    """None: the metrics are not served."""
 
 
 def run_worker(options: Options) -> None:
@@ -58,7 +63,7 @@ def run_worker(options: Options) -> None:
     shared = Shared(
         worker_id, queues, Ledger(worker_id), Routes(options.parallel), Flight(options.parallel), options.until_empty
     )
-    heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, Event())
+    heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, Event())
     heart.start()
     _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
     try:
@@ -80,6 +85,7 @@ def _run_slots(shared: Shared, options: Options) -> None:
         thread.start()
     while _any_alive(threads) and not shared.stopping.wait(LOOK_UP_EVERY.total_seconds()):
         pass
+    notify("STOPPING=1", "STATUS=finishing what is in hand")
     _join(threads, options.grace, unless=shared.give_up)
     shared.give_up.set()
     _join(threads, GIVE_BACK_WITHIN, unless=Event())

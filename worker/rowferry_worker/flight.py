@@ -51,6 +51,8 @@ class Flight:
         """`most`, `least`: the bounds of the objects in flight, for the whole process."""
         self.limit = Limit(least, most)
         self._patience = Patience(partial(observe_try, self.limit))
+        self.stepped_at = time.monotonic()
+        """When a journey last went a step, by time.monotonic()."""
         self._in_flight = 0
         self._waiting: deque[tuple[Load, int, Journey]] = deque()
         self._filling = False
@@ -94,6 +96,7 @@ class Flight:
 
     def _step(self, load: Load, index: int, journey: Journey, answer: Answer | None) -> None:
         """Give a journey its answer and send what it asks for next."""
+        self.stepped_at = time.monotonic()
         try:
             request = next(journey) if answer is None else journey.send(answer)
         except StopIteration as stop:

@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
@@ -10,6 +11,7 @@ from threading import Event, Thread
 from rowferry import __version__
 from rowferry.errors import RowferryError
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.notify import notify
 
 _log = logging.getLogger(__name__)
 
@@ -18,28 +20,35 @@ BEAT_EVERY = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class Heart:
-    """Beats into rowferry.worker until `stop`."""
+    """Beats into rowferry.worker, and for the watchdog of whoever started the worker, until it signs off."""
 
     ledger: Ledger
     worker_id: str
     slots: int
     parallel: int
     queues: list[str]
+    is_steady: Callable[[], bool]
+    """Whether the slots make progress; the watchdog hears nothing while they do not."""
     stopped: Event
 
     def start(self) -> Thread:
         """Introduce the worker and begin to beat. Raises DatabaseUnavailable, or UserMistake, if that fails."""
         self._beat()
+        notify("READY=1", "STATUS=working")
         thread = Thread(target=self._run, name="heart", daemon=True)
         thread.start()
         return thread
 
     def _run(self) -> None:
         while not self.stopped.wait(BEAT_EVERY.total_seconds()):
+            status = "working"
             try:
                 self._beat()
             except RowferryError as error:
                 _log.warning("no heartbeat", extra={"error": str(error)})
+                status = f"waiting for the database: {error}"
+            if self.is_steady():
+                notify("WATCHDOG=1", f"STATUS={status}")
 
     def _beat(self) -> None:
         self.ledger.call(
@@ -54,7 +63,7 @@ class Heart:
         )
 
     def sign_off(self) -> None:
-        """Stop beating and say that the worker has stopped in good order, if the database still listens."""
+        """Beat no more and say that the worker has stopped in good order, if the database still listens."""
         self.stopped.set()
         try:
             self.ledger.call("sign_off", self.worker_id)

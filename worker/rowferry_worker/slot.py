@@ -15,6 +15,7 @@ from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.notify import LONGEST_TURN, Pulse
 from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.retry import jittered, retry_delay
 from rowferry_worker.route import Routes
@@ -44,6 +45,12 @@ class Shared:
     """Set: give back what is in hand."""
     reason: Exception | None = None
     """Why this worker cannot go on: its settings are wrong, or it has a fault of its own."""
+    pulse: Pulse = field(default_factory=Pulse)
+
+    def is_steady(self) -> bool:
+        """Return whether each slot began a turn, or S3 answered one of them, within LONGEST_TURN."""
+        earliest = time.monotonic() - LONGEST_TURN.total_seconds()
+        return self.pulse.is_steady() or self.flight.stepped_at >= earliest
 
     def stop_for(self, reason: Exception) -> None:
         """Stop claiming, for a reason that `run_worker` will raise."""
@@ -66,6 +73,7 @@ class Slot:
         """Claim and process batches; outlive every outage of PostgreSQL; end when stopping, or when none is left."""
         try:
             while not self._shared.stopping.is_set():
+                self._shared.pulse.begin_turn()
                 try:
                     if not self._take_turn():
                         break
@@ -80,6 +88,7 @@ class Slot:
             _log.exception("the worker has a fault of its own and stops")
             self._shared.stop_for(fault)
         finally:
+            self._shared.pulse.end()
             self._close()
 
     def _take_turn(self) -> bool:

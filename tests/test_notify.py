@@ -1,0 +1,163 @@
+"""What systemd hears of a worker: a real datagram socket stands in for its own."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from signal import SIGTERM
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from migration import Migration
+from processes import wait_for
+from rowferry.errors import DatabaseUnavailable
+from rowferry_worker import heart
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.notify import Pulse, notify
+
+Listener = Callable[[], list[str]]
+
+
+@pytest.fixture
+def socket_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with TemporaryDirectory(prefix="rf") as folder:  # a socket's path has room for some 100 bytes
+        path = str(Path(folder) / "notify")
+        monkeypatch.setenv("NOTIFY_SOCKET", path)
+        yield path
+
+
+@pytest.fixture
+def heard(socket_path: str) -> Iterator[Listener]:
+    """Listen, and return all states heard so far, in order."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.bind(socket_path)
+        channel.setblocking(False)
+        states: list[str] = []
+
+        def listen() -> list[str]:
+            while True:
+                try:
+                    states.extend(channel.recv(4096).decode().split("\n"))
+                except BlockingIOError:
+                    return states
+
+        yield listen
+
+
+def test_states_arrive_as_one_datagram(heard: Listener) -> None:
+    assert notify("READY=1", "STATUS=working")
+    assert heard() == ["READY=1", "STATUS=working"]
+
+
+def test_a_name_in_the_abstract_namespace_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        try:
+            channel.bind("\0rowferry-test-notify")
+        except OSError:
+            pytest.skip("only Linux has abstract sockets")
+        monkeypatch.setenv("NOTIFY_SOCKET", "@rowferry-test-notify")
+        assert notify("READY=1")
+        assert channel.recv(64) == b"READY=1"
+
+
+def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, socket_path: str) -> None:
+    assert not notify("READY=1")
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    assert not notify("READY=1")
+
+
+def test_a_pulse_is_steady_while_every_slot_keeps_turning() -> None:
+    pulse, moment = Pulse(), timedelta(seconds=0.05)
+    assert pulse.is_steady(moment)
+    stuck = Thread(target=pulse.begin_turn)
+    stuck.start()
+    stuck.join()
+    assert pulse.is_steady(moment)
+    time.sleep(0.06)
+    pulse.begin_turn()
+    assert not pulse.is_steady(moment), "the other slot has not turned"
+
+
+def test_a_slot_that_has_ended_stops_no_pulse() -> None:
+    pulse, moment = Pulse(), timedelta(seconds=0.01)
+    pulse.begin_turn()
+    pulse.end()
+    time.sleep(0.02)
+    assert pulse.is_steady(moment)
+
+
+class StandInLedger(Ledger):
+    """Counts the beats; refuses them while the database is `away`."""
+
+    def __init__(self) -> None:
+        super().__init__("test")
+        self.beats = 0
+        self.away = False
+
+    def call(self, function: str, *arguments: Any) -> list[Any]:
+        self.beats += 1
+        if self.away:
+            raise DatabaseUnavailable("PostgreSQL cannot be reached")
+        return []
+
+
+@pytest.fixture
+def ledger() -> StandInLedger:
+    return StandInLedger()
+
+
+@pytest.fixture
+def steady() -> Event:
+    """Set while the slots make progress."""
+    event = Event()
+    event.set()
+    return event
+
+
+@pytest.fixture
+def _beating_heart(ledger: StandInLedger, steady: Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(heart, "BEAT_EVERY", timedelta(seconds=0.01))
+    beating = heart.Heart(ledger, "w", 1, 1, ["migrate"], steady.is_set, Event())
+    thread = beating.start()
+    yield
+    beating.sign_off()
+    thread.join()
+
+
+@pytest.mark.usefixtures("_beating_heart")
+def test_the_watchdog_hears_nothing_while_a_slot_hangs(ledger: StandInLedger, steady: Event, heard: Listener) -> None:
+    wait_for(lambda: "WATCHDOG=1" in heard())
+    steady.clear()
+    wait_for_beats(ledger, 2)  # the one that may be under way, and one more
+    before = heard().count("WATCHDOG=1")
+    wait_for_beats(ledger, 5)
+    assert heard().count("WATCHDOG=1") == before
+
+
+@pytest.mark.usefixtures("_beating_heart")
+def test_a_database_that_is_away_is_waited_for_not_a_reason_to_restart(ledger: StandInLedger, heard: Listener) -> None:
+    ledger.away = True
+    wait_for(lambda: "STATUS=waiting for the database: PostgreSQL cannot be reached" in heard())
+    assert heard()[-2:] == ["WATCHDOG=1", "STATUS=waiting for the database: PostgreSQL cannot be reached"]
+
+
+def wait_for_beats(ledger: StandInLedger, count: int) -> None:
+    until = ledger.beats + count
+    wait_for(lambda: ledger.beats >= until)
+
+
+def test_systemd_hears_that_a_worker_is_ready_alive_and_stopping(migration: Migration, heard: Listener) -> None:
+    migration.fill(5)
+    migration.enqueue()
+    with migration.workers(1) as [worker]:
+        wait_for(lambda: "READY=1" in heard())
+        assert migration.execute("select 1 from rowferry.live_workers"), "ready means known in the database"
+        wait_for(lambda: "WATCHDOG=1" in heard())
+        assert "STOPPING=1" not in heard()
+        worker.signal(SIGTERM)
+        assert worker.wait() == 0
+    assert heard().index("READY=1") < heard().index("WATCHDOG=1") < heard().index("STOPPING=1")
