@@ -1,0 +1,41 @@
+"""`rowferry requeue`: batches in ERROR get another chance."""
+
+import click
+
+
+@click.command("requeue", short_help="Put batches in ERROR back in the queue.")
+@click.option("--all", "everything", is_flag=True, help="All batches in ERROR, of all migrations.")
+@click.option("--batch", "batch_id", type=click.IntRange(1), metavar="ID", help="This batch.")
+@click.option(
+    "--error-like",
+    metavar="PATTERN",
+    help="Batches whose error, or an entry's error or reason, is LIKE this pattern: % any text, _ any character.",
+)
+def command(everything: bool, batch_id: int | None, error_like: str | None) -> None:
+    r"""Put batches in ERROR back in the queue, due now, with all their attempts before them.
+
+    What a batch has migrated stays migrated. The same in plain SQL, wherever you like:
+
+    \b
+      update rowferry.batch_queue set status = 'INIT'
+      where status = 'ERROR' and error like '%NoSuchKey%';
+
+    A trigger resets the rest: attempts, run_after, error, failures.
+    """
+    from rowferry.database import call, connect, fetch_one, translated_errors
+    from rowferry.statements import statement
+
+    if sum((everything, batch_id is not None, error_like is not None)) != 1:
+        raise click.UsageError("say which batches: exactly one of --all, --batch ID and --error-like PATTERN")
+    with connect("requeue", autocommit=True) as connection, translated_errors(), connection.transaction():
+        before = fetch_one(connection, statement("count_errors"))
+        (row,) = call(connection, "requeue", batch_id, error_like)
+        after = fetch_one(connection, statement("count_errors"))
+    batches = row["requeue"]
+    if not batches:
+        click.echo("No batch in ERROR matches.")
+        return
+    entries, failed = (before[name] - after[name] for name in ("entries", "failed"))
+    click.echo(f"Back in the queue: {batches:,} batches of {entries:,} entries, {failed:,} of which had failed.")
+    if after["batches"]:
+        click.echo(f"Still in ERROR: {after['batches']:,} batches.")
