@@ -135,11 +135,13 @@ def _as_document(counts: EntryCounts) -> dict[str, int]:
 
 def print_data_status(status: DataStatus, console: Console) -> None:
     """Print the status as tables: lines and colours on a terminal, bare columns elsewhere."""
+    console.print("Current data status", style="bold")
     console.print(_tabulate_entries(status, console))
     if not status.initialised:
         console.print("Batches: none yet, the database has no schema rowferry. Run `rowferry init`.", soft_wrap=True)
         return
     if status.counts.batches:
+        console.print(f"Batches of migration {status.migration}", style="bold", markup=False, soft_wrap=True)
         console.print(_tabulate_batches(status, console))
     else:
         console.print("Batches: none, nothing was enqueued yet.", soft_wrap=True)
@@ -154,7 +156,7 @@ def print_data_status(status: DataStatus, console: Console) -> None:
 
 def _tabulate_entries(status: DataStatus, console: Console) -> Table:
     """Return one column a form: objects by bucket, then entries by table, then their sum if there are several."""
-    table = _new_table(console, "Current data status", "", "legacy", "production", "unexpected", "total")
+    table = _new_table(console, "", "legacy", "production", "unexpected", "total")
     if status.objects is not None:
         legacy, production = status.objects["legacy"], status.objects["production"]
         table.add_row("objects", f"{legacy:,}", f"{production:,}", "", f"{legacy + production:,}", end_section=True)
@@ -169,7 +171,8 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
 def _tabulate_batches(status: DataStatus, console: Console) -> Table:
     """Return batches by status in one row, entries by outcome in the next, each under its own heading."""
     counts = status.counts
-    table = _new_table(console, f"Batches of migration {status.migration}", "", "", "")
+    table = _new_table(console, "", "", "")
+    table.columns[1].justify = "left"
     table.add_row("batches", "INIT", f"{counts.batches_init:,}")
     table.add_row("", "DONE", f"{counts.batches_done:,}")
     table.add_row("", "ERROR", f"{counts.batches_error:,}", end_section=True)
@@ -180,11 +183,11 @@ def _tabulate_batches(status: DataStatus, console: Console) -> Table:
     return table
 
 
-def _new_table(console: Console, title: str, first: str, *others: str) -> Table:
+def _new_table(console: Console, first: str, *others: str) -> Table:
     """Return an empty table whose columns but the first are numbers."""
     lines = box.ROUNDED if console.is_terminal else None
-    table = Table(title=title, title_justify="left", box=lines, pad_edge=console.is_terminal, show_header=any(others))
-    table.add_column(first, no_wrap=True)
+    table = Table(box=lines, pad_edge=console.is_terminal, show_header=any(others))
+    table.add_column(first, overflow="fold")
     for heading in others:
         table.add_column(heading, justify="right", no_wrap=True)
     return table
