@@ -9,7 +9,7 @@ from datetime import timedelta
 from rowferry.crt import Cancellable, translate_error
 from rowferry.errors import ObjectError, ObjectRejected
 from rowferry.s3_answer import Answer, read_answer
-from rowferry.s3_request import Request
+from rowferry.s3_request import Request, limit_body
 
 ANSWERED = frozenset(
     {
@@ -29,6 +29,8 @@ class Traffic:
     """What the exchanges of one client share."""
 
     max_body_bytes: int
+    launch: "Callable[[Exchange], None]"
+    """Sends an exchange's request."""
     in_flight: "dict[int, Exchange]" = field(default_factory=dict[int, "Exchange"])
     last_answer: float | None = None
     callback_fault: Exception | None = None
@@ -37,7 +39,18 @@ class Traffic:
 class Exchange:
     """One request from `send` to its answer; awscrt calls the methods on its event-loop thread."""
 
-    __slots__ = ("_body", "_doomed_at", "_headers", "_on_answer", "_traffic", "doom", "native", "request", "started")
+    __slots__ = (
+        "_body",
+        "_doomed_at",
+        "_headers",
+        "_on_answer",
+        "_traffic",
+        "doom",
+        "native",
+        "request",
+        "sent",
+        "started",
+    )
 
     def __init__(self, traffic: Traffic, request: Request, on_answer: Callable[[Answer], None]) -> None:
         """Enter the traffic; the clock runs from here."""
@@ -46,6 +59,8 @@ class Exchange:
         self._headers: list[tuple[str, str]] = []
         self._body: bytes = b""
         self.request = request
+        self.sent = limit_body(request, traffic.max_body_bytes)
+        """What goes over the wire: awscrt takes in a whole body before it shows any, so never ask for too much."""
         self.started = time.monotonic()
         self.native: Cancellable | None = None
         self.doom: ObjectError | None = None
@@ -76,6 +91,11 @@ class Exchange:
         """Turn what came, or did not come, into the answer and hand it over."""
         if getattr(error, "name", "") in ANSWERED:
             self._traffic.last_answer = time.monotonic()
+        if status_code == 416 and self.sent is not self.request:
+            # Only an empty object lacks a first byte; then there is no need for a limit.
+            self.sent = self.request
+            self._traffic.launch(self)
+            return
         self.finish(self._read(status_code or 0, error, error_headers, error_body))
 
     def _read(
@@ -88,6 +108,8 @@ class Exchange:
         """Return what the server said, or what kept it from saying anything."""
         if error is not None and error_headers is None:
             return Answer(status, error=self.doom or translate_error(error))
+        if status == 206 and self.sent is not self.request:
+            status = 200
         headers = {name.lower(): value for name, value in error_headers or self._headers}
         may_hide_error = self.request.operation != "GetObject"
         answer = read_answer(status, headers, error_body or self._body, may_hide_error=may_hide_error)

@@ -17,10 +17,7 @@ from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""The largest answer taken unless told otherwise: larger objects are read in ranges.
-
-awscrt keeps a whole answer in memory before it shows any of it, so the bound ends a request, not its download.
-"""
+"""The largest answer taken unless told otherwise: larger objects are read in ranges."""
 
 GRACE = timedelta(seconds=1)
 """How long awscrt may take to end a cancelled request: in flight it takes 1 ms, between retries up to 20 s."""
@@ -59,7 +56,7 @@ class ObjectClient:
         that the first of awscrt's five retries waits; each later one waits up to twice as long as the one before.
         Raises CredentialsUnavailable when expiring credentials cannot be had.
         """
-        self._traffic = Traffic(max_body_bytes)
+        self._traffic = Traffic(max_body_bytes, self._launch)
         self._side = side
         self._deadline = deadline
         self._watch = _share_watch()
@@ -89,9 +86,12 @@ class ObjectClient:
         Failures of every kind are its Answer's `error`; this method raises nothing. awscrt retries throttling
         (503), server faults and broken connections by itself, up to five times, before that.
         """
-        exchange = Exchange(self._traffic, request, on_answer)
+        self._launch(Exchange(self._traffic, request, on_answer))
+
+    def _launch(self, exchange: Exchange) -> None:
+        """Hand a request to awscrt; when that fails, its answer comes from the watch's thread."""
         try:
-            native = self._admit(request).start(request, exchange)
+            native = self._admit(exchange.request).start(exchange.sent, exchange)
         except Exception as error:  # noqa: BLE001 - every failure goes to on_answer
             self._watch.run_soon(partial(exchange.finish, Answer(0, error=translate_error(error))))
             return

@@ -1,7 +1,7 @@
 """Every S3 request of the hot path as plain data: built and percent-encoded here, sent by `object_client`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
@@ -134,6 +134,16 @@ def get_object(
     if if_match is not None:
         headers += (("If-Match", f'"{if_match}"'),)
     return _build(side, "GetObject", "GET", key, headers=headers)
+
+
+def limit_body(request: Request, max_bytes: int) -> Request:
+    """Return a GetObject without a range as one for at most `max_bytes` and one byte more, which betrays a longer one.
+
+    Any other request is returned as it is. An empty object answers such a request with 416, or as if there were none.
+    """
+    if request.operation != "GetObject" or any(name == "Range" for name, _ in request.headers):
+        return request
+    return replace(request, headers=(*request.headers, ("Range", f"bytes=0-{max_bytes}")))
 
 
 def put_object(key: str, body: bytes, *, headers: Iterable[tuple[str, str]] = (), if_none_match: bool) -> Request:

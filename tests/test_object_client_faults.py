@@ -1,0 +1,114 @@
+"""The hot path against a server that misbehaves: each fault has its class, nothing hangs."""
+
+import queue
+import socket
+from datetime import timedelta
+
+import pytest
+
+from clients import COPY, GET, HEAD, WAIT_SECONDS, ask, facing, opened
+from processes import wait_for
+from rowferry.errors import (
+    AccessDenied,
+    BucketNotFound,
+    Cancelled,
+    ObjectError,
+    ObjectNotFound,
+    ObjectRejected,
+    PreconditionFailed,
+    ServerFault,
+    Throttled,
+    TimedOut,
+    Unreachable,
+)
+from rowferry.plan import Side
+from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
+from stand_in import Behaviour, answer, babble, error_body, hang_up, keep_silent, refuse, reset, stop_halfway
+
+
+def test_throttling_is_sat_out() -> None:
+    with facing(*[refuse(503, "SlowDown")] * 3, answer(200)) as (client, server):
+        assert ask(client, COPY).error is None
+        assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("request_", "behaviour", "expected"),
+    [
+        (COPY, refuse(503, "SlowDown"), Throttled),
+        (HEAD, answer(503), Throttled),
+        (COPY, refuse(429, "TooManyRequests"), Throttled),
+        (COPY, refuse(500, "InternalError"), ServerFault),
+        (COPY, answer(502, b"<html>bad gateway</html>"), ServerFault),
+        (COPY, answer(504, b"<html>gateway timeout</html>"), ServerFault),
+        (COPY, refuse(501, "NotImplemented"), ObjectRejected),
+        (COPY, answer(200, error_body("InternalError")), ServerFault),
+        (COPY, answer(200, error_body("SlowDown")), Throttled),
+        (COPY, answer(200, error_body("AccessDenied")), AccessDenied),
+        (COPY, answer(200, b"\n\n" + error_body("NoSuchKey")), ObjectNotFound),
+        (COPY, refuse(404, "NoSuchBucket"), BucketNotFound),
+        (COPY, refuse(412, "PreconditionFailed"), PreconditionFailed),
+        (COPY, refuse(409, "ConditionalRequestConflict"), PreconditionFailed),
+        (COPY, refuse(400, "ExpiredToken"), AccessDenied),
+        (COPY, refuse(403, "RequestTimeTooSkewed"), AccessDenied),
+        (COPY, answer(301, error_body("PermanentRedirect"), Location="http://127.0.0.1:1/"), ObjectRejected),
+        (GET, answer(404, b"<html>nobody is here</html>"), ServerFault),
+        (HEAD, answer(404), ObjectNotFound),
+        (HEAD, answer(403), AccessDenied),
+        (COPY, reset, Unreachable),
+        (COPY, hang_up, Unreachable),
+        (GET, stop_halfway, Unreachable),
+        (COPY, babble, ServerFault),
+    ],
+)
+def test_each_misbehaviour_has_its_class(request_: Request, behaviour: Behaviour, expected: type[ObjectError]) -> None:
+    with facing(behaviour) as (client, _):
+        assert type(ask(client, request_).error) is expected
+
+
+def test_an_object_whose_content_looks_like_an_error_is_read_as_it_is() -> None:
+    with facing(answer(200, error_body("SlowDown"))) as (client, _):
+        got = ask(client, GET)
+    assert (got.error, got.body) == (None, error_body("SlowDown"))
+
+
+def test_a_server_that_never_answers_is_given_up_at_the_deadline() -> None:
+    with facing(keep_silent, deadline=timedelta(seconds=0.3)) as (client, _):
+        got = ask(client, COPY)
+    assert isinstance(got.error, TimedOut)
+    assert "CopyObject" in str(got.error)
+
+
+def test_a_deadline_ends_a_long_wait_between_retries() -> None:
+    settings = {"deadline": timedelta(seconds=0.5), "backoff": timedelta(seconds=60)}
+    with facing(refuse(503, "SlowDown"), **settings) as (client, _):
+        assert isinstance(ask(client, COPY).error, TimedOut)
+        client.close(timedelta(seconds=0.1))
+
+
+def test_cancelling_ends_a_long_wait_between_retries() -> None:
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    with facing(refuse(503, "SlowDown"), backoff=timedelta(seconds=60)) as (client, server):
+        client.send(COPY, answers.put)
+        wait_for(lambda: server.requests)
+        client.cancel_all()
+        assert isinstance(answers.get(timeout=WAIT_SECONDS).error, Cancelled | Throttled)
+        client.close(timedelta(seconds=0.1))
+
+
+def test_a_slow_request_does_not_take_others_with_it() -> None:
+    with facing(keep_silent, answer(200), deadline=timedelta(seconds=2)) as (client, server):
+        slow: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        client.send(COPY, slow.put)
+        wait_for(lambda: server.requests)
+        assert ask(client, HEAD).error is None
+        assert isinstance(slow.get(timeout=WAIT_SECONDS).error, TimedOut)
+
+
+def test_nobody_listening_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        side = Side("production", "b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+    with opened(side) as client:
+        assert isinstance(ask(client, HEAD).error, Unreachable)
+        assert client.last_answer is None
