@@ -73,7 +73,7 @@ class CrtConnection:
         *,
         endpoint: Endpoint,
         max_in_flight: int,
-        backoff: timedelta,
+        backoff: timedelta | None,
     ) -> None:
         """Prepare up to `max_in_flight` connections; the first request makes the first one.
 
@@ -90,10 +90,7 @@ class CrtConnection:
             tls_connection_options=_trust(endpoint.ca_bundle) if secure and endpoint.ca_bundle else None,
             throughput_target_gbps=0.4 * max_in_flight,
             max_active_connections_override=max_in_flight,
-            retry_config=_s3.S3RetryConfig(
-                retry_mode=_s3.S3RetryMode.EXPONENTIAL_BACKOFF,
-                backoff_scale_factor_ms=max(1, int(backoff.total_seconds() * 1000)),
-            ),
+            retry_config=_configure_retries(backoff),
             signing_config=_s3.create_default_s3_signing_config(
                 region=side.region, credential_provider=_provide(credentials)
             ),
@@ -120,6 +117,16 @@ class CrtConnection:
         released = cast("threading.Event", self._client.shutdown_event)
         self._client = None
         return released
+
+
+def _configure_retries(backoff: timedelta | None) -> Any:
+    """Return awscrt's way to try again: not at all for None; its default mode gives up under throttling."""
+    if backoff is None:
+        return _s3.S3RetryConfig(retry_mode=_s3.S3RetryMode.NONE)
+    return _s3.S3RetryConfig(
+        retry_mode=_s3.S3RetryMode.EXPONENTIAL_BACKOFF,
+        backoff_scale_factor_ms=max(1, int(backoff.total_seconds() * 1000)),
+    )
 
 
 def translate_error(error: Exception) -> ObjectError:

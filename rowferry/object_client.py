@@ -47,13 +47,14 @@ class ObjectClient:
         max_in_flight: int,
         deadline: timedelta,
         max_body_bytes: int = MAX_BODY_BYTES,
-        backoff: timedelta = timedelta(milliseconds=500),
+        backoff: timedelta | None = timedelta(milliseconds=500),
     ) -> None:
         """Make a client with up to `max_in_flight` connections; it connects at the first request.
 
         `deadline` bounds each request from `send` to its answer, retries included. What is sent beyond
         `max_in_flight` waits in awscrt with its clock running: the caller keeps the limit. `backoff` is the most
-        that the first of awscrt's five retries waits; each later one waits up to twice as long as the one before.
+        that the first of awscrt's five retries waits; each later one waits up to twice as long as the one before; None
+        leaves retries, and so the sight of what fails, to the caller.
         Raises CredentialsUnavailable when expiring credentials cannot be had.
         """
         self._traffic = Traffic(max_body_bytes, self._launch)

@@ -1,15 +1,20 @@
 """How many objects may be in flight: additive increase, multiplicative decrease, by what the servers let through. Pure.
 
 The method is TCP's (Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance", 1989;
-slow start: RFC 5681), with rising latency as a second sign of congestion (Brakmo and Peterson, "TCP Vegas", 1994).
+slow start: RFC 5681). The decrease follows the share of requests that were throttled (Alizadeh et al., "Data Center
+TCP", 2010), so that a server that refuses a few at random is not left idle; rising latency is a second sign of
+congestion (Brakmo and Peterson, "TCP Vegas", 1994).
 """
 
 from dataclasses import dataclass, field
 
 START = 16
 """Objects in flight to begin with; doubled each round until the first sign of congestion."""
-THROTTLED_FACTOR = 0.7
+THROTTLED_CUT = 0.5
+"""The part that is cut when a whole round was throttled; less, in proportion, when a share of it was."""
 SLOW_FACTOR = 0.9
+ROUNDS_TO_MOST = 64
+"""How many rounds without congestion lead from nothing to the upper bound."""
 SLOW_RATIO = 3.0
 """Latency this many times the best ever seen counts as congestion."""
 SLOW_SECONDS = 0.25
@@ -30,15 +35,14 @@ class Limit:
     most: int
     _value: float = field(init=False)
     _slow_start: bool = field(init=False, default=True)
-    _answers_left: int = field(init=False)
-    _throttled: bool = field(init=False, default=False)
+    _throttled: int = field(init=False, default=0)
+    _answers: int = field(init=False, default=0)
     _latency: dict[str, float] = field(init=False, default_factory=dict[str, float])
     _best: dict[str, float] = field(init=False, default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         """Begin small."""
         self._value = float(min(self.most, max(self.least, START)))
-        self._answers_left = self.value
 
     @property
     def value(self) -> int:
@@ -51,29 +55,30 @@ class Limit:
         Return whether a round has ended, after which the limit may be another.
         """
         if throttled:
-            self._throttled = True
+            self._throttled += 1
         else:
             before = self._latency.get(operation, seconds)
             self._latency[operation] = before + SMOOTHING * (seconds - before)
             self._best[operation] = min(self._best.get(operation, seconds), seconds)
-        self._answers_left -= 1
-        ended = self._answers_left <= 0
+        self._answers += 1
+        ended = self._answers >= self.value
         if ended:
             self._end_round()
         return ended
 
     def _end_round(self) -> None:
         """Move the limit by what the round has shown."""
+        step = max(1.0, self.most / ROUNDS_TO_MOST)
         if self._throttled:
-            self._value, self._slow_start = self._value * THROTTLED_FACTOR, False
+            kept = 1 - THROTTLED_CUT * self._throttled / self._answers
+            self._value, self._slow_start = self._value * kept + step, False
         elif self._is_slow():
             self._value, self._slow_start = self._value * SLOW_FACTOR, False
         else:
-            self._value = self._value * 2 if self._slow_start else self._value + max(1.0, self.most / 64)
+            self._value = self._value * 2 if self._slow_start else self._value + step
         self._value = min(float(self.most), max(float(self.least), self._value))
         self._best = {operation: best * BEST_DRIFT for operation, best in self._best.items()}
-        self._throttled = False
-        self._answers_left = self.value
+        self._throttled = self._answers = 0
 
     def _is_slow(self) -> bool:
         """Return whether any operation takes much longer than it can."""

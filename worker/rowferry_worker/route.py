@@ -108,6 +108,7 @@ class Routes:
             max_in_flight=self._parallel,
             deadline=REQUEST_DEADLINE,
             max_body_bytes=STREAM_PART_BYTES,
+            backoff=None,  # `patience` tries again, and `limit` sees what each try met
         )
 
 
