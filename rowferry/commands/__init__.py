@@ -18,6 +18,8 @@ COMMANDS = {
     "migrate": "The whole job in one command: check, enqueue, work, show progress.",
     "enqueue": "Cut the legacy entries into batches and put them in the queue.",
     "worker": "Work on batches until told to stop.",
+    "pause": "Let workers claim nothing more of a migration, until `resume`.",
+    "resume": "Let a paused migration go on.",
     "errors": "Say what failed and why.",
     "requeue": "Put batches in ERROR back in the queue.",
     "prepare": "Make a simulated environment: a table and two buckets of small pictures.",

@@ -1,4 +1,7 @@
 -- What every role needs: to see the version, the plans, the queue, and the views over them.
 grant usage on schema rowferry to {role};
 grant select on rowferry.schema_migration, rowferry.migration, rowferry.batch_queue to {role};
-grant select on rowferry.progress, rowferry.error_reasons, rowferry.live_workers, rowferry.batches_in_hand to {role};
+grant select on
+    rowferry.progress, rowferry.table_progress, rowferry.pace, rowferry.error_reasons, rowferry.live_workers,
+    rowferry.batches_in_hand
+to {role};

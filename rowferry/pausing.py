@@ -1,0 +1,53 @@
+"""Pausing a migration and letting it go on: a fact in SQL that the workers read at their next claim."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rowferry.database import Connection, call, fetch_one, translated_errors
+from rowferry.errors import DatabaseBusy
+from rowferry.statements import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a migration stands after it was paused or resumed."""
+
+    migration: str
+    changed: bool
+    """Whether it was otherwise before."""
+    paused_at: datetime | None
+    """Since when it is paused, or was until now; None: it was not."""
+    open_batches: int
+    """Batches in INIT, those in hand included."""
+    in_hand: int
+    workers: int
+    """Workers that live, whatever they work on."""
+
+    @property
+    def waiting(self) -> int:
+        """Return the batches that nobody has in hand."""
+        return max(0, self.open_batches - self.in_hand)
+
+
+def pause(connection: Connection, migration: str | None) -> list[Standing]:
+    """Pause one migration, or all where None; return how each stands.
+
+    Raises DatabaseBusy while an enqueue holds the migration's row.
+    """
+    return _set(connection, "pause", migration)
+
+
+def resume(connection: Connection, migration: str | None) -> list[Standing]:
+    """Let one migration, or all where None, go on; return how each stands. Raises as `pause` does."""
+    return _set(connection, "resume", migration)
+
+
+def _set(connection: Connection, function: str, migration: str | None) -> list[Standing]:
+    try:
+        with translated_errors():
+            rows = call(connection, function, migration)
+            query = statement("read_standing")
+            return [Standing(**row, **fetch_one(connection, query, {"migration": row["migration"]})) for row in rows]
+    except DatabaseBusy as error:
+        words = f"Could not {function}: an enqueue may be under way; try again when it has ended."
+        raise DatabaseBusy(words) from error

@@ -1,0 +1,26 @@
+-- rowferry.pause(name text)
+--   Pauses the migration of this name, or every migration where null: no batch of it is claimed from now on.
+--   Returns each with when it was paused, and whether that was just now. No row: there is no such migration.
+--   The same as `update rowferry.migration set paused_at = now() where paused_at is null and ...`.
+--   Writes: migration. Called by: rowferry pause, rowferry watch.
+create or replace function rowferry.pause(name text default null)
+returns table (migration text, changed boolean, paused_at timestamptz)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    with found as (
+        select
+            m.id,
+            m.paused_at
+        from rowferry.migration as m
+        where $1 is null or m.name = $1
+        order by m.id
+        for update
+    )
+
+    update rowferry.migration as m
+    set paused_at = coalesce(f.paused_at, now())
+    from found as f
+    where m.id = f.id
+    returning m.name, f.paused_at is null, m.paused_at;
+$$;

@@ -1,0 +1,26 @@
+-- rowferry.resume(name text)
+--   Lets the migration of this name, or every migration where null, go on: its batches are claimed again.
+--   Returns each with since when it was paused; null: it was not. No row: there is no such migration.
+--   The same as `update rowferry.migration set paused_at = null where ...`.
+--   Writes: migration. Called by: rowferry resume, rowferry watch.
+create or replace function rowferry.resume(name text default null)
+returns table (migration text, changed boolean, paused_at timestamptz)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    with found as (
+        select
+            m.id,
+            m.paused_at
+        from rowferry.migration as m
+        where $1 is null or m.name = $1
+        order by m.id
+        for update
+    )
+
+    update rowferry.migration as m
+    set paused_at = null
+    from found as f
+    where m.id = f.id
+    returning m.name, f.paused_at is not null, f.paused_at;
+$$;

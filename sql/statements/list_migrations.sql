@@ -1,0 +1,3 @@
+select name
+from rowferry.migration
+order by name

@@ -1,0 +1,136 @@
+"""Promises of `rowferry pause` and `rowferry resume`."""
+
+import psycopg
+import pytest
+
+from entry_table import FROM, TO, EntryTable
+from migration import Migration
+from processes import wait_for
+from request_log import logged
+from rowferry.database import connect
+from rowferry.errors import DatabaseBusy
+from rowferry.pausing import pause, resume
+from rowferry.plan_file import parse_plan
+from rowferry_enqueue.enqueue import Request, enqueue
+
+
+def done(migration: EntryTable, label: str) -> int:
+    (row,) = migration.execute(
+        "select count(*) from rowferry.batch_queue where status = 'DONE' and payload ->> 'entries' = %s", (label,)
+    )
+    return row["count"]
+
+
+def add_other_migration(migration: Migration) -> None:
+    """Enqueue one batch of another migration, over another table between the same buckets."""
+    migration.execute("create table public.covers (id bigint primary key, path text)")
+    migration.execute("insert into public.covers values (1, %s)", (f"{FROM}cover.png",))
+    migration.legacy.put(f"{FROM}cover.png", b"a cover")
+    entries = [{"table": "public.covers", "id": "id", "key": "path", "from": FROM, "to": TO}]
+    plan = parse_plan(migration.plan | {"migration": {"name": "covers"}, "entries": entries}, "of the test")
+    with connect("enqueue", autocommit=True) as connection:
+        enqueue(connection, plan, Request())
+
+
+@pytest.mark.parametrize("by", ["command", "update"])
+def test_a_paused_migration_finishes_what_is_in_hand_and_claims_nothing_more_until_it_is_resumed(
+    migration: Migration, by: str
+) -> None:
+    migration.fill(40)
+    with logged(migration.legacy.endpoint_url) as log:
+        migration.plan["legacy"]["endpoint_url"] = migration.plan["production"]["endpoint_url"] = log.endpoint_url
+        migration.write_plan()
+        migration.enqueue(10)
+        with migration.workers(1):
+            with log.holding(lambda seen: seen.writes_object and seen.bucket == migration.production.bucket):
+                wait_for(lambda: len(migration.execute("select * from rowferry.batches_in_hand")) == 2)
+                if by == "update":
+                    migration.execute("update rowferry.migration set paused_at = now()")
+                else:
+                    assert migration.run("pause").stdout == (
+                        "avatars is paused.\n"
+                        "  batches in hand, which will be finished: 2\n"
+                        "  batches that wait for `rowferry resume avatars`: 2\n"
+                    )
+                add_other_migration(migration)
+            # The batch of the other migration is the youngest: whoever claims it has passed over the paused ones.
+            wait_for(lambda: done(migration, "public.covers.path") == 1 and done(migration, "public.avatars.path") == 2)
+            assert [batch["status"] for batch in migration.batches()] == ["DONE", "DONE", "INIT", "INIT", "DONE"]
+            if by == "update":
+                migration.execute("update rowferry.migration set paused_at = null")
+            else:
+                assert migration.run("resume").stdout == "avatars goes on: open batches 2, workers 1.\n"
+            migration.wait_until_done()
+    migration.audit()
+
+
+def test_pausing_twice_keeps_the_first_time_and_resuming_twice_says_so(table: EntryTable) -> None:
+    table.add_legacy(range(3))
+    table.enqueue(1)
+    with connect("test", autocommit=True) as connection:
+        (first,) = pause(connection, "avatars")
+        (second,) = pause(connection, "avatars")
+        assert (first.changed, second.changed) == (True, False)
+        assert first.paused_at == second.paused_at is not None
+        (third,) = resume(connection, "avatars")
+        (fourth,) = resume(connection, "avatars")
+    assert (third.changed, third.paused_at, third.waiting) == (True, first.paused_at, 3)
+    assert (fourth.changed, fourth.paused_at) == (False, None)
+
+
+def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) -> None:
+    migration.fill(1)
+    migration.enqueue()
+    add_other_migration(migration)
+    assert [line for line in migration.run("pause", "--all").stdout.splitlines() if "is paused" in line] == [
+        "avatars is paused.",
+        "covers is paused.",
+    ]
+    assert migration.work() == []
+    again = migration.run("pause", "covers")
+    assert "covers is paused already, since 2" in again.stdout
+    resumed = migration.run("resume", "--all")
+    assert resumed.stdout == (
+        "avatars goes on: open batches 1, workers 0.\n"
+        "Nobody works on them: start `rowferry worker`, anywhere.\n"
+        "covers goes on: open batches 1, workers 0.\n"
+        "Nobody works on them: start `rowferry worker`, anywhere.\n"
+    )
+    assert len(migration.work()) == 2
+
+
+def test_an_operators_machine_needs_no_plan_where_there_is_one_migration(migration: Migration) -> None:
+    migration.fill(1)
+    migration.enqueue()
+    assert migration.run("pause").stdout.startswith("avatars is paused.")
+    add_other_migration(migration)
+    unclear = migration.run("resume")
+    assert (unclear.returncode, unclear.stdout) == (2, "")
+    assert unclear.stderr.startswith("rowferry: There is no plan at ")
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_mistakes_are_one_sentence_and_exit_status_2(migration: Migration, command: str) -> None:
+    nothing_yet = migration.run(command)
+    assert nothing_yet.stderr == (
+        "rowferry: Nothing was enqueued in this database yet: run `rowferry enqueue` first.\n"
+    )
+    migration.fill(1)
+    migration.enqueue()
+    unknown = migration.run(command, "avatar")
+    assert unknown.stderr == "rowferry: There is no migration 'avatar' in this database; there is avatars.\n"
+    both = migration.run(command, "avatars", "--all")
+    assert both.stderr == "rowferry: Name a migration or say --all, not both.\n"
+    assert {ended.returncode for ended in (nothing_yet, unknown, both)} == {2}
+
+
+def test_an_enqueue_under_way_is_given_as_the_reason_why_a_pause_must_wait(table: EntryTable) -> None:
+    table.add_legacy([1])
+    table.enqueue()
+    with psycopg.connect(table.dsn) as enqueuer, connect("test", autocommit=True) as connection:
+        enqueuer.execute("select rowferry.register_migration('avatars', plan) from rowferry.migration")
+        connection.execute("set lock_timeout = '10ms'")
+        with pytest.raises(DatabaseBusy, match="Could not pause: an enqueue may be under way"):
+            pause(connection, None)
+        enqueuer.rollback()
+        assert len(pause(connection, None)) == 1
