@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -26,11 +27,19 @@ if TYPE_CHECKING:
     "--role-password",
     envvar="ROWFERRY_ROLE_PASSWORD",
     show_envvar=True,
-    help="Let the migration role log in with this password; left out: it cannot log in.",
+    help="Let the migration role log in with this password (or the one in the file that ..._FILE names); "
+    "left out: it cannot log in.",
 )
+@click.option("--once", is_flag=True, help="Do nothing if the plan's tables are there already.")
 @yes_option
 def command(
-    count: int, plan_path: Path, clean_production: bool, seed: int | None, role_password: str | None, yes: bool
+    count: int,
+    plan_path: Path,
+    clean_production: bool,
+    seed: int | None,
+    role_password: str | None,
+    once: bool,
+    yes: bool,
 ) -> None:
     """Make N rows and their pictures, half of them legacy, half production, to try a migration with.
 
@@ -43,10 +52,18 @@ def command(
     from rowferry.database import connect
     from rowferry.demo.prepare import prepare
     from rowferry.demo.simulated_buckets import refuse_real_data
+    from rowferry.demo.simulated_tables import are_there
     from rowferry.plan_file import read_plan
+    from rowferry.secret_files import read_secret
 
     plan = read_plan(plan_path)
     refuse_real_data(plan)
+    role_password = role_password or read_secret(os.environ, "ROWFERRY_ROLE_PASSWORD") or None
+    if once:
+        with connect("prepare", autocommit=True) as connection:
+            if are_there(connection, plan):
+                click.echo(f"The tables of {plan.name} are there already: nothing was done.")
+                return
     _warn(plan, clean_production=clean_production)
     if not yes:
         click.confirm("Delete them and go on?", abort=True)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from psycopg import Copy, sql
 
-from rowferry.database import Connection
+from rowferry.database import Connection, fetch_one
 from rowferry.entry_sql import split_table
 from rowferry.errors import UserMistake
 from rowferry.plan import Entries, Plan
@@ -59,6 +59,12 @@ def list_tables(plan: Plan) -> list[SimulatedTable]:
     for entries in plan.entries:
         grouped.setdefault(split_table(entries.table), []).append(entries)
     return [SimulatedTable(all_entries) for all_entries in grouped.values()]
+
+
+def are_there(connection: Connection, plan: Plan) -> bool:
+    """Return whether every table of the plan exists."""
+    names = [sql.Identifier(*split_table(entries.table)).as_string(connection) for entries in plan.entries]
+    return bool(fetch_one(connection, statement("tables_are_there"), {"tables": names})["are_there"])
 
 
 def share_rows(count: int, tables: Iterable[SimulatedTable]) -> list[tuple[SimulatedTable, int]]:
