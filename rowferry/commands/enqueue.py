@@ -28,6 +28,7 @@ def command(
     from rowferry.database import connect
     from rowferry.plan_file import read_plan
     from rowferry.schema import check_version
+    from rowferry.wording import count_batches, count_entries
     from rowferry_enqueue.enqueue import Request, enqueue, preview
 
     plan = read_plan(plan_path)
@@ -36,7 +37,7 @@ def command(
         check_version(connection)
         planned = preview(connection, plan, request)
         for table in planned:
-            click.echo(f"{table.label}: {table.entries:,} entries in {table.batches:,} batches to enqueue")
+            click.echo(f"{table.label}: {count_entries(table.entries)} in {count_batches(table.batches)} to enqueue")
         if dry_run or not any(table.batches for table in planned):
             click.echo("Dry run: nothing was written." if dry_run else "Nothing to enqueue.")
             return
@@ -44,4 +45,4 @@ def command(
             click.confirm(f"Put them in the queue of migration {plan.name}?", abort=True)
         done = enqueue(connection, plan, request)
     entries, batches = sum(table.entries for table in done), sum(table.batches for table in done)
-    click.echo(f"Enqueued {entries:,} entries in {batches:,} batches. Next: `rowferry worker`, anywhere.")
+    click.echo(f"Enqueued {count_entries(entries)} in {count_batches(batches)}. Next: `rowferry worker`, anywhere.")

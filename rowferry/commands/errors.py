@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from rowferry.commands.options import json_option
+from rowferry.wording import count_batches, count_entries
 
 if TYPE_CHECKING:
     from rowferry.database import DictRow
@@ -53,9 +54,9 @@ def command(plan_path: Path | None, by_entry: bool, limit: int, as_json: bool) -
 
 def _show_group(row: DictRow) -> None:
     """Print a reason, an example, and the command that requeues its batches."""
-    count = f"{_count(row['entries'], 'entry', 'entries')} in {_count(row['batches'], 'batch', 'batches')}"
+    counts = f"{count_entries(row['entries'])} in {count_batches(row['batches'])}"
     click.secho(f"{row['outcome']}: {row['reason']}", bold=True, nl=False)
-    click.echo(f"  ({count} of {row['migration']}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})")
+    click.echo(f"  ({counts} of {row['migration']}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})")
     if row["example_key"] is not None:
         click.echo(f"    for example  {row['example_key']}: {row['example_error']}")
     click.echo(f"    try again    rowferry requeue --error-like {shlex.quote(escape_like(row['reason'] or ''))}\n")
@@ -70,7 +71,3 @@ def _show_entry(row: DictRow) -> None:
 def escape_like(text: str) -> str:
     r"""Return a LIKE pattern that matches just this text: `\`, `%` and `_` stand for themselves."""
     return text.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
-
-
-def _count(number: Any, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"

@@ -24,6 +24,7 @@ def command(everything: bool, batch_id: int | None, error_like: str | None) -> N
     """
     from rowferry.database import call, connect, fetch_one, translated_errors
     from rowferry.statements import statement
+    from rowferry.wording import count_batches, count_entries
 
     if sum((everything, batch_id is not None, error_like is not None)) != 1:
         raise click.UsageError("say which batches: exactly one of --all, --batch ID and --error-like PATTERN")
@@ -36,6 +37,8 @@ def command(everything: bool, batch_id: int | None, error_like: str | None) -> N
         click.echo("No batch in ERROR matches.")
         return
     entries, failed = (before[name] - after[name] for name in ("entries", "failed"))
-    click.echo(f"Back in the queue: {batches:,} batches of {entries:,} entries, {failed:,} of which had failed.")
+    click.echo(
+        f"Back in the queue: {count_batches(batches)} of {count_entries(entries)}, {failed:,} of which had failed."
+    )
     if after["batches"]:
-        click.echo(f"Still in ERROR: {after['batches']:,} batches.")
+        click.echo(f"Still in ERROR: {count_batches(after['batches'])}.")

@@ -65,7 +65,6 @@ def _run(*arguments: str, expected: tuple[int, ...] = (0,)) -> None:
     shown = shlex.join(argument for argument in arguments)
     click.secho(f"$ rowferry {shown}", bold=True)
     status = subprocess.run([sys.executable, "-m", "rowferry", *arguments], check=False).returncode
-    click.echo()
     if status not in expected:
         raise RowferryError(f"`rowferry {shown}` ended with exit status {status}, which the demo did not expect.")
 

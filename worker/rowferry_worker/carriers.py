@@ -11,14 +11,14 @@ from rowferry.s3_answer import Answer, read_tags
 from rowferry.s3_request import Request, copy_object, get_object, get_object_tagging, head_object, put_object
 from rowferry_worker.compare import md5_of
 from rowferry_worker.journey import ask
-from rowferry_worker.parts import copy_part, send_in_parts, stream_part
+from rowferry_worker.parts import READ_BYTES, copy_part, send_in_parts, stream_part
 
 TOO_LARGE_TO_COPY = frozenset({"EntityTooLarge", "InvalidRequest"})
 """Error codes by which servers refuse a CopyObject of more than 5 GiB."""
 ANSWER_TOO_LONG = "AnswerTooLong"
 """The code by which our own client refuses an answer of more than its `max_body_bytes`."""
 COPY_PART_BYTES = 512 * 1024 * 1024
-STREAM_PART_BYTES = 8 * 1024 * 1024
+STREAM_PART_BYTES = READ_BYTES
 
 KEPT_HEADERS = (
     "content-type",

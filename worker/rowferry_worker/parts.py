@@ -19,6 +19,9 @@ from rowferry_worker.journey import ask
 MAX_PARTS = 10_000
 """Source: Amazon S3 User Guide, "Multipart upload limits"."""
 
+READ_BYTES = 8 * 1024 * 1024
+"""The most that is read at once: parts are larger only where an object of over 80 GB would make too many of them."""
+
 T = TypeVar("T")
 Steps = Generator[Request, Answer, T]
 SendPart = Callable[[str, int, int, int], Steps[str]]
@@ -81,11 +84,14 @@ def stream_part(source_key: str, target_key: str, head: Answer) -> SendPart:
     """Return the way to read a part from one endpoint and write it to the other."""
 
     def send(upload_id: str, number: int, first: int, last: int) -> Steps[str]:
-        request = get_object("legacy", source_key, first_byte=first, last_byte=last, if_match=head.etag)
-        part = yield from ask(request)
-        if len(part.body) != last - first + 1:
-            raise ObjectDamaged("TruncatedBody", f"{len(part.body)} bytes came of {last - first + 1}")
-        sent = yield from ask(upload_part(target_key, part.body, upload_id=upload_id, part_number=number))
+        body = bytearray()
+        for begin in range(first, last + 1, READ_BYTES):
+            end = min(begin + READ_BYTES - 1, last)
+            request = get_object("legacy", source_key, first_byte=begin, last_byte=end, if_match=head.etag)
+            body += (yield from ask(request)).body
+        if len(body) != last - first + 1:
+            raise ObjectDamaged("TruncatedBody", f"{len(body)} bytes came of {last - first + 1}")
+        sent = yield from ask(upload_part(target_key, bytes(body), upload_id=upload_id, part_number=number))
         return _etag_of(sent)
 
     return send

@@ -22,6 +22,7 @@ from rowferry.log import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
 from rowferry.schema import initialise
+from rowferry.wording import count, count_batches, count_entries
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
 
@@ -102,7 +103,7 @@ def _show_status(connection: Connection, plan: Plan, choices: Choices, screen: S
 
 def _show_preview(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
     for table in preview(connection, plan, choices.request):
-        screen.say(f"{table.label}: {table.entries:,} entries in {table.batches:,} batches would be enqueued")
+        screen.say(f"{table.label}: {count_entries(table.entries)} in {count_batches(table.batches)} would be enqueued")
     screen.say("Dry run: nothing was written.")
 
 
@@ -111,7 +112,7 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
     if choices.requeue:
         with translated_errors():
             (row,) = call(connection, "requeue")
-        screen.say(f"Requeued {row['requeue']:,} batches.")
+        screen.say(f"Requeued {count_batches(row['requeue'])}.")
     before = read_counts(connection, plan.name)
     with _interruptible(screen):
         pace = _run(connection, plan, choices, screen, log_path)
@@ -122,7 +123,7 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
     if after.batches_error:
         old = " (some from before)" if before.batches_error else ""
         screen.say(
-            f"{after.batches_error:,} batches are in ERROR{old}: see `rowferry errors`, then `rowferry requeue`."
+            f"{count_batches(after.batches_error)} in ERROR{old}: see `rowferry errors`, then `rowferry requeue`."
         )
     return 1 if after.batches_error else 0
 
@@ -136,7 +137,7 @@ def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, l
             screen.console.print(line, markup=False, soft_wrap=True)
 
     def tell_pass(number: int, entries: int, batches: int) -> None:
-        screen.say(f"Pass {number}: {entries:,} entries in {batches:,} new batches")
+        screen.say(f"Pass {number}: {count_entries(entries)} in {count(batches, 'new batch', 'new batches')}")
 
     run = Run(
         connection,
