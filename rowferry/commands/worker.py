@@ -1,17 +1,32 @@
-"""`rowferry worker`: run one worker process."""
+"""`rowferry worker`: run one worker process, or several behind one command."""
 
+import sys
 from datetime import timedelta
 
 import click
 
+from rowferry.errors import DatabaseUnavailable
 from rowferry.log import LogFormat, set_up_logging
 
 
 @click.command("worker", short_help="Work on batches until told to stop.")
 @click.option(
-    "--parallel", default=64, show_default=True, type=click.IntRange(1, 10_000), help="Objects in flight at once."
+    "--processes", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes; one a core."
 )
-@click.option("--slots", default=2, show_default=True, type=click.IntRange(1, 64), help="Batches in hand at once.")
+@click.option(
+    "--parallel",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="Objects in flight at once, in each process.",
+)
+@click.option(
+    "--slots",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Batches in hand at once, in each process.",
+)
 @click.option("--queue", "queues", multiple=True, default=["migrate"], show_default=True, help="A queue to serve.")
 @click.option("--until-empty", is_flag=True, help="Stop when no batch is left, instead of waiting for more.")
 @click.option(
@@ -20,6 +35,17 @@ from rowferry.log import LogFormat, set_up_logging
     show_default=True,
     type=click.FloatRange(0),
     help="Seconds to finish the batches in hand after SIGTERM; then they are given back.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    help="Serve /metrics, /healthz and /readyz on this port; 0: any free one. Off unless given; 9464 is usual.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to serve them on; 0.0.0.0 lets other hosts in.",
 )
 @click.option(
     "--log-format",
@@ -31,14 +57,17 @@ from rowferry.log import LogFormat, set_up_logging
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log each object and each row as well.")
 def command(
+    processes: int,
     parallel: int,
     slots: int,
     queues: tuple[str, ...],
     until_empty: bool,
     grace: float,
+    metrics_port: int | None,
+    metrics_host: str,
     log_format: LogFormat,
     verbose: bool,
-) -> None:
+) -> int:
     """Claim batches from the queue and work on them, until told to stop.
 
     Run as many as you like, on as many hosts as you like: they share the work through the database and need nothing
@@ -46,9 +75,28 @@ def command(
 
     SIGTERM or Ctrl-C: nothing more is claimed, and batches in hand are finished within --grace seconds, else given
     back. A second signal gives them back at once. A worker that is killed gives its batches back by dying.
-    """
-    from rowferry_worker.daemon import Options, run_worker
 
+    With --processes a process that dies is replaced, and one port serves the metrics of all.
+    """
     set_up_logging(log_format, verbose=verbose)
-    options = Options(parallel, slots, tuple(queues), until_empty, timedelta(seconds=grace))
-    run_worker(options)
+    if processes > 1:
+        from rowferry_worker.processes import run_processes
+
+        arguments = [f"--parallel={parallel}", f"--slots={slots}", f"--grace={grace}", f"--log-format={log_format}"]
+        arguments += [f"--queue={queue}" for queue in queues]
+        arguments += ["--until-empty"] * until_empty + ["--verbose"] * verbose
+        command = [sys.executable, "-m", "rowferry", "worker", *arguments]
+        return run_processes(processes, command, timedelta(seconds=grace), metrics_host, metrics_port)
+
+    from rowferry_worker.daemon import Options, run_worker
+    from rowferry_worker.supervised import NO_DATABASE, PROCESS_NUMBER
+
+    grace_time = timedelta(seconds=grace)
+    try:
+        run_worker(Options(parallel, slots, tuple(queues), until_empty, grace_time, metrics_host, metrics_port))
+    except DatabaseUnavailable as error:
+        if not PROCESS_NUMBER:
+            raise
+        click.echo(f"rowferry: {error}", err=True)
+        return NO_DATABASE
+    return 0

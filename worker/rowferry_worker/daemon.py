@@ -20,10 +20,12 @@ from rowferry.schema import check_version
 from rowferry_worker.flight import Flight
 from rowferry_worker.heart import Heart
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.metrics_server import serve_own_metrics
 from rowferry_worker.notify import notify
 from rowferry_worker.queues import list_queues
 from rowferry_worker.route import Routes
 from rowferry_worker.slot import Shared, Slot
+from rowferry_worker.supervised import is_orphan
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +61,14 @@ def run_worker(options: Options) -> None:
     worker_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with connect(f"worker {worker_id}") as connection:
         check_version(connection)
+    with ExitStack() as until:
+        if options.metrics_port is not None:
+            until.enter_context(serve_own_metrics(options.metrics_host, options.metrics_port))
+        _work(worker_id, options)
+
+
+def _work(worker_id: str, options: Options) -> None:
+    """Beat and work until told to stop. Raises what made the worker stop, if it was not told to."""
     queues = list(options.queues)
     shared = Shared(
         worker_id, queues, Ledger(worker_id), Routes(options.parallel), Flight(options.parallel), options.until_empty
@@ -84,7 +94,9 @@ def _run_slots(shared: Shared, options: Options) -> None:
     for thread in threads:
         thread.start()
     while _any_alive(threads) and not shared.stopping.wait(LOOK_UP_EVERY.total_seconds()):
-        pass
+        if is_orphan():
+            _log.warning("the supervisor has died; finishing what is in hand")
+            shared.stopping.set()
     notify("STOPPING=1", "STATUS=finishing what is in hand")
     _join(threads, options.grace, unless=shared.give_up)
     shared.give_up.set()

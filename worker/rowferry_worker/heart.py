@@ -10,6 +10,7 @@ from threading import Event, Thread
 
 from rowferry import __version__
 from rowferry.errors import RowferryError
+from rowferry_worker import metrics
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.notify import notify
 
@@ -61,6 +62,7 @@ class Heart:
             self.parallel,
             self.queues,
         )
+        metrics.last_beat.set_to_current_time()
 
     def sign_off(self) -> None:
         """Beat no more and say that the worker has stopped in good order, if the database still listens."""

@@ -1,11 +1,18 @@
 """Every metric of a worker, by name. Nothing else names one; the dashboards are held against this file.
 
-With several processes behind one port (`--processes`), PROMETHEUS_MULTIPROC_DIR must be set before this is imported.
+Behind one port with others (`--processes`), a process keeps its values in files that are named after its number: the
+one that replaces it goes on counting where it stopped. Both variables must be set before this is imported.
 """
 
-from prometheus_client import Counter, Gauge, Histogram
+import os
+
+from prometheus_client import Counter, Gauge, Histogram, values
 
 from rowferry import __version__
+from rowferry_worker.supervised import PROCESS_NUMBER
+
+if PROCESS_NUMBER and "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+    values.ValueClass = values.MultiProcessValue(lambda: PROCESS_NUMBER)  # pyright: ignore[reportUnknownMemberType]
 
 SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Seconds: what PostgreSQL does."""
@@ -16,6 +23,12 @@ LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 
 build_info = Gauge("rowferry_build_info", "Always 1; the version is the label.", ["version"], multiprocess_mode="max")
 build_info.labels(__version__).set(1)
+LAST_BEAT = "rowferry_last_beat_timestamp_seconds"
+last_beat = Gauge(
+    LAST_BEAT,
+    "When the database last took a heartbeat of this worker; of several processes, the one that is furthest behind.",
+    multiprocess_mode="livemin",
+)
 
 entries = Counter("rowferry_entries", "Entries that got an outcome.", ["migration", "outcome"])
 objects_copied = Counter("rowferry_objects_copied", "Objects written to the production bucket.", ["migration"])
@@ -41,3 +54,7 @@ batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["q
 claim_seconds = Histogram("rowferry_claim_seconds", "The claim of a batch, found or not.", buckets=SHORT)
 row_update_seconds = Histogram("rowferry_row_update_seconds", "The update of the rows of a batch.", buckets=SHORT)
 reconnects = Counter("rowferry_reconnects", "Connections to PostgreSQL that were lost and made anew.")
+
+for _side in ("legacy", "production"):  # A counter that is there from the start shows its first step, too.
+    throttled.labels(_side)
+    request_retries.labels(_side)

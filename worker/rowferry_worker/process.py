@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
+from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict, count_outcomes
 from rowferry.database import Connection, translate
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker import metrics
@@ -67,10 +67,11 @@ def _write(connection: Connection, batch: Batch, attempt: Attempt, processed: Pr
 def _count(work: Work, processed: Processed) -> None:
     """Count what the attempt settled, and what it leaves failed for good."""
     migration = work.route.plan.name
-    for result in processed.results:
-        if result.outcome.settled or processed.judgement.verdict is Verdict.ERROR:
-            metrics.entries.labels(migration, str(result.outcome)).inc()
-    metrics.objects_copied.labels(migration).inc(sum(r.outcome is Outcome.MIGRATED for r in processed.results))
+    counts = count_outcomes(processed.results)
+    for outcome, count in counts.items():
+        if outcome.settled or processed.judgement.verdict is Verdict.ERROR:
+            metrics.entries.labels(migration, str(outcome)).inc(count)
+    metrics.objects_copied.labels(migration).inc(counts[Outcome.MIGRATED])
     metrics.object_bytes.labels(migration).inc(sum(r.size_bytes for r in processed.results))
 
 

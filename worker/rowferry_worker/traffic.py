@@ -1,6 +1,11 @@
 """What the answers of the servers teach: the limit of objects in flight, and the metrics of requests."""
 
+from functools import cache
+
+from prometheus_client import Counter, Histogram
+
 from rowferry.errors import ObjectError, ObjectNotFound, PreconditionFailed, Throttled
+from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry_worker import metrics
@@ -12,8 +17,8 @@ def observe_try(limit: Limit, request: Request, answer: Answer, seconds: float, 
     throttled = isinstance(answer.error, Throttled)
     if limit.note(request.operation, seconds, throttled=throttled):
         metrics.objects_in_flight_limit.set(limit.value)
-    metrics.requests.labels(request.side, request.operation, name_result(answer.error)).inc()
-    metrics.request_seconds.labels(request.side).observe(seconds)
+    _requests(request.side, request.operation, name_result(answer.error)).inc()
+    _request_seconds(request.side).observe(seconds)
     if throttled:
         metrics.throttled.labels(request.side).inc()
     if again:
@@ -29,3 +34,16 @@ def name_result(error: ObjectError | None) -> str:
     if isinstance(error, PreconditionFailed):
         return "precondition_failed"
     return type(error).__name__.lower()
+
+
+# Every request passes here, and looking a child up by its labels costs more than counting it.
+
+
+@cache
+def _requests(side: SideName, operation: str, result: str) -> Counter:
+    return metrics.requests.labels(side, operation, result)
+
+
+@cache
+def _request_seconds(side: SideName) -> Histogram:
+    return metrics.request_seconds.labels(side)

@@ -1,0 +1,111 @@
+"""The HTTP endpoint of a daemon: `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever keeps it running."""
+
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Self
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from rowferry.errors import UserMistake
+
+_log = logging.getLogger(__name__)
+
+TEXT = "text/plain; charset=utf-8"
+REQUEST_TIMEOUT_SECONDS = 10.0
+"""How long a client may take over its request; a connection that says nothing holds a thread no longer."""
+
+IsReady = Callable[[], bool]
+
+
+class Endpoint:
+    """Serves on a thread of its own; a context manager that listens once it is made."""
+
+    def __init__(self, host: str, port: int, registry: CollectorRegistry, is_ready: IsReady) -> None:
+        """Listen; port 0 is any free one. Raises UserMistake when that cannot be.
+
+        `/healthz` answers 200 as long as the process can answer at all, `/readyz` 200 or 503 as `is_ready` says.
+        """
+        try:
+            self._server = _Server(host, port, registry, is_ready)
+        except OSError as error:
+            raise UserMistake(_explain(error, host, port)) from error
+        self.port: int = self._server.server_address[1]
+        Thread(target=self._server.serve_forever, name="http", daemon=True).start()
+        _log.info("serving metrics", extra={"host": host, "port": self.port})
+
+    def __enter__(self) -> Self:
+        """Return the endpoint, which listens already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, registry: CollectorRegistry, is_ready: IsReady) -> None:
+        self.address_family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        self.registry = registry
+        self.is_ready = is_ready
+        super().__init__((str(address[0]), int(address[1])), _Handler)
+
+    def server_bind(self) -> None:
+        """Bind without the look-up of this host's name, which may wait for a resolver."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    timeout = REQUEST_TIMEOUT_SECONDS
+    server_version = "rowferry"
+
+    def do_GET(self) -> None:
+        """Answer one of the three paths."""
+        match self.path.partition("?")[0]:
+            case "/metrics":
+                self._send_metrics()
+            case "/healthz":
+                self._send(200, TEXT, b"ok\n")
+            case "/readyz":
+                ready = self.server.is_ready()
+                self._send(200 if ready else 503, TEXT, b"ready\n" if ready else b"not ready\n")
+            case _:
+                self._send(404, TEXT, b"there are /metrics, /healthz and /readyz\n")
+
+    def _send_metrics(self) -> None:
+        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+        try:
+            body: bytes = encode(self.server.registry)
+        except Exception:  # noqa: BLE001 - one scrape; the next one may go well
+            _log.exception("the metrics could not be read")
+            self._send(500, TEXT, b"the metrics could not be read; see the log\n")
+            return
+        self._send(200, content_type, body)
+
+    def _send(self, status: int, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Say nothing: a scrape every few seconds is no news."""
+
+
+def _explain(error: OSError, host: str, port: int) -> str:
+    """Return the sentence that tells the user why nobody can listen there."""
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} of {host} is taken; choose another one, or stop who listens there."
+    return f"Nobody can listen on port {port} of {host}: {error.strerror or error}."

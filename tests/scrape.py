@@ -1,0 +1,50 @@
+"""What a daemon answers over HTTP, as a test reads it."""
+
+import http.client
+import json
+from collections import Counter
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from processes import wait_for
+from worker_process import WorkerProcess
+
+
+def fetch(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    """Return status and body of one GET."""
+    connection = http.client.HTTPConnection(host, port, timeout=10)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def scrape(port: int) -> list[Sample]:
+    """Return every sample that /metrics holds."""
+    status, body = fetch(port, "/metrics")
+    assert status == 200, body
+    return [sample for family in text_string_to_metric_families(body) for sample in family.samples]
+
+
+def sum_of(samples: list[Sample], name: str, **labels: str) -> float:
+    """Return the sum over the samples of this name that have these labels."""
+    return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
+
+
+def values_by(samples: list[Sample], name: str, label: str) -> dict[str, float]:
+    """Return the samples of this name, summed by one label, without the zeros."""
+    found: Counter[str] = Counter()
+    for sample in samples:
+        if sample.name == name:
+            found[sample.labels[label]] += sample.value
+    return {value: total for value, total in found.items() if total}
+
+
+def served_port(worker: WorkerProcess) -> int:
+    """Return the port on which a worker serves its metrics, once it says which."""
+    wait_for(lambda: "serving metrics" in worker.messages())
+    (line,) = [line for line in worker.log.splitlines() if '"serving metrics"' in line]
+    return json.loads(line)["port"]

@@ -1,0 +1,88 @@
+"""What a worker says over HTTP: its metrics, that it lives, that it is ready."""
+
+import signal
+import socket
+from contextlib import closing
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from migration import Migration
+from processes import wait_for
+from rowferry.errors import UserMistake
+from rowferry.http_endpoint import Endpoint
+from scrape import fetch, scrape, served_port, sum_of, values_by
+
+
+def test_a_worker_counts_what_it_does(migration: Migration) -> None:
+    migration.fill(30)
+    migration.add_row(31, "image/nothing.png")
+    migration.enqueue(batch_size=10)
+    with migration.workers(1, "--metrics-port", "0") as (worker,):
+        port = served_port(worker)
+        migration.wait_until_done()
+        wait_for(lambda: len(values_by(scrape(port), "rowferry_entries_total", "outcome")) == 2)
+        samples = scrape(port)
+        assert values_by(samples, "rowferry_entries_total", "outcome") == {"migrated": 30, "missing": 1}
+        assert sum_of(samples, "rowferry_objects_copied_total", migration="avatars") == 30
+        assert values_by(samples, "rowferry_attempts_total", "verdict") == {"DONE": 3, "ERROR": 1}
+        assert sum_of(samples, "rowferry_copy_seconds_count") == 31
+        assert sum_of(samples, "rowferry_requests_total", operation="CopyObject", result="ok") >= 30
+        assert sum_of(samples, "rowferry_row_update_seconds_count") == 4
+        assert sum_of(samples, "rowferry_objects_in_flight") == 0
+        assert sum_of(samples, "rowferry_batches_in_hand") == 0
+        assert sum_of(samples, "process_cpu_seconds_total") > 0
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+
+
+def test_a_worker_is_alive_and_ready_while_the_database_takes_its_heartbeat(migration: Migration) -> None:
+    with migration.workers(1, "--metrics-port", "0") as (worker,):
+        port = served_port(worker)
+        assert fetch(port, "/healthz") == (200, "ok\n")
+        wait_for(lambda: fetch(port, "/readyz")[0] == 200)
+        assert fetch(port, "/elsewhere")[0] == 404
+
+
+def test_the_metrics_are_off_unless_a_port_is_given(migration: Migration) -> None:
+    with migration.workers(1) as (worker,):
+        wait_for(lambda: "worker started" in worker.messages())
+        assert "serving metrics" not in worker.messages()
+
+
+def test_a_taken_port_ends_the_worker_with_one_sentence(migration: Migration) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        ended = migration.run("worker", "--until-empty", "--metrics-port", port)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith(f"rowferry: Port {port} of 127.0.0.1 is taken")
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_endpoint_listens_on_an_ipv6_address_as_well() -> None:
+    registry = CollectorRegistry()
+    try:
+        endpoint = Endpoint("::1", 0, registry, lambda: False)
+    except UserMistake as mistake:
+        pytest.skip(f"no IPv6 here: {mistake}")
+    with endpoint:
+        assert fetch(endpoint.port, "/readyz", host="::1") == (503, "not ready\n")
+
+
+def test_a_registry_that_fails_fails_one_scrape_and_not_the_endpoint(caplog: pytest.LogCaptureFixture) -> None:
+    registry = CollectorRegistry()
+    gauge = Gauge("broken", "Raises when it is read.", registry=registry)
+
+    def explode() -> float:
+        raise RuntimeError("boom")
+
+    gauge.set_function(explode)
+    with Endpoint("127.0.0.1", 0, registry, lambda: True) as endpoint:
+        assert fetch(endpoint.port, "/metrics")[0] == 500
+        assert fetch(endpoint.port, "/healthz")[0] == 200
+    assert "the metrics could not be read" in caplog.text
+
+
+def test_an_unknown_host_is_a_mistake_in_one_sentence() -> None:
+    with pytest.raises(UserMistake, match=r"Nobody can listen on port 0 of 192\.0\.2\.1"):
+        Endpoint("192.0.2.1", 0, CollectorRegistry(), lambda: True)
