@@ -14,7 +14,7 @@ from rowferry_enqueue.check_keys import check_keys
 from rowferry_enqueue.check_tables import check_table
 from rowferry_enqueue.finding import Finding, note, problem
 
-__all__ = ["Finding", "check_plan"]
+__all__ = ["Finding", "check_plan", "check_rows"]
 
 OLDEST_POSTGRES = 14
 
@@ -32,10 +32,13 @@ def check_plan(
     migration will do where a different production object stands: unless it is "fail" that is a note, not a problem.
     Raises DatabaseUnavailable when the connection is lost.
     """
-    return list(_check(connection, plan, on_conflict, on_progress))
+    return [*check_rows(connection, plan, on_conflict, on_progress), *check_buckets(plan, on_progress)]
 
 
-def _check(connection: Connection, plan: Plan, on_conflict: OnConflict, on_progress: OnProgress) -> Iterator[Finding]:
+def check_rows(
+    connection: Connection, plan: Plan, on_conflict: OnConflict, on_progress: OnProgress
+) -> Iterator[Finding]:
+    """Yield what the database shows; asks the buckets only where production entries are in the way."""
     yield from _check_server(connection)
     usable: list[EntrySql] = []
     for entries in plan.entries:
@@ -45,7 +48,6 @@ def _check(connection: Connection, plan: Plan, on_conflict: OnConflict, on_progr
         yield from found.findings
     yield from check_keys(connection, usable, on_progress)
     yield from check_collisions(connection, plan, usable, on_conflict, on_progress)
-    yield from check_buckets(plan, on_progress)
 
 
 def _check_server(connection: Connection) -> Iterator[Finding]:

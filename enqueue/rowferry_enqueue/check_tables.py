@@ -78,7 +78,7 @@ def _probe(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
             row = fetch_one(connection, query, entry_sql.parameters(quoted_table=quoted_table))
     except psycopg.Error as error:
         if isinstance(error, errors.UndefinedFunction) and "min(" in summarise(error):
-            yield problem(f"{entries.table}.{entries.id} is {entry_sql.id_type}, which has no order to cut ranges by")
+            yield problem(f"{entries.table}.{entries.id} is {entry_sql.id_type}, which cannot be cut into ranges")
         else:
             yield _refused(entries, error)
         return

@@ -1,0 +1,51 @@
+"""Checks as the tests make them, and what they look for in the findings."""
+
+from typing import Any
+
+from entry_table import EntryTable
+from rowferry.database import connect
+from rowferry.object_count import ignore_progress
+from rowferry_enqueue.check import Finding, check_plan, check_rows
+
+
+def check(table: EntryTable, **more: Any) -> list[Finding]:
+    """Check the whole plan, buckets included."""
+    with connect("check", autocommit=True) as connection:
+        return check_plan(connection, table.read_plan(), **more)
+
+
+def problems(table: EntryTable, **more: Any) -> list[str]:
+    return [finding.what for finding in check(table, **more) if finding.level == "problem"]
+
+
+def row_problems(table: EntryTable) -> list[str]:
+    """Check tables and keys only."""
+    with connect("check", autocommit=True) as connection:
+        findings = list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
+    return [finding.what for finding in findings if finding.level == "problem"]
+
+
+def entries_of(table: EntryTable) -> dict[str, Any]:
+    """Return the first [[entries]] of the plan, to be changed by a test."""
+    found: dict[str, Any] = table.plan["entries"][0]
+    return found
+
+
+def add_second_table(table: EntryTable, **entries: str) -> None:
+    """Add a table `banners` and [[entries]] over it, like the first but for what is given."""
+    table.execute("create table public.banners (id bigint primary key, path text)")
+    table.plan["entries"].append({**entries_of(table), "table": "public.banners", **entries})
+
+
+def check_as_role(table: EntryTable, grant: str) -> list[Finding]:
+    """Check tables and keys as a role that has been granted just this."""
+    table.execute("drop role if exists checker")
+    table.execute("create role checker")
+    try:
+        table.execute(grant)
+        with connect("check", autocommit=True) as connection:
+            connection.execute("set role checker")
+            return list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
+    finally:
+        table.execute("drop owned by checker")
+        table.execute("drop role checker")
