@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli import Run, run_rowferry_in
 from entry_table import EntryTable
 from migration import Migration
 from rowferry.demo.postgres_programs import choose_postgres_binaries
@@ -141,3 +142,9 @@ def migration(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -
 def versitygw_migration(versitygw_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
     """An empty migration within versitygw, which is fast and checks credentials."""
     return make_migration(versitygw_buckets, versitygw_buckets)
+
+
+@pytest.fixture
+def run_rowferry(tmp_path: Path) -> Run:
+    """Run a command in a process of its own, in an empty folder."""
+    return run_rowferry_in(tmp_path)

@@ -1,0 +1,35 @@
+"""The command line as a user calls it: in a process of its own, with its exit status."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Protocol
+
+Done = subprocess.CompletedProcess[str]
+
+DEADLINE_SECONDS = 60
+
+
+class Run(Protocol):
+    """Runs `rowferry <arguments>` to its end, with these variables in its environment as well."""
+
+    def __call__(self, *arguments: str, **environment: str) -> Done: ...
+
+
+def run_rowferry_in(folder: Path) -> Run:
+    """Return what runs commands in a folder, which may hold a plan."""
+
+    def run(*arguments: str, **environment: str) -> Done:
+        return subprocess.run(
+            [sys.executable, "-m", "rowferry", *arguments],
+            env={**os.environ, **environment},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+            check=False,
+        )
+
+    return run
