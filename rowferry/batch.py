@@ -47,6 +47,8 @@ class Batch:
     entry_count: int
     max_attempts: int
     requeues: int
+    crashes: int = 0
+    """How often the batches that this one was split from have killed their workers."""
 
 
 @dataclass(frozen=True, slots=True)

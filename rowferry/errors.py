@@ -109,6 +109,13 @@ class Unreachable(ObjectError):
     costs_attempt = False
 
 
+class Withdrawn(ObjectError):
+    """The object's turn did not come while its batch was in hand; it was not asked for at all."""
+
+    retryable = True
+    costs_attempt = False
+
+
 class Cancelled(ObjectError):
     """This worker gave the request up because it was told to stop."""
 

@@ -37,6 +37,13 @@ from rowferry.log import LogFormat, set_up_logging
     help="Seconds to finish the batches in hand after SIGTERM; then they are given back.",
 )
 @click.option(
+    "--time-budget",
+    default=20.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Seconds for a batch; what has not begun by then goes back in the queue as a batch of its own.",
+)
+@click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),
     help="Serve /metrics, /healthz and /readyz on this port; 0: any free one. Off unless given; 9464 is usual.",
@@ -63,6 +70,7 @@ def command(
     queues: tuple[str, ...],
     until_empty: bool,
     grace: float,
+    time_budget: float,
     metrics_port: int | None,
     metrics_host: str,
     log_format: LogFormat,
@@ -84,6 +92,7 @@ def command(
 
         arguments = [f"--parallel={parallel}", f"--slots={slots}", f"--grace={grace}", f"--log-format={log_format}"]
         arguments += [f"--queue={queue}" for queue in queues]
+        arguments += [f"--time-budget={time_budget}"]
         arguments += ["--until-empty"] * until_empty + ["--verbose"] * verbose
         command = [sys.executable, "-m", "rowferry", "worker", *arguments]
         return run_processes(processes, command, timedelta(seconds=grace), metrics_host, metrics_port)
@@ -91,9 +100,18 @@ def command(
     from rowferry_worker.daemon import Options, run_worker
     from rowferry_worker.supervised import NO_DATABASE, PROCESS_NUMBER
 
-    grace_time = timedelta(seconds=grace)
+    options = Options(
+        parallel=parallel,
+        slots=slots,
+        queues=tuple(queues),
+        until_empty=until_empty,
+        grace=timedelta(seconds=grace),
+        time_budget=timedelta(seconds=time_budget),
+        metrics_host=metrics_host,
+        metrics_port=metrics_port,
+    )
     try:
-        run_worker(Options(parallel, slots, tuple(queues), until_empty, grace_time, metrics_host, metrics_port))
+        run_worker(options)
     except DatabaseUnavailable as error:
         if not PROCESS_NUMBER:
             raise

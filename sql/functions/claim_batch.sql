@@ -12,7 +12,8 @@ returns table (
     payload jsonb,
     entry_count integer,
     max_attempts integer,
-    requeues integer
+    requeues integer,
+    crashes integer
 )
 language sql
 security definer
@@ -41,7 +42,8 @@ as $$
         picked.payload,
         picked.entry_count,
         picked.max_attempts,
-        picked.requeues
+        picked.requeues,
+        picked.crashes
     from picked
     inner join rowferry.migration as m on picked.migration_id = m.id;
 $$;

@@ -12,6 +12,7 @@ begin
     delete from rowferry.entry_failure
     where batch_id = new.id and outcome in ('missing', 'conflict', 'failed');
     new.attempts := 0;
+    new.crashes := 0;
     new.requeues := old.requeues + 1;
     new.run_after := clock_timestamp();
     new.started_at := null;

@@ -46,6 +46,8 @@ class Options:
     until_empty: bool = False
     grace: timedelta = timedelta(seconds=30)
     """How long batches in hand may take to finish after the first signal."""
+    time_budget: timedelta = timedelta(seconds=20)
+    """How long a batch may take before what is not begun of it goes back in the queue."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """None: the metrics are not served."""
@@ -71,7 +73,13 @@ def _work(worker_id: str, options: Options) -> None:
     """Beat and work until told to stop. Raises what made the worker stop, if it was not told to."""
     queues = list(options.queues)
     shared = Shared(
-        worker_id, queues, Ledger(worker_id), Routes(options.parallel), Flight(options.parallel), options.until_empty
+        worker_id,
+        queues,
+        Ledger(worker_id),
+        Routes(options.parallel),
+        Flight(options.parallel),
+        options.until_empty,
+        options.time_budget,
     )
     heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, Event())
     heart.start()

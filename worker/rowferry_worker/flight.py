@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from threading import Event, Lock
 
-from rowferry.errors import Cancelled, ObjectError
+from rowferry.errors import Cancelled, ObjectError, Withdrawn
 from rowferry.s3_answer import Answer
 from rowferry_worker import metrics
 from rowferry_worker.journey import Copied, Journey
@@ -69,13 +69,13 @@ class Flight:
         return load
 
     def withdraw(self, load: Load) -> None:
-        """End the journeys of a load that have not begun, as Cancelled; those under way go on."""
+        """End the journeys of a load that have not begun, as Withdrawn; those under way go on."""
         with self._turn:
             withdrawn = [waiting for waiting in self._waiting if waiting[0] is load]
             self._waiting = deque(waiting for waiting in self._waiting if waiting[0] is not load)
         for _, index, journey in withdrawn:
             journey.close()
-            self._note(load, index, Cancelled("Withdrawn", "the worker was told to stop"))
+            self._note(load, index, Withdrawn("Withdrawn", "its turn did not come"))
 
     def _fill(self) -> None:
         """Begin waiting journeys up to the limit; one thread at a time does it for all."""

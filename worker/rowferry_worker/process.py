@@ -1,8 +1,8 @@
 """One batch, from its claim to its verdict: what is done under the SAVEPOINT, and what follows when it fails."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import psycopg
 
@@ -10,7 +10,10 @@ from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verd
 from rowferry.database import Connection, translate
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker import metrics
+from rowferry_worker.flight import Flight
 from rowferry_worker.queues import find_queue
+from rowferry_worker.split import put_rest_back, split_in_halves
+from rowferry_worker.treatment import GENTLE_FLIGHT, Treatment, choose_treatment
 from rowferry_worker.verdict import judge, judge_failure, write_failure, write_verdict
 from rowferry_worker.work import Released, Work
 
@@ -31,21 +34,36 @@ def process_batch(work: Work) -> Processed:
     Raises Released when the worker gives the batch up, DatabaseUnavailable when the connection is lost: the caller
     then rolls back, and the batch is as it was found.
     """
-    batch, attempt, connection = work.batch, work.attempt, work.connection
-    used_up = attempt.number > batch.max_attempts
-    processed = Processed(_judge_crashes(attempt)) if used_up else _perform(work)
-    _write(connection, batch, attempt, processed)
-    connection.commit()
+    processed = _treat(work)
+    _write(work.connection, work.batch, work.attempt, processed)
+    work.connection.commit()
     _count(work, processed)
     return processed
 
 
-def _perform(work: Work) -> Processed:
-    """Do what the queue does under a SAVEPOINT; an error undoes that much, and the claim stays ours to judge."""
+def _treat(work: Work) -> Processed:
+    """Run the batch, or do what its crashes call for."""
+    treatment = choose_treatment(work.batch, work.attempt)
+    if treatment is not Treatment.RUN:
+        fields = {"batch": work.batch.id, "crashes": work.batch.crashes + work.attempt.crashes}
+        _log.warning("the batch has killed its worker before", extra={**fields, "treatment": treatment.value})
+    match treatment:
+        case Treatment.RUN:
+            return _isolate(work, _run)
+        case Treatment.RUN_GENTLY:
+            return _isolate(replace(work, flight=Flight(GENTLE_FLIGHT)), _run)
+        case Treatment.HALVE:
+            return _isolate(work, _halve)
+        case Treatment.GIVE_UP:
+            return Processed(_judge_crashes(work))
+
+
+def _isolate(work: Work, action: Callable[[Work], Processed]) -> Processed:
+    """Act under a SAVEPOINT; an error undoes that much, and the claim stays ours to judge."""
     batch, attempt = work.batch, work.attempt
     try:
         with work.connection.transaction():
-            results = find_queue(batch.queue_name)(work)
+            return action(work)
     except (Released, DatabaseUnavailable):
         raise
     except Exception as error:
@@ -54,7 +72,29 @@ def _perform(work: Work) -> Processed:
             raise known from error
         _log.warning("the batch failed as a whole", extra={"batch": batch.id, "error": str(known)}, exc_info=error)
         return Processed(judge_failure(known, attempt.number, batch.max_attempts))
-    return Processed(judge(results, attempt.number, batch.max_attempts), results)
+
+
+def _run(work: Work) -> Processed:
+    """Do what the queue does, and put back what the time did not suffice for."""
+    results = find_queue(work.batch.queue_name).perform(work)
+    if work.rest and not work.begun:
+        return Processed(Judgement(Verdict.RELEASED, error="its time was over before any object's turn had come"))
+    if work.rest:
+        new_id = put_rest_back(work.connection, work.batch, work.rest, keep_last=work.begun[-1].id)
+        fields = {"batch": work.batch.id, "rest": len(work.rest), "new_batch": new_id}
+        _log.info("the batch is past its time budget; the rest goes back", extra=fields)
+    return Processed(judge(results, work.attempt.number, work.batch.max_attempts), results)
+
+
+def _halve(work: Work) -> Processed:
+    """Put each half of the entries back as a batch of its own, so that the one that kills workers ends up alone."""
+    entries = find_queue(work.batch.queue_name).read(work)
+    if len(entries) < 2:
+        return _run(replace(work, flight=Flight(GENTLE_FLIGHT)))
+    crashes = work.batch.crashes + work.attempt.crashes
+    halves = split_in_halves(work.connection, work.batch, entries, crashes)
+    words = f"it killed its worker {work.attempt.crashes} times and was halved into batches {halves[0]} and {halves[1]}"
+    return Processed(Judgement(Verdict.DONE, error=words))
 
 
 def _write(connection: Connection, batch: Batch, attempt: Attempt, processed: Processed) -> None:
@@ -75,7 +115,8 @@ def _count(work: Work, processed: Processed) -> None:
     metrics.object_bytes.labels(migration).inc(sum(r.size_bytes for r in processed.results))
 
 
-def _judge_crashes(attempt: Attempt) -> Judgement:
+def _judge_crashes(work: Work) -> Judgement:
     """Return the verdict on a batch that has used its attempts up without anybody having lived to say so."""
-    words = f"the worker died {attempt.crashes} times while it held this batch; it is not run again"
+    crashes = work.batch.crashes + work.attempt.crashes
+    words = f"the worker died {crashes} times while it held this batch; it is not run again"
     return Judgement(Verdict.ERROR, error=words)

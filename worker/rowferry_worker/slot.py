@@ -39,6 +39,8 @@ class Shared:
     routes: Routes
     flight: Flight
     until_empty: bool = False
+    time_budget: timedelta = timedelta(seconds=20)
+    """How long a batch may take before what is not begun of it goes back."""
     stopping: Event = field(default_factory=Event)
     """Set: claim nothing more."""
     give_up: Event = field(default_factory=Event)
@@ -116,7 +118,8 @@ class Slot:
         metrics.batches_in_hand.inc()
         try:
             route = shared.routes.find(connection, batch)
-            work = Work(batch, attempt, connection, route, shared.flight, shared.give_up)
+            until = began + shared.time_budget.total_seconds()
+            work = Work(batch, attempt, connection, route, shared.flight, shared.give_up, until)
             processed = process_batch(work)
         except (Released, UserMistake) as error:
             connection.rollback()

@@ -1,10 +1,13 @@
 """What a queue is given to do its work with."""
 
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 
-from rowferry.batch import Attempt, Batch
+from rowferry.batch import Attempt, Batch, Entry
 from rowferry.database import Connection
 from rowferry.errors import RowferryError
 from rowferry_worker.flight import Flight, Load
@@ -30,10 +33,29 @@ class Work:
     route: Route
     flight: Flight
     give_up: Event
+    until: float = math.inf
+    """The end of the batch's time budget, by time.monotonic()."""
+    begun: list[Entry] = field(default_factory=list[Entry])
+    rest: list[Entry] = field(default_factory=list[Entry])
+    """Entries, the last of the range, that the queue leaves for a batch of their own: `process` puts them back."""
+
+    def leave_unbegun(self, entries: list[Entry], begun: Callable[[Entry], bool]) -> list[Entry]:
+        """Return the entries up to the first that was not begun; that one and all behind it are left for later."""
+        cut = next((index for index, entry in enumerate(entries) if not begun(entry)), len(entries))
+        self.begun.extend(entries[:cut])
+        self.rest.extend(entries[cut:])
+        return entries[:cut]
 
     def wait_for(self, load: Load) -> None:
-        """Wait until the journeys of a load have ended. Raises Released when the worker gives up meanwhile."""
+        """Wait until the journeys of a load have ended; past the time budget no more of them begin.
+
+        Those that did not begin end as Withdrawn. Raises Released when the worker gives up meanwhile.
+        """
+        withdrawn = False
         while not load.wait(LOOK_UP_EVERY):
             if self.give_up.is_set():
                 self.flight.withdraw(load)
                 raise Released("the worker was told to stop")
+            if not withdrawn and time.monotonic() >= self.until:
+                self.flight.withdraw(load)
+                withdrawn = True

@@ -1,19 +1,28 @@
 """The queues: one module a queue, named after it; its `perform` is what a batch of that queue does.
 
-To add a queue, add a file here with a function `perform(work: Work) -> list[EntryResult]`. It reads the entries that
-`work.batch.payload` speaks of, does what the queue is for inside the transaction of `work.connection`, and returns
-one result for each entry it read. It commits nothing and writes no verdict: `process` does.
+To add a queue, add a file here with two functions. `read(work: Work) -> list[Entry]` returns the entries that
+`work.batch.payload` speaks of and that still need the work, in the order of their ids. `perform(work: Work) ->
+list[EntryResult]` does what the queue is for inside the transaction of `work.connection`, and returns one result for
+each of them, but for those that it leaves to `work.leave_unbegun` when the batch's time is over. Neither commits
+anything or writes a verdict: `process` does.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-from rowferry.batch import EntryResult
+from rowferry.batch import Entry, EntryResult
 from rowferry.errors import UserMistake
 from rowferry_worker.work import Work
 
-Perform = Callable[[Work], list[EntryResult]]
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What a batch of one queue does."""
+
+    read: Callable[[Work], list[Entry]]
+    perform: Callable[[Work], list[EntryResult]]
 
 
 def list_queues() -> list[str]:
@@ -21,8 +30,9 @@ def list_queues() -> list[str]:
     return sorted(module.name for module in iter_modules(__path__))
 
 
-def find_queue(name: str) -> Perform:
+def find_queue(name: str) -> Queue:
     """Return what a batch of the queue does. Raises UserMistake when there is no such queue."""
     if name not in list_queues():
         raise UserMistake(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
-    return import_module(f"{__name__}.{name}").perform
+    module = import_module(f"{__name__}.{name}")
+    return Queue(module.read, module.perform)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import ObjectNotFound, Unreachable
+from rowferry.errors import ObjectNotFound, ObjectRejected, Unreachable, Withdrawn
 from rowferry.keys import production_key
 from rowferry.plan import Entries
 from rowferry_worker import metrics
@@ -19,17 +19,24 @@ from rowferry_worker.work import Work
 
 def perform(work: Work) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
-    payload = work.batch.payload
-    entry_sql = work.route.entries(work.connection, payload["entries"])
-    entries = read_entries(work.connection, entry_sql, payload["first"], payload["last"])
-    new_keys, unmapped = map_keys(entries, entry_sql.entries)
+    entries = read(work)
+    entry_sql = work.route.entries(work.connection, work.batch.payload["entries"])
+    new_keys, faults = map_keys(entries, entry_sql.entries)
     ends = copy_objects(work, new_keys)
-    moves, left_out = choose_moves([entry for entry in entries if entry.key in new_keys], new_keys, ends)
+    begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
+    moves, results = choose_moves(begun, new_keys, ends | faults)
     began = time.monotonic()
     with metrics.row_update_seconds.time():
         updated = update_rows(work.connection, entry_sql, moves)
     tell_rows(updated, time.monotonic() - began)
-    return unmapped + left_out + updated
+    return results + updated
+
+
+def read(work: Work) -> list[Entry]:
+    """Return the entries of the batch's range that are still legacy, in the order of their ids."""
+    payload = work.batch.payload
+    entry_sql = work.route.entries(work.connection, payload["entries"])
+    return read_entries(work.connection, entry_sql, payload["first"], payload["last"])
 
 
 def choose_moves(
@@ -52,16 +59,16 @@ def choose_moves(
     return moves, left_out
 
 
-def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], list[EntryResult]]:
-    """Return the production key of each legacy key, and the results of the entries whose key has none."""
+def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[str, Ended]]:
+    """Return the production key of each legacy key, and why the others have none."""
     new_keys: dict[str, str] = {}
-    results: list[EntryResult] = []
+    faults: dict[str, Ended] = {}
     for entry in entries:
         try:
             new_keys[entry.key] = production_key(entry.key, plan)
         except ValueError as error:
-            results.append(EntryResult(entry, Outcome.FAILED, reason="key cannot be mapped", error=str(error)))
-    return new_keys, results
+            faults[entry.key] = ObjectRejected("KeyCannotBeMapped", str(error))
+    return new_keys, faults
 
 
 def copy_objects(work: Work, new_keys: Mapping[str, str]) -> dict[str, Ended]:

@@ -1,0 +1,87 @@
+"""An entry that kills its worker ends up alone, and everything around it is migrated."""
+
+from pathlib import Path
+
+import pytest
+
+from migration import Migration
+from rowferry.batch import Attempt, Batch
+from rowferry_worker.treatment import Treatment, choose_treatment
+
+POISON = "image/u7/me.png"
+MOST_WORKERS = 20
+
+KILL_ON_POISON = f"""
+import os, signal
+from rowferry_worker.queues import migrate
+copy_object = migrate.copy_object
+def poisoned(way, source_key, target_key):
+    if source_key == {POISON!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return copy_object(way, source_key, target_key)
+migrate.copy_object = poisoned
+"""
+
+
+def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> Treatment:
+    batch = Batch(1, 1, 1, "migrate", {}, entries, 5, 0, inherited)
+    return choose_treatment(batch, Attempt(1, number or crashes + 1, crashes))
+
+
+def test_a_batch_without_a_crash_simply_runs() -> None:
+    assert treat() is Treatment.RUN
+    assert treat(number=5) is Treatment.RUN
+
+
+def test_the_first_crash_may_have_been_the_hosts_and_the_second_halves() -> None:
+    assert treat(crashes=1) is Treatment.RUN_GENTLY
+    assert treat(crashes=2) is Treatment.HALVE
+
+
+def test_a_half_runs_gently_and_is_halved_at_its_first_crash() -> None:
+    assert treat(inherited=2) is Treatment.RUN_GENTLY
+    assert treat(inherited=2, crashes=1) is Treatment.HALVE
+    assert treat(inherited=5, crashes=1, entries=2) is Treatment.HALVE
+
+
+@pytest.mark.parametrize("inherited", [0, 4])
+def test_a_batch_of_one_has_max_attempts_crashes_with_those_of_its_ancestors(inherited: int) -> None:
+    assert treat(inherited=inherited, crashes=5 - inherited, entries=1) is Treatment.GIVE_UP
+    assert treat(inherited=inherited, crashes=4 - inherited, entries=1) is Treatment.RUN_GENTLY
+
+
+def test_the_innocent_half_of_a_poisoned_batch_has_its_turn() -> None:
+    assert treat(inherited=9, entries=1) is Treatment.RUN_GENTLY
+
+
+def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
+    versitygw_migration: Migration, tmp_path: Path
+) -> None:
+    migration = versitygw_migration
+    migration.fill(20)
+    migration.enqueue(batch_size=20)
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(KILL_ON_POISON)
+    statuses: list[int] = []
+    while "INIT" in migration.statuses():
+        assert len(statuses) < MOST_WORKERS
+        with migration.workers(1, "--until-empty", "--slots", "1", PYTHONPATH=str(hook)) as (worker,):
+            statuses.append(worker.wait())
+    assert statuses[0] == -9
+    (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
+    assert error["payload"]["first"] == error["payload"]["last"] == "7"
+    assert "the worker died" in error["error"]
+    assert migration.counts() == {"migrated": 19, "failed": 1}
+    migration.audit(legacy_left=[7])
+
+
+def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(2)
+    migration.enqueue(batch_size=2)
+    migration.execute("update rowferry.batch_queue set status = 'ERROR', crashes = 9")
+    migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
+    assert migration.batch()["crashes"] == 0
+    migration.work()
+    migration.audit()

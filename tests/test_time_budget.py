@@ -1,0 +1,69 @@
+"""A batch past its time budget commits what is done and puts the rest back, in one transaction."""
+
+import threading
+import time
+
+from migration import Migration
+from rowferry.batch import Attempt, Batch, Entry
+from rowferry.database import connect
+from rowferry_worker.claim import begin_attempt, claim_batch
+from rowferry_worker.flight import Flight
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.process import process_batch
+from rowferry_worker.route import Routes
+from rowferry_worker.work import Work
+
+
+def take_one_turn(migration: Migration, until: float, parallel: int = 1) -> None:
+    """Work on the next due batch with a time budget that ends at `until`."""
+    ledger, routes = Ledger("test"), Routes(parallel)
+    try:
+        with connect("worker test") as connection:
+            batch = claim_batch(connection, ["migrate"])
+            assert batch is not None
+            attempt = begin_attempt(ledger, batch, "test")
+            route = routes.find(connection, batch)
+            work = Work(batch, attempt, connection, route, Flight(parallel), threading.Event(), until)
+            process_batch(work)
+    finally:
+        routes.close()
+        ledger.close()
+
+
+def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration: Migration) -> None:
+    migration.fill(120)
+    migration.enqueue(batch_size=120)
+    take_one_turn(migration, until=time.monotonic())
+    first, rest = migration.batches()
+    assert first["status"] == "DONE"
+    assert rest["status"] == "INIT"
+    assert 0 < first["entry_count"] == first["migrated"]
+    assert first["entry_count"] + rest["entry_count"] == 120
+    assert int(first["payload"]["last"]) + 1 == int(rest["payload"]["first"])
+    assert rest["payload"]["last"] == "120"
+    migration.work()
+    assert migration.counts() == {"migrated": 120}
+    assert migration.enqueue()[0].entries == 0
+    migration.audit()
+
+
+def test_a_worker_with_a_tiny_budget_still_finishes_and_loses_no_attempt(migration: Migration) -> None:
+    migration.fill(60)
+    migration.enqueue(batch_size=60)
+    with migration.workers(1, "--until-empty", "--parallel=1", "--slots=1", "--time-budget=0.1") as (worker,):
+        assert worker.wait() == 0
+    assert len(migration.batches()) > 1
+    assert set(migration.verdicts()) == {"DONE"}
+    assert migration.counts() == {"migrated": 60}
+    migration.audit()
+
+
+def test_a_batch_whose_turn_never_came_is_released_whole(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue(batch_size=3)
+    entries = [Entry(str(number), f"image/u{number}/me.png") for number in (1, 2, 3)]
+    batch = Batch(1, 1, 1, "migrate", {}, 3, 5, 0)
+    work = Work(batch, Attempt(1, 1, 0), None, None, Flight(1), threading.Event())  # type: ignore[arg-type]
+    assert work.leave_unbegun(entries, lambda entry: entry.id == "3") == []
+    assert work.rest == entries
+    assert work.leave_unbegun(entries[:2], lambda _entry: True) == entries[:2]
