@@ -1,0 +1,180 @@
+"""The status counts every entry in exactly one form, and what it shows is what is there."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from entry_table import EntryTable
+from migration import Migration
+from rowferry.data_status import DataStatus, print_data_status, read_data_status
+from rowferry.database import connect
+from rowferry.errors import UserMistake
+from rowferry.keys import form_of_key
+from rowferry.plan import Entries
+
+
+def read(table: EntryTable, **more: Any) -> DataStatus:
+    with connect("status", autocommit=True) as connection:
+        return read_data_status(connection, table.read_plan(), **more)
+
+
+def read_rows(table: EntryTable) -> DataStatus:
+    return read(table, count_objects=False)
+
+
+def show(status: DataStatus, *, terminal: bool = False) -> str:
+    console = Console(file=StringIO(), force_terminal=terminal, width=100)
+    print_data_status(status, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_entries_are_counted_by_the_form_of_their_key(table: EntryTable) -> None:
+    table.insert({"1": "image/1", "2": "image/2", "3": "avatar/3", "4": "other/4", "5": None})
+    (counts,) = read_rows(table).tables
+    assert (counts.legacy, counts.production, counts.unexpected, counts.total) == (2, 1, 2, 5)
+
+
+PREFIXES = st.sampled_from(["", "image/", "avatar/", "image/new/", "i", "%", "_"])
+KEYS = st.one_of(st.none(), st.builds(str.__add__, PREFIXES, st.text("ai/%_new", max_size=6)))
+
+
+@given(old=PREFIXES, new=PREFIXES, keys=st.lists(KEYS, max_size=8))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_sql_and_python_agree_on_the_form_of_every_key(
+    table: EntryTable, old: str, new: str, keys: list[str | None]
+) -> None:
+    if old == new:
+        return
+    table.execute("truncate public.avatars")
+    table.insert({str(number): key for number, key in enumerate(keys)})
+    table.plan["entries"][0] |= {"from": old, "to": new}
+    (counts,) = read_rows(table).tables
+    forms = [form_of_key(key, Entries("t", "id", "path", old, new)) for key in keys]
+    assert counts.legacy == forms.count("legacy")
+    assert counts.production == forms.count("production")
+    assert counts.unexpected == forms.count("unexpected")
+
+
+def test_rows_outside_the_condition_are_no_entries(table: EntryTable) -> None:
+    table.plan["entries"][0]["where"] = "id > 1"
+    table.insert({"1": "image/1", "2": "image/2"})
+    assert read_rows(table).entries.total == 1
+
+
+def test_several_tables_are_counted_one_by_one_and_together(table: EntryTable) -> None:
+    table.execute("create table public.banners (id bigint primary key, path text)")
+    table.plan["entries"].append({**table.plan["entries"][0], "table": "public.banners"})
+    table.insert({"1": "image/1"})
+    table.execute("insert into public.banners values (1, 'image/1'), (2, 'avatar/2')")
+    status = read_rows(table)
+    assert [counts.total for counts in status.tables] == [1, 2]
+    assert (status.entries.legacy, status.entries.production) == (2, 1)
+    assert "all entries" in show(status)
+
+
+def test_objects_of_both_buckets_are_counted(any_migration: Migration) -> None:
+    any_migration.fill(3)
+    any_migration.production.put("avatar/x", b"x")
+    heard: list[str] = []
+    assert read(any_migration, on_progress=heard.append).objects == {"legacy": 3, "production": 1}
+    assert "counting entries" in heard
+
+
+def test_without_the_listing_no_bucket_is_asked(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROWFERRY_LEGACY_ACCESS_KEY_ID")
+    migration.plan["production"]["endpoint_url"] = "http://127.0.0.1:1"
+    assert read_rows(migration).objects is None
+
+
+def test_a_bucket_that_cannot_be_listed_is_named(migration: Migration) -> None:
+    migration.plan["production"]["bucket"] = "there-is-none"
+    with pytest.raises(UserMistake, match="objects of the production bucket there-is-none cannot be counted"):
+        read(migration)
+
+
+def test_a_table_that_is_missing_is_named_before_the_buckets_are_listed_to_their_end(migration: Migration) -> None:
+    migration.plan["entries"][0]["table"] = "public.nowhere"
+    with pytest.raises(UserMistake, match=r"no table public\.nowhere"):
+        read(migration)
+
+
+def test_batches_are_zero_and_init_is_named_while_there_is_no_schema(table: EntryTable) -> None:
+    table.execute("drop schema rowferry cascade")
+    status = read_rows(table)
+    assert not status.initialised
+    assert status.counts.batches == 0
+    assert "rowferry init" in show(status)
+
+
+def test_batches_are_counted_by_status_and_entries_by_outcome(migration: Migration) -> None:
+    migration.fill(4)
+    migration.insert({"9": "image/nowhere.png"})
+    migration.enqueue(batch_size=2)
+    assert read_rows(migration).counts.batches_init == 3
+    migration.work()
+    counts = read_rows(migration).counts
+    assert (counts.batches_init, counts.batches_done, counts.batches_error) == (0, 2, 1)
+    assert (counts.migrated, counts.missing, counts.waiting) == (4, 1, 0)
+    assert counts.balances
+
+
+def test_the_command_prints_plain_columns_where_nobody_watches(migration: Migration) -> None:
+    migration.fill(2)
+    migration.write_plan()
+    done = migration.run("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "│" not in done.stdout
+    assert ["entries", "public.avatars.path", "2", "0", "0", "2"] in [line.split() for line in done.stdout.splitlines()]
+    assert ["objects", "2", "0", "2"] in [line.split() for line in done.stdout.splitlines()]
+
+
+def test_a_terminal_gets_lines(table: EntryTable) -> None:
+    assert "│" in show(read_rows(table), terminal=True)
+
+
+def test_long_names_are_folded_and_never_cut(table: EntryTable) -> None:
+    name = "a_table_of_a_name_" + "x" * 40
+    table.execute(f"create table public.{name} (id bigint primary key, a_column_of_a_name text)")
+    table.plan["entries"][0] |= {"table": f"public.{name}", "key": "a_column_of_a_name"}
+    shown = show(read_rows(table))
+    assert "…" not in shown
+
+
+def test_json_has_every_number(migration: Migration) -> None:
+    migration.fill(2)
+    migration.enqueue(batch_size=1)
+    migration.write_plan()
+    document = json.loads(migration.run("status", "--json").stdout)
+    assert document["objects"] == {"legacy": 2, "production": 0}
+    assert document["entries"] == {"legacy": 2, "production": 0, "unexpected": 0, "total": 2}
+    assert document["tables"] == {"public.avatars.path": document["entries"]}
+    assert document["batches"] == {"init": 2, "done": 0, "error": 0, "total": 2}
+    assert document["outcomes"]["waiting"] == 2
+    assert set(document["outcomes"]) > {"migrated", "kept", "changed", "vanished", "missing", "conflict", "failed"}
+
+
+def test_json_leaves_objects_null_when_they_were_not_counted(migration: Migration) -> None:
+    migration.write_plan()
+    assert json.loads(migration.run("status", "--json", "--no-objects").stdout)["objects"] is None
+
+
+def test_the_status_writes_nothing(migration: Migration) -> None:
+    migration.fill(2)
+    before = migration.legacy.listing()
+    read(migration)
+    assert migration.legacy.listing() == before
+    assert migration.production.listing() == {}
+    assert migration.batches() == []
+
+
+def test_a_live_worker_is_counted(table: EntryTable) -> None:
+    table.execute("select rowferry.beat('w', 'here', 1, '0', 1, 1, '{migrate}')")
+    assert read_rows(table).activity.workers == 1
+    table.execute("select rowferry.sign_off('w')")
+    assert read_rows(table).activity.workers == 0
