@@ -1,0 +1,210 @@
+"""What failed is told by reason, and is put back in the queue by a command or by a plain UPDATE alike."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entry_table import EntryTable
+from migration import Migration
+from rowferry.commands.errors import escape_like
+
+UPDATE = "update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'"
+
+
+def fail(table: EntryTable, entries: dict[str, str], *, error: str = "2 entries failed") -> int:
+    """Add a batch in ERROR whose entries, by key, have failed for a reason; return its id."""
+    migration_id = table.execute(
+        "insert into rowferry.migration (name, plan) values ('avatars', '{}') "
+        "on conflict (name) do update set name = excluded.name returning id"
+    )[0]["id"]
+    (row,) = table.execute(
+        "insert into rowferry.batch_queue (migration_id, payload, entry_count, status, attempts, error, migrated, "
+        "failed, started_at, finished_at, worker_id, run_after) values (%s, %s, %s, 'ERROR', 5, %s, 1, %s, now(), "
+        "now(), 'somebody', now() + interval '1 day') returning id",
+        (migration_id, json.dumps({"entries": "public.avatars.path"}), len(entries) + 1, error, len(entries)),
+    )
+    for key, reason in entries.items():
+        table.execute(
+            "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
+            "values (%s, %s, %s, 'failed', %s, %s, 5)",
+            (row["id"], key, key, reason, f"{reason}: more words"),
+        )
+    batch_id: int = row["id"]
+    return batch_id
+
+
+def statuses(table: EntryTable) -> list[str]:
+    return [batch["status"] for batch in table.batches()]
+
+
+def test_a_plain_update_resets_attempts_times_error_and_failures(table: EntryTable) -> None:
+    fail(table, {"image/1": "NoSuchKey", "image/2": "NoSuchKey"})
+    table.execute(UPDATE)
+    batch = table.batch()
+    reset: dict[str, Any] = {"attempts": 0, "error": None, "worker_id": None, "started_at": None, "finished_at": None}
+    assert {name: batch[name] for name in reset} == reset
+    assert (batch["status"], batch["requeues"], batch["migrated"], batch["failed"]) == ("INIT", 1, 1, 0)
+    assert table.failures() == []
+    assert table.execute("select count(*) as due from rowferry.claim_batch('{migrate}')") == [{"due": 1}]
+
+
+def test_an_update_that_requeues_nothing_resets_nothing(table: EntryTable) -> None:
+    fail(table, {"image/1": "NoSuchKey"})
+    before = table.batch()
+    table.execute("update rowferry.batch_queue set status = 'ERROR'")
+    assert table.batch() == before
+    assert len(table.failures()) == 1
+
+
+def test_what_the_application_changed_stays_counted(table: EntryTable) -> None:
+    batch_id = fail(table, {"image/1": "NoSuchKey"})
+    table.execute("update rowferry.batch_queue set changed = 1")
+    table.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
+        "values (%s, '7', 'image/7', 'changed', '', '', 1)",
+        (batch_id,),
+    )
+    table.execute(UPDATE)
+    assert table.batch()["changed"] == 1
+    assert [failure["entry_id"] for failure in table.failures()] == ["7"]
+
+
+def test_a_requeued_batch_migrates_what_was_missing(migration: Migration) -> None:
+    migration.fill(3)
+    migration.add_row(4, "image/late.png")
+    migration.enqueue()
+    migration.work()
+    assert migration.batch()["status"] == "ERROR"
+    migration.legacy.put("image/late.png", b"late")
+    done = migration.run("requeue", "--all")
+    assert done.stdout == "Back in the queue: 1 batch of 4 entries, 1 of which had failed.\n"
+    migration.work()
+    migration.audit()
+    assert migration.counts() == {"migrated": 4}
+
+
+@pytest.fixture
+def three(migration: Migration) -> list[int]:
+    """Three batches in ERROR for three reasons."""
+    return [
+        fail(migration, {f"image/{reason}": reason}, error=f"1 entry: {reason}") for reason in ("A%b", "A_b", "Axb")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (["--all"], 0),
+        (["--error-like", "%"], 0),
+        (["--error-like", "A_b"], 0),
+        (["--error-like", r"A\_b"], 2),
+        (["--error-like", "Axb"], 2),
+        (["--error-like", "Axb: more words"], 2),
+        (["--error-like", "1 entry: Axb"], 2),
+        (["--error-like", "nothing"], 3),
+    ],
+)
+def test_the_command_requeues_what_it_is_told_and_no_other(
+    migration: Migration, three: list[int], arguments: list[str], left: int
+) -> None:
+    done = migration.run("requeue", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert statuses(migration).count("ERROR") == left
+    if left == len(three):
+        assert done.stdout == "No batch in ERROR matches.\n"
+    else:
+        batches = "1 batch" if left == 2 else f"{3 - left} batches"
+        assert f"Back in the queue: {batches} of {2 * (3 - left)} entries" in done.stdout
+
+
+def test_one_batch_is_requeued_by_its_id(migration: Migration, three: list[int]) -> None:
+    migration.run("requeue", "--batch", str(three[1]))
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [three[1]]
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--all", "--batch", "1"], ["--batch", "-1"], ["--all", "--error-like", "%"]]
+)
+def test_one_choice_is_needed_and_no_more(migration: Migration, arguments: list[str]) -> None:
+    done = migration.run("requeue", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_help_has_the_plain_sql(migration: Migration) -> None:
+    assert "update rowferry.batch_queue set status = 'INIT'" in migration.run("requeue", "--help").stdout
+
+
+def test_errors_are_grouped_and_each_group_has_its_command(migration: Migration, three: list[int]) -> None:
+    fail(migration, {"image/8": "A%b", "image/9": "A%b"})
+    shown = migration.run("errors").stdout
+    assert shown.index("failed: A%b  (3 entries in 2 batches") < shown.index("failed: A_b")
+    assert r"rowferry requeue --error-like 'A\%b'" in shown
+    assert len(three) == 3
+
+
+@pytest.mark.parametrize("reason", ["A%b", "A_b", r"back\slash", "it's", 'the "worker" died', "two words"])
+def test_the_command_of_a_group_requeues_just_that_group(migration: Migration, reason: str) -> None:
+    wanted, _ = fail(migration, {"image/1": reason}), fail(migration, {"image/2": f"x{reason}"})
+    fail(migration, {"image/3": reason.replace("%", "z").replace("_", "z").replace("\\", "z") + "z"})
+    lines = migration.run("errors").stdout.splitlines()
+    commands = [shlex.split(line.split("try again", 1)[1]) for line in lines if "try again" in line]
+    (command,) = [command for command in commands if command[-1] == escape_like(reason)]
+    assert migration.run(*command[1:]).returncode == 0
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [wanted]
+
+
+def test_a_batch_that_failed_as_a_whole_is_told_too(migration: Migration) -> None:
+    fail(migration, {}, error="the worker died 5 times")
+    migration.execute("update rowferry.batch_queue set failed = 1, migrated = 0")
+    shown = migration.run("errors").stdout
+    assert "failed: the worker died 5 times  (1 entry in 1 batch" in shown
+
+
+def test_entries_are_told_one_by_one_up_to_the_limit(migration: Migration) -> None:
+    fail(migration, {"image/1": "A", "image/2": "A"})
+    shown = migration.run("errors", "--entries", "--limit", "1").stdout
+    assert "public.avatars.path image/" in shown
+    assert "and 1 more: --limit 2 shows all" in shown
+
+
+def test_json_is_for_scripts(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    (group,) = json.loads(migration.run("errors", "--json").stdout)
+    assert (group["reason"], group["entries"], group["example_key"]) == ("A", 1, "image/1")
+    (entry,) = json.loads(migration.run("errors", "--json", "--entries").stdout)
+    assert (entry["key"], entry["error"]) == ("image/1", "A: more words")
+
+
+def test_errors_of_other_migrations_are_shown_unless_a_plan_is_given(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    migration.plan["migration"]["name"] = "others"
+    migration.write_plan()
+    assert "failed: A" in migration.run("errors").stdout
+    assert migration.run("errors", "--plan", str(migration.plan_path)).stdout == "No batch is in ERROR.\n"
+
+
+def test_no_error_is_said_in_words(migration: Migration) -> None:
+    assert migration.run("errors").stdout == "No batch is in ERROR.\n"
+    assert migration.run("errors", "--entries").stdout == "No entry keeps a batch in ERROR.\n"
+
+
+@pytest.mark.parametrize("command", [["errors"], ["requeue", "--all"]])
+def test_without_a_schema_one_sentence_says_what_to_run(migration: Migration, command: list[str]) -> None:
+    migration.execute("drop schema rowferry cascade")
+    done = migration.run(*command)
+    assert done.returncode == 2
+    assert "run `rowferry init` first" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@given(st.text("ab%_\\", max_size=6), st.text("ab%_\\", max_size=6))
+def test_an_escaped_text_has_no_bare_wildcard(one: str, other: str) -> None:
+    pattern = escape_like(one)
+    assert pattern.replace("\\\\", "").replace("\\%", "").replace("\\_", "").find("%") == -1
+    assert (pattern == escape_like(other)) == (one == other)
