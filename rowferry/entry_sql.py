@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from psycopg import sql
 
@@ -62,19 +62,22 @@ class EntrySql:
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return sql/statements/`name`.sql for this table."""
-        key = identifiers(self.entries.key)
         return statement(
             name,
             table=identifiers(*split_table(self.entries.table)),
             id=identifiers(self.entries.id),
-            key=key,
+            key=identifiers(self.entries.key),
             id_type=literal(self.id_type),
             sortable_id=self._sortable_id(),
             where=literal(f"({self.entries.where})" if self.entries.where else "true"),
-            is_legacy=statement("is_legacy", key=key),
-            is_production=statement("is_production", key=key),
+            is_legacy=self.has_form("legacy"),
+            is_production=self.has_form("production"),
             **more,
         )
+
+    def has_form(self, form: Literal["legacy", "production"]) -> sql.Composed:
+        """Return the condition that an entry's key has this form."""
+        return statement(f"is_{form}", key=identifiers(self.entries.key))
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters that the conditions need, with those of the statement itself."""

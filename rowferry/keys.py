@@ -29,6 +29,23 @@ def form_of_key(key: str | None, entries: Entries) -> KeyForm:
     return "legacy" if is_legacy else "production" if is_production else "unexpected"
 
 
+def legacy_key(key: str, entries: Entries) -> str:
+    """Return the legacy key that a production key comes from, if it comes from one: the way of `production_key` back.
+
+    Raises ValueError, saying why, when no legacy key becomes this one.
+    """
+    if form_of_key(key, entries) != "production":
+        raise ValueError("the key does not have the production form")
+    mapped = entries.legacy_prefix + key[len(entries.production_prefix) :]
+    if not mapped:
+        raise ValueError("the legacy key would be empty")
+    if len(mapped.encode()) > MAX_KEY_BYTES:
+        raise ValueError(f"the legacy key would be longer than {MAX_KEY_BYTES} bytes")
+    if form_of_key(mapped, entries) != "legacy":
+        raise ValueError("the legacy key would have the production form")
+    return mapped
+
+
 def production_key(key: str, entries: Entries) -> str:
     """Return the production key of a legacy key: the same bytes behind the other prefix.
 

@@ -57,6 +57,19 @@ class Pace:
 
     counts: Counts
     elapsed: timedelta
+    queue: str = "migrate"
+
+    @property
+    def deeds(self) -> str:
+        """Return what was done so far, in the words of the queue."""
+        counts = self.counts
+        match self.queue:
+            case "verify":
+                return f"objects checked {counts.finished}, repaired {counts.migrated}"
+            case "revert":
+                return f"rows put back {counts.migrated}"
+            case _:
+                return f"objects copied {counts.migrated}, rows updated {counts.migrated + counts.kept}"
 
     @property
     def share(self) -> float:
@@ -78,16 +91,15 @@ class Pace:
         counts, left = self.counts, self.time_left
         line = (
             f"Progress {self.share:4.0%}, batches processed {counts.batches - counts.batches_init}/{counts.batches}, "
-            f"objects copied {counts.migrated}, rows updated {counts.migrated + counts.kept}, "
-            f"elapsed time {self.elapsed.total_seconds():.2f} s, {self.rate:.0f} entries/s"
+            f"{self.deeds}, elapsed time {self.elapsed.total_seconds():.2f} s, {self.rate:.0f} entries/s"
         )
         return line if left is None or not counts.waiting else f"{line}, time left {show_time(left)}"
 
 
-def read_counts(connection: Connection, migration: str) -> Counts:
-    """Return the counts of a migration, all zeros while nothing was enqueued."""
+def read_counts(connection: Connection, migration: str, queue: str = "migrate") -> Counts:
+    """Return the counts of one queue of a migration, all zeros while nothing was enqueued."""
     with translated_errors():
-        row = connection.execute(statement("read_progress"), {"migration": migration}).fetchone()
+        row = connection.execute(statement("read_progress"), {"migration": migration, "queue": queue}).fetchone()
     return Counts(**row) if row else Counts()
 
 

@@ -1,4 +1,4 @@
-"""Cuts the legacy entries of a plan into batches and puts them in the queue, one statement a table."""
+"""Cuts entries of a plan into batches and puts them in the queue, one statement a table."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -11,12 +11,12 @@ from psycopg.types.json import Jsonb
 from rowferry.database import Connection, call, fetch_one, summarise, translate
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import UserMistake
-from rowferry.plan import Entries, OnConflict, Plan
+from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
 from rowferry.statements import statement
+from rowferry_enqueue.request import DEFAULT_BATCH_SIZE, Request
 
-DEFAULT_BATCH_SIZE = 100
-"""Entries in a batch. A batch is what is lost when a worker dies and what an operator requeues."""
+__all__ = ["DEFAULT_BATCH_SIZE", "Enqueued", "Request", "enqueue", "preview"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +28,19 @@ class Enqueued:
     entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """How a pass cuts and what its batches ask for."""
-
-    batch_size: int = DEFAULT_BATCH_SIZE
-    limit: int | None = None
-    """Entries at most, over all tables; None: all of them."""
-    on_conflict: OnConflict = "fail"
-
-
 def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
-    """Put the legacy entries that are not waiting yet in the queue: one pass, one transaction.
+    """Put the entries that are not waiting yet in the queue: one pass, one transaction.
 
     A second caller waits for the first and then finds nothing left to add. Entries in batches that are in ERROR
-    count as waiting: they are requeued, not enqueued again. Raises UserMistake, and adds nothing, when the plan does
-    not fit the database or the batches that wait.
+    count as waiting: they are requeued, not enqueued again; by the enqueue itself where its queue reads entries again
+    (verify, revert). Raises UserMistake, and adds nothing, when the plan does not fit the database or the batches that
+    wait.
     """
     with _worded(), connection.transaction():
         connection.execute(statement("wait_for_locks"))
         (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
         migration_id = row["register_migration"]
+        call(connection, "renew_batches", migration_id, request.queue, Jsonb(request.choices))
         return list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
 
 
@@ -63,7 +55,7 @@ def _enqueue_tables(
     connection: Connection, plan: Plan, request: Request, migration_id: int | None, action: str
 ) -> Iterator[Enqueued]:
     left = request.limit
-    for entries in plan.entries:
+    for entries in request.within.choose(plan):
         query, parameters = _compose(connection, entries, request, left, action)
         row = fetch_one(
             connection, query, {**parameters, "migration_id": migration_id, "max_attempts": plan.max_attempts}
@@ -78,9 +70,16 @@ def _compose(
     """Return the one statement over a table, and its parameters."""
     entry_sql = EntrySql.of(connection, entries)
     clause = sql.SQL("") if limit is None else statement("chunks_limit")
-    query = statement(action, chunks=entry_sql.compose("chunks", limit=clause))
+    wanted = sql.SQL(" and ").join([entry_sql.has_form(request.form), entry_sql.compose("is_within")])
+    query = statement(action, chunks=entry_sql.compose("chunks", wanted=wanted, limit=clause))
     parameters = entry_sql.parameters(
-        label=entries.label, batch_size=request.batch_size, on_conflict=request.on_conflict, limit=limit
+        label=entries.label,
+        queue=request.queue,
+        choices=Jsonb(request.choices),
+        batch_size=request.batch_size,
+        first_wanted=request.within.first,
+        last_wanted=request.within.last,
+        limit=limit,
     )
     return query, parameters
 

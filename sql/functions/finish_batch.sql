@@ -4,7 +4,8 @@
 --   or RELEASED (back to INIT after `wait`, the attempt does not count).
 --   `migrated`, `kept` and `bytes` are this attempt's; `read_ids` are the entries that it read; the five arrays
 --   are parallel, one element for each entry that was neither migrated nor kept.
---   The counts of the batch then balance: entry_count is the sum of its seven outcomes.
+--   The counts of the batch then balance: entry_count is the sum of its seven outcomes. Entries whose outcome the
+--   payload names in `read_again` were read again by this attempt, and are not counted twice.
 --   Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/verdict.py,
 --   in the transaction that holds the claim and has updated the rows.
 create or replace function rowferry.finish_batch(
@@ -31,6 +32,7 @@ as $$
 #variable_conflict use_column
 declare
     attempt rowferry.batch_attempt;
+    before record;
 begin
     update rowferry.batch_attempt as a
     set verdict = $3, error = $5, finished_at = clock_timestamp()
@@ -47,6 +49,19 @@ begin
     select $1, u.entry_id, u.key, u.outcome, u.reason, u.error, attempt.number
     from unnest($10, $11, $12, $13, $14) as u (entry_id, key, outcome, reason, error);
 
+    -- What stays counted from earlier attempts. An entry that was migrated once and is kept when it is read again was
+    -- migrated.
+    select
+        case when q.payload -> 'read_again' ? 'migrated' then least(q.migrated, $7) else q.migrated end as migrated,
+        case
+            when q.payload -> 'read_again' ? 'migrated' then -least(q.migrated, $7)
+            when q.payload -> 'read_again' ? 'kept' then 0
+            else q.kept
+        end as kept
+    into strict before
+    from rowferry.batch_queue as q
+    where q.id = $1;
+
     update rowferry.batch_queue as q
     set
         status = case $3 when 'DONE' then 'DONE' when 'ERROR' then 'ERROR' else 'INIT' end,
@@ -56,15 +71,15 @@ begin
         finished_at = case when $3 in ('DONE', 'ERROR') then clock_timestamp() end,
         worker_id = attempt.worker_id,
         error = $5,
-        migrated = q.migrated + $6,
-        kept = q.kept + $7,
+        migrated = before.migrated + $6,
+        kept = before.kept + $7,
         bytes = q.bytes + $8,
         changed = f.changed,
         vanished = f.vanished,
         missing = f.missing,
         conflict = f.conflict,
         failed = f.failed,
-        entry_count = q.migrated + $6 + q.kept + $7 + f.total
+        entry_count = before.migrated + $6 + before.kept + $7 + f.total
     from (
         select
             count(*) as total,

@@ -1,4 +1,4 @@
--- The legacy entries that no waiting batch covers, cut into ranges of at most batch_size ids, in one scan and one sort.
+-- The wanted entries that no waiting batch of the queue covers, cut into ranges of at most batch_size ids, in one scan and one sort.
 -- Ranges never reach across a waiting one: entries and waiting ranges are laid on one line, and each range that begins
 -- opens a new stretch.
 with waiting as (
@@ -15,7 +15,7 @@ with waiting as (
     from rowferry.batch_queue as q
     where
         q.migration_id = %(migration_id)s
-        and q.queue_name = 'migrate'
+        and q.queue_name = %(queue)s
         and q.status in ('INIT', 'ERROR')
         and q.payload ->> 'entries' = %(label)s
 ),
@@ -32,7 +32,7 @@ line as (
         e.{id} as id,
         true as is_entry
     from {table} as e
-    where {is_legacy} and {where}
+    where {wanted} and {where}
     union all
     select
         w.id,

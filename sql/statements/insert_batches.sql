@@ -3,10 +3,8 @@ with inserted as (
     insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
     select
         %(migration_id)s,
-        'migrate',
-        jsonb_build_object(
-            'entries', %(label)s::text, 'first', c.first, 'last', c.last, 'on_conflict', %(on_conflict)s::text
-        ),
+        %(queue)s,
+        jsonb_build_object('entries', %(label)s::text, 'first', c.first, 'last', c.last) || %(choices)s::jsonb,
         c.entry_count,
         %(max_attempts)s
     from ({chunks}) as c

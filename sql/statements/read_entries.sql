@@ -1,4 +1,4 @@
--- Station 2: the entries of a range that are still legacy.
+-- Station 2: the entries of a range that (still) have the wanted form.
 select
     e.{id}::text as id,
     e.{key}::text as key
@@ -6,6 +6,6 @@ from {table} as e
 where
     e.{id} >= %(first)s::{id_type}
     and e.{id} <= %(last)s::{id_type}
-    and {is_legacy}
+    and {wanted}
     and {where}
 order by e.{id}

@@ -14,4 +14,4 @@ select
     failed,
     bytes
 from rowferry.progress
-where migration = %(migration)s and queue_name = 'migrate'
+where migration = %(migration)s and queue_name = %(queue)s
