@@ -10,15 +10,16 @@ from rowferry.entry_sql import split_table
 from rowferry.plan import Entries, Plan
 from rowferry.statements import statement
 
-Purpose = Literal["enqueuer", "worker", "operator"]
-"""What a role is for: to fill the queue, to work on it, to look at failures and requeue them."""
+Purpose = Literal["enqueuer", "worker", "operator", "grafana"]
+"""What a role is for: to fill the queue, to work on it, to look at failures and requeue them, to read views only."""
 
-PURPOSES: tuple[Purpose, ...] = ("enqueuer", "worker", "operator")
+PURPOSES: tuple[Purpose, ...] = ("enqueuer", "worker", "operator", "grafana")
 
 _STATEMENTS: dict[Purpose, str] = {
     "enqueuer": "grant_enqueuing",
     "worker": "grant_working",
     "operator": "grant_operating",
+    "grafana": "grant_viewing",
 }
 
 _BETWEEN = sql.SQL("\n")
@@ -53,7 +54,8 @@ def apply_grants(connection: Connection, grants: sql.Composable) -> None:
 
 
 def _compose_own_grants(role: str, purposes: Sequence[Purpose]) -> Iterator[sql.Composed]:
-    yield statement("grant_looking", role=sql.Identifier(role))
+    if set(purposes) != {"grafana"}:
+        yield statement("grant_looking", role=sql.Identifier(role))
     for purpose in PURPOSES:
         if purpose in purposes:
             yield statement(_STATEMENTS[purpose], role=sql.Identifier(role))

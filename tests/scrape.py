@@ -47,4 +47,9 @@ def served_port(worker: WorkerProcess) -> int:
     """Return the port on which a worker serves its metrics, once it says which."""
     wait_for(lambda: "serving metrics" in worker.messages())
     (line,) = [line for line in worker.log.splitlines() if '"serving metrics"' in line]
+    return find_served_port(line)
+
+
+def find_served_port(line: str) -> int:
+    """Return the port that a JSON line of a log speaks of."""
     return json.loads(line)["port"]

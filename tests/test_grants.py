@@ -98,7 +98,7 @@ EVERYBODY: dict[str, tuple[Purpose, ...]] = {
     "select rowferry.requeue()": ("enqueuer", "worker"),
     "select rowferry.pause()": ("enqueuer", "worker"),
 }
-"""What may not be done, and by whom."""
+"""What may not be done, and by whom; by Grafana's role none of it."""
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
@@ -108,7 +108,7 @@ def test_everything_else_is_refused(table: EntryTable, roles: Roles, purpose: Pu
     allowed: list[str] = []
     with psycopg.connect(log_in(table, roles[purpose]), autocommit=True) as connection:
         for query, refused in EVERYBODY.items():
-            if purpose in refused:
+            if purpose in {*refused, "grafana"}:
                 try:
                     connection.execute(query.encode())
                 except errors.InsufficientPrivilege:
@@ -134,6 +134,19 @@ def test_every_view_may_be_read_by_everybody(table: EntryTable, roles: Roles) ->
         with psycopg.connect(log_in(table, role)) as connection:
             for path in list_sql("views"):
                 connection.execute(sql.SQL("select * from rowferry.{}").format(sql.Identifier(path.stem)))
+
+
+def test_the_role_of_grafana_sees_the_views_and_no_table(table: EntryTable, roles: Roles) -> None:
+    grant(table, roles)
+    tables = table.execute(
+        "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in "
+        "('rowferry', 'public')"
+    )
+    with psycopg.connect(log_in(table, roles["grafana"]), autocommit=True) as connection:
+        for row in tables:
+            with pytest.raises(errors.InsufficientPrivilege):
+                connection.execute(f"select from {row['name']}".encode())
+    assert {"public.avatars", "rowferry.batch_queue"} < {row["name"] for row in tables}
 
 
 def test_every_function_but_the_trigger_belongs_to_a_purpose() -> None:

@@ -125,7 +125,7 @@ import sys
 from datetime import timedelta
 from rowferry_worker.processes import Supervisor
 command = [sys.executable, "-c", {COUNTS_SIGNALS!r}]
-sys.exit(Supervisor(1, command, {{}}, timedelta(seconds=60), lambda number: None).run())
+sys.exit(Supervisor(1, command, timedelta(seconds=60)).run())
 """
 
 

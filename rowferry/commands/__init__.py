@@ -18,6 +18,8 @@ COMMANDS = {
     "migrate": "The whole job in one command: check, enqueue, work, show progress.",
     "enqueue": "Cut the legacy entries into batches and put them in the queue.",
     "worker": "Work on batches until told to stop.",
+    "exporter": "Serve metrics of the whole queue, for Prometheus.",
+    "watch": "Show progress, workers and errors live in the terminal.",
     "pause": "Let workers claim nothing more of a migration, until `resume`.",
     "resume": "Let a paused migration go on.",
     "errors": "Say what failed and why.",

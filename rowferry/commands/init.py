@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 @click.option(
     "--for",
     "purpose",
-    type=click.Choice(["enqueuer", "worker", "operator", "all"]),
+    type=click.Choice(["enqueuer", "worker", "operator", "grafana", "all"]),
     default="all",
     show_default=True,
-    help="With --grants: what the role is for. An operator looks at failures and requeues them.",
+    help="With --grants: what the role is for. An operator looks at failures and requeues them; grafana, and the "
+    "exporter, see the views and nothing else.",
 )
 @click.option("--apply", is_flag=True, help="With --grants: bring the schema to this version and run the GRANTs, too.")
 @plan_option

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import FrameType
@@ -38,13 +37,12 @@ def run_processes(
     """
     with connect("supervisor") as connection:
         check_version(connection)
-    with ExitStack() as until:
-        shared = until.enter_context(share_metrics())
-        serving = metrics_port is not None
-        supervisor = Supervisor(count, command, shared.environment if serving else {}, grace, shared.forget)
-        if metrics_port is not None:
-            until.enter_context(shared.serve(metrics_host, metrics_port, supervisor.pids))
-        return supervisor.run()
+    if metrics_port is None:
+        return Supervisor(count, command, grace).run()
+    with share_metrics() as shared:
+        supervisor = Supervisor(count, command, grace, shared.environment, shared.forget)
+        with shared.serve(metrics_host, metrics_port, supervisor.pids):
+            return supervisor.run()
 
 
 @dataclass(slots=True)
@@ -65,9 +63,9 @@ class Supervisor:
 
     count: int
     command: Sequence[str]
-    environment: Mapping[str, str]
     grace: timedelta
-    on_death: Callable[[int], None]
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    on_death: Callable[[int], None] = lambda _number: None
     """Told the number of a process that has ended, before another one takes its place."""
     _places: list[_Place] = field(init=False, default_factory=list[_Place])
     _signals: int = field(init=False, default=0)

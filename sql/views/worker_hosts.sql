@@ -1,0 +1,17 @@
+-- rowferry.worker_hosts
+--   One row a host that had a worker within the last hour: worker processes that live, their slots and parallel
+--   objects, the batches in their hands, and the processes that were lost: gone for 30 seconds without signing off.
+create or replace view rowferry.worker_hosts as
+select
+    w.host,
+    count(l.id) as live,
+    count(*) - count(l.id) as lost,
+    coalesce(sum(l.slots), 0)::bigint as slots,
+    coalesce(sum(l.parallel), 0)::bigint as parallel,
+    coalesce(sum(l.batches_in_hand), 0)::bigint as batches_in_hand,
+    min(l.version) as oldest_version,
+    max(w.last_seen_at) as last_seen_at
+from rowferry.worker as w
+left join rowferry.live_workers as l on w.id = l.id
+where w.stopped_at is null and w.last_seen_at > now() - interval '1 hour'
+group by w.host;
