@@ -1,0 +1,1 @@
+"""`rowferry watch`: what goes on in a migration, live in a terminal."""

@@ -1,0 +1,344 @@
+"""Promises of `rowferry watch`: what a frame says, how it fits, what the keys do, and what it outlives."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from entry_table import EntryTable
+from queue_states import Actor, acting, denied, missing
+from rowferry.batch import Verdict
+from rowferry.database import connect
+from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.progress import Counts, read_counts
+from rowferry.schema import initialise
+from rowferry.watch.dialog import Dialog, press
+from rowferry.watch.frame import KEYS, draw_frame
+from rowferry.watch.layout import cut_rows, share_lines
+from rowferry.watch.picture import Hand, Picture, Reason, Resting, Worker, read_picture
+from rowferry.watch.source import LONGEST_REST, Seen, choose_rest
+from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal
+
+NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
+
+
+@pytest.fixture
+def busy(table: EntryTable) -> Iterator[list[Actor]]:
+    """Six batches of ten: one done, two in ERROR, one in hand, one that rests, one that waits; two workers."""
+    table.add_legacy(range(1, 61))
+    table.enqueue(10)
+    with acting(table, "fra-1:4711:a", "fra-2:4712:b") as (first, second):
+        first.finish(first.claim())
+        first.finish(first.claim(), failures=[missing(11), missing(12)])
+        second.finish(second.claim(), failures=[denied(21)])
+        held = second.claim()
+        resting = first.claim()
+        first.finish(resting, failures=[denied(41)], verdict=Verdict.RETRY)
+        yield [first, second]
+        held.connection.close()
+
+
+def shown(seen: Seen, *, width: int = 80, height: int | None = 24, footer: tuple[str, ...] = (KEYS,)) -> list[str]:
+    """Return the lines of a frame."""
+    console = Console(file=StringIO(), width=width, height=height or 1000, force_terminal=False)
+    console.print(draw_frame(seen, place="app on db:5432", moment=NOW, height=height, footer=footer))
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def picture_of_now(migration: str = "avatars") -> Picture:
+    with connect("test", autocommit=True) as connection:
+        return read_picture(connection, migration)
+
+
+def crowd(tables: int, workers: int, reasons: int) -> Picture:
+    """Return a picture of very much."""
+    counts = Counts(batches=10, batches_init=5, batches_done=5, entries=100, waiting=50, migrated=50)
+    return Picture(
+        migration="avatars",
+        moment=NOW,
+        paused_at=None,
+        tables={f"public.a_table_with_quite_a_long_name_{n}.path": counts for n in range(tables)},
+        rate=10.0,
+        workers=tuple(
+            Worker(f"w{n}", f"host-{n // 8}.example.net", n, (Hand(n, "avatars", timedelta(seconds=n)),))
+            for n in range(workers)
+        ),
+        reasons=tuple(
+            Reason("failed", f"a reason {n} that takes many words to tell", 3, 2, f"image/u{n}/me.png", NOW)
+            for n in range(reasons)
+        ),
+        resting=Resting(0, None, None),
+    )
+
+
+# What a frame says
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors() -> None:
+    lines = shown(Seen(picture_of_now()))
+    text = "\n".join(lines)
+    assert lines[0].startswith("avatars · app on db:5432")
+    assert lines[1].startswith("public.avatars.path ━")
+    assert lines[1].endswith("65% 39 / 60")
+    assert "1 of 6 batches done · 2 in ERROR · " in text
+    assert "migrated 36 · missing 2 · failed 1 · waiting 21" in text
+    assert "Resting batches: 1, the next is due at " in text
+    assert "after 1 failed (AccessDenied)" in text
+    assert "Workers: 2, batches in hand: 1" in text
+    assert "fra-1  4711  idle" in text
+    assert "fra-2  4712  batch 4 for 0 s" in text
+    assert lines[lines.index("Errors, the last first") + 1].startswith("1 failed  AccessDenied")
+    assert "2 missing NoSuchKey" in text
+    assert "image/u11/me.png" in text
+    assert lines[-1] == KEYS
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_tables_add_up_to_the_migration(table: EntryTable) -> None:
+    picture = picture_of_now()
+    with connect("test", autocommit=True) as connection:
+        assert picture.total == read_counts(connection, "avatars")
+    assert picture.total.balances
+    table.check_balance()
+
+
+def test_each_table_has_a_bar_and_a_paused_migration_says_since_when(table: EntryTable) -> None:
+    table.execute("create table public.covers (id bigint primary key, path text)")
+    table.execute("insert into public.covers values (1, 'image/c.png')")
+    table.plan["entries"].append(table.plan["entries"][0] | {"table": "public.covers"})
+    table.add_legacy(range(1, 4))
+    table.enqueue()
+    table.execute("update rowferry.migration set paused_at = now()")
+    text = "\n".join(shown(Seen(picture_of_now())))
+    assert "public.avatars.path" in text
+    assert "public.covers.path" in text
+    assert "0 of 2 batches done · 0 entries/s" in text
+    assert "Paused since " in text
+    assert "No worker lives." in text
+    assert "No batch is in ERROR." in text
+
+
+def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
+    done = replace(crowd(1, 0, 0), tables={"public.a.path": Counts(batches=1, batches_done=1, entries=3, migrated=3)})
+    text = "\n".join(shown(Seen(done)))
+    assert "100% 3 / 3" in text
+    assert "left" not in text
+
+
+def test_one_hundred_per_cent_is_said_only_when_nothing_waits() -> None:
+    nearly = Counts(entries=100_000, migrated=99_999, waiting=1)
+    text = "\n".join(shown(Seen(replace(crowd(1, 0, 0), tables={"public.a.path": nearly}))))
+    assert " 99% 99,999 / 100,000" in text
+
+
+# How it fits
+
+
+@settings(deadline=None, max_examples=40)
+@given(tables=st.integers(0, 40), workers=st.integers(0, 200), reasons=st.integers(0, 50), trouble=st.booleans())
+def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
+    tables: int, workers: int, reasons: int, trouble: bool
+) -> None:
+    paused = replace(crowd(tables, workers, reasons), paused_at=NOW)
+    seen = Seen(paused, trouble="The database is away. " * 9 if trouble else "", notice="06:12:40 Paused.")
+    lines = shown(seen, footer=("06:12:40 Paused.", KEYS))
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == KEYS
+    everything = shown(seen, height=None)
+    assert len(everything) >= len(lines) - 1
+
+
+def test_many_workers_are_told_by_host() -> None:
+    text = "\n".join(shown(Seen(crowd(2, 64, 3))))
+    assert "Workers: 64, batches in hand: 64" in text
+    assert "host-0.example.net  workers: 8, batches: 8, the oldest is 7 for 7 s" in text
+
+
+@given(wanted=st.lists(st.integers(0, 50), min_size=1, max_size=5), room=st.integers(-5, 60))
+def test_lines_are_shared_so_that_nobody_is_left_without_and_nobody_gets_more_than_wanted(
+    wanted: list[int], room: int
+) -> None:
+    shared = share_lines(wanted, room)
+    assert all(0 <= got <= want and (got > 0) == (want > 0) for got, want in zip(shared, wanted, strict=True))
+    assert sum(shared) <= max(room, sum(want > 0 for want in wanted))
+    assert shared == wanted or sum(shared) >= min(room, sum(wanted))
+
+
+@given(rows=st.lists(st.integers()), lines=st.integers(1, 10))
+def test_rows_that_do_not_fit_are_counted(rows: list[int], lines: int) -> None:
+    kept, hidden = cut_rows(rows, lines)
+    assert len(kept) + hidden == len(rows)
+    assert len(kept) + bool(hidden) <= lines
+
+
+# How often it looks
+
+
+def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
+    second = timedelta(seconds=1)
+    assert choose_rest(2 * second, 0.01 * second) == 2 * second
+    assert choose_rest(2 * second, second) == 10 * second
+    assert choose_rest(2 * second, 60 * second) == LONGEST_REST
+    assert choose_rest(60 * second, second) == 60 * second
+
+
+def test_counting_by_table_never_sorts_the_queue(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    table = EntryTable(any_database)
+    table.enqueue()
+    table.execute(
+        "insert into rowferry.batch_queue (migration_id, payload, entry_count) select m.id, "
+        "jsonb_build_object('entries', 'public.t' || n % 3, 'first', n::text, 'last', n::text), 1 "
+        "from rowferry.migration as m, generate_series(1, 20000) as n"
+    )
+    table.execute("analyze rowferry.batch_queue")
+    (row,) = table.execute("explain (format json) select * from rowferry.table_progress")
+    table.close()
+    plan = json.dumps(row["QUERY PLAN"])
+    assert '"Strategy": "Hashed"' in plan
+    assert row["QUERY PLAN"][0]["Plan"]["Plan Rows"] <= 10
+
+
+# What the keys mean
+
+
+def test_requeueing_is_asked_and_only_y_does_it() -> None:
+    counts = Counts(batches=2, batches_error=2, entries=2, failed=2)
+    picture = replace(crowd(1, 0, 0), tables={"public.a.path": counts})
+    asked = press(Dialog(), "e", picture)
+    assert asked == Dialog("Put all batches in ERROR (2) back in the queue? (y/n)")
+    assert press(asked, "x", picture) == asked
+    assert press(asked, "n", picture) == press(asked, "q", picture) == Dialog()
+    assert press(asked, "Y", picture) == Dialog(action="requeue")
+    assert press(Dialog(), "e", crowd(1, 0, 0)) == Dialog(reply="No batch is in ERROR.")
+
+
+def test_before_the_first_picture_only_q_means_anything() -> None:
+    assert [press(Dialog(), key, None) for key in "prey"] == [Dialog()] * 4
+    assert press(Dialog(), "q", None).over
+
+
+# In a terminal
+
+
+@pytest.mark.usefixtures("busy")
+def test_p_pauses_r_resumes_e_asks_and_requeues_and_q_leaves_the_terminal_as_it_was(table: EntryTable) -> None:
+    with in_terminal("watch", "--interval", "0.2") as terminal:
+        terminal.wait_for("avatars · ", KEYS, "2 in ERROR", "fra-2")
+        assert ALTERNATE_SCREEN in terminal.output
+        assert terminal.settings != terminal.settings_before
+        terminal.press("p")
+        terminal.wait_for("Paused since ", "Paused: in hand 1, waiting 2.")
+        assert table.execute("select from rowferry.migration where paused_at is not null")
+        terminal.press("r")
+        terminal.wait_for("Resumed: open batches 3.", gone="Paused since ")
+        terminal.press("e")
+        terminal.wait_for("Put all batches in ERROR (2) back in the queue? (y/n)")
+        terminal.press("n")
+        terminal.wait_for(KEYS, gone="(y/n)")
+        assert "ERROR" in table.statuses()
+        terminal.press("e")
+        terminal.wait_for("(y/n)")
+        terminal.press("y")
+        terminal.wait_for("Batches back in the queue: 2.", "No batch is in ERROR.")
+        assert "ERROR" not in table.statuses()
+        terminal.press("\x1b[A")  # an arrow is no key of ours, whatever its letters are
+        terminal.press("q")
+        assert terminal.wait() == 0
+        assert ORDINARY_SCREEN in terminal.output
+        assert terminal.settings == terminal.settings_before
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(how: str) -> None:
+    with in_terminal("watch") as terminal:
+        terminal.wait_for("avatars · ", KEYS)
+        if how == "Ctrl-C":
+            terminal.press("\x03")
+        else:
+            terminal.process.send_signal(getattr(signal, how))
+        assert terminal.wait() == 0
+        assert terminal.settings == terminal.settings_before
+        assert ORDINARY_SCREEN in terminal.output
+        assert "Traceback" not in terminal.output
+
+
+@pytest.mark.usefixtures("busy")
+def test_it_follows_the_size_of_the_window() -> None:
+    with in_terminal("watch", size=(80, 24)) as terminal:
+        assert "Errors, the last first" in terminal.wait_for(KEYS, "fra-2")
+        terminal.resize(40, 12)
+        terminal.wait_for("p pause · r resume · e requeue errors ·…")
+
+
+@pytest.mark.usefixtures("busy")
+def test_without_colours_it_says_the_same() -> None:
+    with in_terminal("watch", NO_COLOR="1") as terminal:
+        terminal.wait_for("1 of 6 batches done · 2 in ERROR", KEYS)
+        assert "\x1b[3" not in terminal.output
+    with in_terminal("watch", "--interval", "0.2", TERM="dumb") as terminal:
+        terminal.wait_for("1 of 6 batches done · 2 in ERROR")
+        assert "\x1b" not in terminal.output
+        terminal.press("q")
+        assert terminal.wait() == 0
+
+
+def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedPostgres() as server:
+        monkeypatch.setenv("DATABASE_URL", server.dsn())
+        with connect("test", autocommit=True) as connection:
+            initialise(connection)
+        table = EntryTable(server.dsn())
+        table.add_legacy(range(1, 11))
+        table.enqueue()
+        table.close()
+        with in_terminal("watch", "--interval", "0.2") as terminal:
+            terminal.wait_for("0 of 1 batches done")
+            server.stop("immediate")
+            terminal.wait_for("No news since ", "0 of 1 batches done")
+            terminal.press("p")
+            terminal.wait_for("Not done: pause.")
+            server.start()
+            terminal.wait_for("0 of 1 batches done", gone="No news since ")
+            terminal.press("p")
+            terminal.wait_for("Paused since ")
+            terminal.press("q")
+            assert terminal.wait() == 0
+
+
+# Without one
+
+
+@pytest.mark.usefixtures("busy")
+def test_once_prints_one_frame_for_scripts() -> None:
+    ended = run_watch()
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("avatars · ") == 1
+    assert "1 of 6 batches done · 2 in ERROR" in ended.stdout
+    assert "\x1b" not in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_a_migration_that_is_not_there_is_a_mistake(table: EntryTable) -> None:
+    table.enqueue()
+    ended = run_watch("--migration", "nobody")
+    assert ended.returncode == 2
+    assert ended.stderr == "rowferry: There is no migration 'nobody' in this database; there is avatars.\n"
+
+
+def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rowferry", "watch", "--once", *arguments]
+    return subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
