@@ -22,6 +22,8 @@ class Side:
     profile: str | None = None
     addressing: Addressing = "auto"
     """How the bucket is named in a URL: in the path, or as a virtual host; auto: path where an endpoint is given."""
+    max_requests_per_second: float | None = None
+    """Requests to this side a second, by all workers together; None: what the servers let through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Plan:
     transfer: Transfer = "auto"
     max_attempts: int = 5
     simulated: bool = False
+    max_rows_per_second: float | None = None
+    """Rows rewritten a second, by all workers together; None: no bound."""
+    max_replica_lag: float | None = None
+    """Workers claim nothing while a streaming replica is further behind than this many seconds; None: they do not
+    look."""
 
     @property
     def server_side(self) -> bool:

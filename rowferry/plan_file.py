@@ -3,9 +3,10 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -32,9 +33,10 @@ class _Side(_Table):
     region: str = "us-east-1"
     profile: str | None = None
     addressing: Addressing = "auto"
+    max_requests_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
     def as_side(self, name: SideName) -> Side:
-        return Side(name, self.bucket, self.endpoint_url, self.region, self.profile, self.addressing)
+        return Side(name, **msgspec.structs.asdict(self))
 
 
 class _Entries(_Table):
@@ -46,7 +48,12 @@ class _Entries(_Table):
     where: str | None = None
 
     def as_entries(self) -> Entries:
-        return Entries(self.table, self.id, self.key, self.legacy_prefix, self.production_prefix, self.where)
+        return Entries(**msgspec.structs.asdict(self))
+
+
+class _Database(_Table):
+    max_rows_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    max_replica_lag: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class _Document(_Table):
@@ -54,18 +61,19 @@ class _Document(_Table):
     legacy: _Side
     production: _Side
     entries: list[_Entries]
+    database: _Database = msgspec.field(default_factory=_Database)
 
     def as_plan(self) -> Plan:
         return Plan(
             name=self.migration.name,
             legacy=self.legacy.as_side("legacy"),
             production=self.production.as_side("production"),
-            entries=tuple(
-                Entries(e.table, e.id, e.key, e.legacy_prefix, e.production_prefix, e.where) for e in self.entries
-            ),
+            entries=tuple(entries.as_entries() for entries in self.entries),
             transfer=self.migration.transfer,
             max_attempts=self.migration.max_attempts,
             simulated=self.migration.simulated,
+            max_rows_per_second=self.database.max_rows_per_second,
+            max_replica_lag=self.database.max_replica_lag,
         )
 
 
@@ -96,17 +104,20 @@ def parse_plan(document: dict[str, Any], source: str) -> Plan:
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Return the plan as plain dicts and lists, for jsonb; `parse_plan` reads it back. Holds no secret."""
-    sides = {
-        side.name: _Side(side.bucket, side.endpoint_url, side.region, side.profile, side.addressing)
-        for side in (plan.legacy, plan.production)
-    }
+    values = asdict(plan)
     document = _Document(
-        migration=_Migration(plan.name, plan.transfer, plan.max_attempts, plan.simulated),
-        legacy=sides["legacy"],
-        production=sides["production"],
-        entries=[_Entries(e.table, e.id, e.key, e.legacy_prefix, e.production_prefix, e.where) for e in plan.entries],
+        migration=_Migration(**_pick(values, _Migration)),
+        legacy=_Side(**_pick(values["legacy"], _Side)),
+        production=_Side(**_pick(values["production"], _Side)),
+        entries=[_Entries(**entries) for entries in values["entries"]],
+        database=_Database(plan.max_rows_per_second, plan.max_replica_lag),
     )
     return msgspec.to_builtins(document)
+
+
+def _pick(values: dict[str, Any], table: type[_Table]) -> dict[str, Any]:
+    """Return the values that a table of the plan file has a key for."""
+    return {name: values[name] for name in table.__struct_fields__}
 
 
 def _in_words(message: str) -> str:

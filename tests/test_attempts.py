@@ -95,12 +95,13 @@ def test_attempts_are_numbered_from_one_and_deaths_are_counted(ten: EntryTable) 
     assert seen == [(1, 0), (2, 1), (3, 2)]
 
 
-def test_a_batch_that_killed_its_workers_is_not_run_again(ten: EntryTable) -> None:
+def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable) -> None:
+    ten.execute("update rowferry.batch_queue set entry_count = 1")
     crash(ten, 3)
     with hold(ten) as held:
         process_batch(work_without_route(held))
     batch = ten.batch()
-    assert (batch["status"], batch["failed"], batch["attempts"]) == ("ERROR", 10, 3)
+    assert (batch["status"], batch["failed"], batch["attempts"]) == ("ERROR", 1, 3)
     assert batch["error"] == "the worker died 3 times while it held this batch; it is not run again"
     assert ten.verdicts() == [None, None, None, "ERROR"]
     ten.check_balance()

@@ -14,6 +14,8 @@ as $$
 declare
     known rowferry.migration;
     waiting bigint;
+    -- How a side is spoken to may change under way; where it is may not.
+    manners constant text [] := array['profile', 'max_requests_per_second'];
 begin
     insert into rowferry.migration (name, plan)
     values ($1, $2)
@@ -25,8 +27,8 @@ begin
         from rowferry.batch_queue as q
         where q.migration_id = known.id and q.status in ('INIT', 'ERROR')
             and (
-                ((known.plan -> 'legacy') - 'profile') is distinct from (($2 -> 'legacy') - 'profile')
-                or ((known.plan -> 'production') - 'profile') is distinct from (($2 -> 'production') - 'profile')
+                ((known.plan -> 'legacy') - manners) is distinct from (($2 -> 'legacy') - manners)
+                or ((known.plan -> 'production') - manners) is distinct from (($2 -> 'production') - manners)
                 or not exists (
                     select from jsonb_array_elements(known.plan -> 'entries') as e
                     inner join jsonb_array_elements($2 -> 'entries') as n on e.value = n.value

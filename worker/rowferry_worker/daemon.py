@@ -17,6 +17,7 @@ from rowferry import __version__
 from rowferry.database import connect
 from rowferry.errors import UserMistake
 from rowferry.schema import check_version
+from rowferry_worker.fleet import Fleet
 from rowferry_worker.flight import Flight
 from rowferry_worker.heart import Heart
 from rowferry_worker.ledger import Ledger
@@ -72,16 +73,17 @@ def run_worker(options: Options) -> None:
 def _work(worker_id: str, options: Options) -> None:
     """Beat and work until told to stop. Raises what made the worker stop, if it was not told to."""
     queues = list(options.queues)
+    fleet = Fleet()
     shared = Shared(
         worker_id,
         queues,
         Ledger(worker_id),
-        Routes(options.parallel),
+        Routes(options.parallel, fleet),
         Flight(options.parallel),
         options.until_empty,
         options.time_budget,
     )
-    heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, Event())
+    heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, fleet, Event())
     heart.start()
     _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
     try:

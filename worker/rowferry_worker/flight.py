@@ -14,7 +14,7 @@ from rowferry.s3_answer import Answer
 from rowferry_worker import metrics
 from rowferry_worker.journey import Copied, Journey
 from rowferry_worker.limit import Limit
-from rowferry_worker.patience import Patience, Send
+from rowferry_worker.patience import Patience, Reserve, Send
 from rowferry_worker.traffic import observe_try
 
 _log = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ class Load:
     """The journeys of one batch, and how each ended."""
 
     send: Send
+    reserve: Reserve | None
     ends: list[Ended | None]
     began: list[float]
     """When each journey began, by time.monotonic()."""
@@ -58,9 +59,9 @@ class Flight:
         self._filling = False
         self._turn = Lock()
 
-    def launch(self, send: Send, journeys: Sequence[Journey]) -> Load:
-        """Put journeys in the queue and return at once with their load."""
-        load = Load(send, [None] * len(journeys), [0.0] * len(journeys), len(journeys))
+    def launch(self, send: Send, journeys: Sequence[Journey], reserve: Reserve | None = None) -> Load:
+        """Put journeys in the queue and return at once with their load; `reserve` paces their requests."""
+        load = Load(send, reserve, [None] * len(journeys), [0.0] * len(journeys), len(journeys))
         if not journeys:
             load.done.set()
         with self._turn:
@@ -107,7 +108,8 @@ class Flight:
             load.fault = fault
             self._land(load, index, Cancelled("Fault", str(fault)))
         else:
-            self._patience.send(load.send, request, lambda arrived: self._step(load, index, journey, arrived))
+            go_on = partial(self._step, load, index, journey)
+            self._patience.send(load.send, request, go_on, reserve=load.reserve)
 
     def _land(self, load: Load, index: int, end: Ended) -> None:
         with self._turn:

@@ -11,6 +11,7 @@ from threading import Event, Thread
 from rowferry import __version__
 from rowferry.errors import RowferryError
 from rowferry_worker import metrics
+from rowferry_worker.fleet import Fleet
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.notify import notify
 
@@ -30,6 +31,8 @@ class Heart:
     queues: list[str]
     is_steady: Callable[[], bool]
     """Whether the slots make progress; the watchdog hears nothing while they do not."""
+    fleet: Fleet
+    """What each beat brings back is noted there."""
     stopped: Event
 
     def start(self) -> Thread:
@@ -52,7 +55,7 @@ class Heart:
                 notify("WATCHDOG=1", f"STATUS={status}")
 
     def _beat(self) -> None:
-        self.ledger.call(
+        (heard,) = self.ledger.call(
             "beat",
             self.worker_id,
             socket.gethostname(),
@@ -62,6 +65,7 @@ class Heart:
             self.parallel,
             self.queues,
         )
+        self.fleet.size, self.fleet.replica_lag = heard["fleet_size"], heard["replica_lag"]
         metrics.last_beat.set_to_current_time()
 
     def sign_off(self) -> None:

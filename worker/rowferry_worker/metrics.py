@@ -53,6 +53,9 @@ attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.",
 batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["queue"], buckets=LONG)
 claim_seconds = Histogram("rowferry_claim_seconds", "The claim of a batch, found or not.", buckets=SHORT)
 row_update_seconds = Histogram("rowferry_row_update_seconds", "The update of the rows of a batch.", buckets=SHORT)
+held_up_seconds = Counter(
+    "rowferry_held_up_seconds", "Time that slots spent waiting on purpose, by the bound of the plan.", ["bound"]
+)
 reconnects = Counter("rowferry_reconnects", "Connections to PostgreSQL that were lost and made anew.")
 
 for _side in ("legacy", "production"):  # A counter that is there from the start shows its first step, too.

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from rowferry.errors import ServerFault, Throttled, Unreachable
@@ -13,6 +14,10 @@ from rowferry_worker.retry import retry_delay
 
 Send = Callable[[Request, Callable[[Answer], None]], None]
 """Sends a request and gives its answer, exactly once and never from within the call, to the function."""
+
+
+Reserve = Callable[[Request], timedelta]
+"""Takes a request's turn under whatever bounds the rate, and returns how long to wait before it is sent."""
 
 
 class Observe(Protocol):
@@ -39,8 +44,37 @@ class Patience:
         self._observe = observe
         self._alarm = Alarm()
 
-    def send(self, send: Send, request: Request, on_answer: Callable[[Answer], None], tried: int = 0) -> None:
-        """Send a request and give the last answer to `on_answer`; `tried` counts the tries before this one."""
+    def send(
+        self,
+        send: Send,
+        request: Request,
+        on_answer: Callable[[Answer], None],
+        *,
+        reserve: Reserve | None = None,
+        tried: int = 0,
+    ) -> None:
+        """Send a request and give the last answer to `on_answer`; `tried` counts the tries before this one.
+
+        Each try takes its turn: a fleet's bound counts requests, not objects.
+        """
+
+        def try_now() -> None:
+            self._try(send, request, on_answer, reserve=reserve, tried=tried)
+
+        if reserve is not None and (wait := reserve(request)):
+            self._alarm.call_later(wait, try_now)
+        else:
+            try_now()
+
+    def _try(
+        self,
+        send: Send,
+        request: Request,
+        on_answer: Callable[[Answer], None],
+        *,
+        reserve: Reserve | None,
+        tried: int,
+    ) -> None:
         began = time.monotonic()
 
         def judge(answer: Answer) -> None:
@@ -50,6 +84,7 @@ class Patience:
                 on_answer(answer)
                 return
             wait = retry_delay(tried + 1, base=BASE, longest=LONGEST)
-            self._alarm.call_later(wait, lambda: self.send(send, request, on_answer, tried + 1))
+            again_later = partial(self.send, send, request, on_answer, reserve=reserve, tried=tried + 1)
+            self._alarm.call_later(wait, again_later)
 
         send(request, judge)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from threading import Lock
 
 from rowferry.batch import Batch
@@ -21,6 +22,8 @@ from rowferry.statements import statement
 from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, StreamCopy
 from rowferry_worker.condition import Condition
 from rowferry_worker.copy import Way
+from rowferry_worker.fleet import Fleet
+from rowferry_worker.pace import Pace
 
 REQUEST_DEADLINE = timedelta(seconds=60)
 """How long a request may take, retries included; a copy of 5 GiB takes a server some ten seconds."""
@@ -29,9 +32,15 @@ REQUEST_DEADLINE = timedelta(seconds=60)
 class Route:
     """One revision of one migration, ready to work with."""
 
-    def __init__(self, plan: Plan, clients: dict[SideName, ObjectClient]) -> None:
-        """Hold the plan and one client a side."""
+    def __init__(self, plan: Plan, clients: dict[SideName, ObjectClient], fleet: Fleet) -> None:
+        """Hold the plan and one client a side; the bounds of the plan are shared with the fleet."""
         self.plan = plan
+        self._fleet = fleet
+        self._request_paces: dict[SideName, Pace] = {
+            side.name: Pace(partial(fleet.share_of, side.max_requests_per_second))
+            for side in (plan.legacy, plan.production)
+        }
+        self._row_pace = Pace(partial(fleet.share_of, plan.max_rows_per_second))
         self._clients = clients
         self._carrier: Carrier = ServerCopy(plan.legacy.bucket) if plan.server_side else StreamCopy()
         self._condition = Condition(plan.production.bucket, self._carrier.operation)
@@ -57,6 +66,18 @@ class Route:
         """Send a request to the side that it is for."""
         self._clients[request.side].send(request, on_answer)
 
+    def reserve(self, request: Request) -> timedelta:
+        """Take the turn of a request under its side's `max_requests_per_second`; return how long to wait for it."""
+        return self._request_paces[request.side].reserve()
+
+    def reserve_rows(self, rows: int) -> timedelta:
+        """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it."""
+        return self._row_pace.reserve(rows)
+
+    def is_held_up(self) -> bool:
+        """Return whether the plan's `max_replica_lag` forbids more work for now."""
+        return self._fleet.is_behind(self.plan.max_replica_lag)
+
     def answered_since(self, moment: float) -> bool:
         """Return whether the production server has answered anything since a moment of time.monotonic()."""
         last_answer = self._clients["production"].last_answer
@@ -72,9 +93,10 @@ class Route:
 class Routes:
     """The routes of a worker process, opened when a batch first needs them and again when the plan changes."""
 
-    def __init__(self, parallel: int) -> None:
+    def __init__(self, parallel: int, fleet: Fleet | None = None) -> None:
         """`parallel`: objects in flight, which bounds the connections to each side."""
         self._parallel = parallel
+        self._fleet = fleet or Fleet()
         self._open: dict[tuple[int, int], Route] = {}
         self._turn = Lock()
 
@@ -96,7 +118,7 @@ class Routes:
             route.close()
 
     def _build(self, plan: Plan) -> Route:
-        return Route(plan, {side.name: self._client(side) for side in (plan.legacy, plan.production)})
+        return Route(plan, {side.name: self._client(side) for side in (plan.legacy, plan.production)}, self._fleet)
 
     def _client(self, side: Side) -> ObjectClient:
         credentials = load_credentials(side, os.environ)

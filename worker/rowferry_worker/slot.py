@@ -14,11 +14,12 @@ from rowferry.errors import RowferryError, UserMistake
 from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
 from rowferry_worker.flight import Flight
+from rowferry_worker.heart import BEAT_EVERY
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.notify import LONGEST_TURN, Pulse
 from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.retry import jittered, retry_delay
-from rowferry_worker.route import Routes
+from rowferry_worker.route import Route, Routes
 from rowferry_worker.work import Released, Work
 
 _log = logging.getLogger(__name__)
@@ -113,11 +114,14 @@ class Slot:
     def _hold(self, connection: Connection, batch: Batch) -> None:
         """Work on a claimed batch; whatever happens, the claim and the ledger end up agreeing."""
         shared = self._shared
+        route = shared.routes.find(connection, batch)
+        if route.is_held_up():
+            self._hold_up(connection, route)
+            return
         attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
         began = time.monotonic()
         metrics.batches_in_hand.inc()
         try:
-            route = shared.routes.find(connection, batch)
             until = began + shared.time_budget.total_seconds()
             work = Work(batch, attempt, connection, route, shared.flight, shared.give_up, until)
             processed = process_batch(work)
@@ -150,6 +154,13 @@ class Slot:
             self._rest_from_outage()
         else:
             self._outages = 0
+
+    def _hold_up(self, connection: Connection, route: Route) -> None:
+        """Give the batch back untouched and wait until the replicas may have caught up."""
+        connection.rollback()
+        _log.warning("a replica is behind; holding back", extra={"max_replica_lag": route.plan.max_replica_lag})
+        metrics.held_up_seconds.labels("max_replica_lag").inc(BEAT_EVERY.total_seconds())
+        self._shared.stopping.wait(BEAT_EVERY.total_seconds())
 
     def _connect(self) -> Connection:
         if self._connection is None:

@@ -22,7 +22,8 @@ def choose_treatment(batch: Batch, attempt: Attempt) -> Treatment:
 
     The first crash may have been the host's: the batch is run once more, gently. After that it is halved, and its
     halves at their first crash, until the poison is alone; alone, it has `max_attempts` crashes, its ancestors'
-    included, of which one at least must be its own: the innocent half of a poisoned batch has its turn. A batch that failed by its own errors as often as it may is given up as well.
+    included, of which one at least must be its own: the innocent half of a poisoned batch has its turn.
+    A batch that failed by its own errors as often as it may is given up as well.
     """
     crashes = batch.crashes + attempt.crashes
     if attempt.crashes and batch.entry_count > 1 and crashes > 1:

@@ -10,6 +10,7 @@ from threading import Event
 from rowferry.batch import Attempt, Batch, Entry
 from rowferry.database import Connection
 from rowferry.errors import RowferryError
+from rowferry_worker import metrics
 from rowferry_worker.flight import Flight, Load
 from rowferry_worker.route import Route
 
@@ -45,6 +46,13 @@ class Work:
         self.begun.extend(entries[:cut])
         self.rest.extend(entries[cut:])
         return entries[:cut]
+
+    def pause(self, wait: timedelta) -> None:
+        """Wait for a turn. Raises Released when the worker gives up meanwhile."""
+        if wait:
+            metrics.held_up_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
+        if self.give_up.wait(wait.total_seconds()):
+            raise Released("the worker was told to stop")
 
     def wait_for(self, load: Load) -> None:
         """Wait until the journeys of a load have ended; past the time budget no more of them begin.

@@ -25,6 +25,7 @@ def perform(work: Work) -> list[EntryResult]:
     ends = copy_objects(work, new_keys)
     begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
     moves, results = choose_moves(begun, new_keys, ends | faults)
+    work.pause(work.route.reserve_rows(len(moves)))
     began = time.monotonic()
     with metrics.row_update_seconds.time():
         updated = update_rows(work.connection, entry_sql, moves)
@@ -76,7 +77,7 @@ def copy_objects(work: Work, new_keys: Mapping[str, str]) -> dict[str, Ended]:
     way = work.route.way(work.batch.payload.get("on_conflict", "fail"))
     began = time.monotonic()
     journeys = [watch_journey(copy_object(way, old, new), old, new) for old, new in new_keys.items()]
-    load = work.flight.launch(work.route.send, journeys)
+    load = work.flight.launch(work.route.send, journeys, work.route.reserve)
     work.wait_for(load)
     ends = {key: end for key, end in zip(new_keys, load.ends, strict=True) if end is not None}
     if work.route.answered_since(began):

@@ -1,0 +1,108 @@
+"""Bounds that the whole fleet shares, and the rate that each worker takes of them."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from migration import Migration
+from rowferry.database import connect
+from rowferry_worker import pace
+from rowferry_worker.fleet import Fleet
+from rowferry_worker.heart import Heart
+from rowferry_worker.pace import Pace
+
+
+class Clock:
+    """A clock that stands still until it is told to move."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(pace, "time", clock)
+    return clock
+
+
+def test_without_a_bound_nobody_waits(clock: Clock) -> None:
+    unbound = Pace(lambda: None)
+    assert [unbound.reserve(1000) for _ in range(3)] == [timedelta(0)] * 3
+
+
+def test_turns_come_at_the_rate_whatever_is_asked_at_once(clock: Clock) -> None:
+    slow = Pace(lambda: 10.0)
+    waits = [slow.reserve().total_seconds() for _ in range(21)]
+    assert waits[-1] == pytest.approx(2.0 - pace.BURST.total_seconds())
+    clock.now += 5
+    assert slow.reserve() == timedelta(0)
+
+
+def test_many_turns_at_once_are_paid_for_by_who_comes_next(clock: Clock) -> None:
+    rows = Pace(lambda: 100.0)
+    assert rows.reserve(100) == timedelta(0)
+    assert rows.reserve(1).total_seconds() == pytest.approx(1.0 - pace.BURST.total_seconds())
+
+
+def test_an_unused_hour_is_not_caught_up_with(clock: Clock) -> None:
+    bounded = Pace(lambda: 10.0)
+    bounded.reserve()
+    clock.now += 3600
+    waits = [bounded.reserve().total_seconds() for _ in range(12)]
+    assert waits[-1] == pytest.approx(1.1 - pace.BURST.total_seconds())
+
+
+def test_a_bound_is_shared_out_evenly_among_the_live() -> None:
+    assert Fleet(size=4).share_of(1000.0) == 250.0
+    assert Fleet(size=0).share_of(1000.0) == 1000.0
+    assert Fleet(size=4).share_of(None) is None
+
+
+def test_workers_hold_back_only_where_a_replica_is_further_behind_than_it_may_be() -> None:
+    behind = Fleet(replica_lag=timedelta(seconds=10))
+    assert behind.is_behind(5.0)
+    assert not behind.is_behind(15.0)
+    assert not behind.is_behind(None)
+    assert not Fleet().is_behind(5.0)
+
+
+def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from threading import Event
+
+    from rowferry_worker.ledger import Ledger
+
+    monkeypatch.setenv("DATABASE_URL", database)
+    ledger, fleet = Ledger("test"), Fleet()
+    try:
+        hearts = [Heart(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, fleet, Event()) for n in range(3)]
+        for heart in hearts:
+            heart.start()
+        assert fleet.size == 3
+        hearts[0].sign_off()
+        with connect("test", autocommit=True) as connection:
+            connection.execute("update rowferry.worker set last_seen_at = now() - interval '1 hour' where id = 'w1'")
+        hearts[2]._beat()
+        assert fleet.size == 1
+    finally:
+        for heart in hearts:
+            heart.sign_off()
+        ledger.close()
+
+
+def test_a_bound_on_rows_and_requests_is_kept_and_all_is_migrated(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(40)
+    migration.plan["production"]["max_requests_per_second"] = 100
+    migration.plan["database"] = {"max_rows_per_second": 40}
+    migration.enqueue(batch_size=10)
+    began = time.monotonic()
+    migration.work()
+    seconds = time.monotonic() - began
+    requests = 80  # a HEAD and a copy for each
+    assert seconds >= (requests - 10) / 100 - 0.2
+    assert seconds >= (40 - 10) / 40 - 0.2
+    migration.audit()
