@@ -33,8 +33,9 @@ format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend 
 	@$(VENV)/bin/ruff format .
 
 lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency anew, with its hashes.
-	@tools/step "locking requirements/dev.txt" $(LOCK) --upgrade --extra demo --group dev -o requirements/dev.txt
+	@tools/step "locking requirements/dev.txt" $(LOCK) --upgrade --extra demo --extra otel --group dev -o requirements/dev.txt
 	@tools/step "locking requirements/demo.txt" $(LOCK) --extra demo -c requirements/dev.txt -o requirements/demo.txt
+	@tools/step "locking requirements/pictures.txt" $(LOCK) --extra demo --group pictures -c requirements/dev.txt -o requirements/pictures.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) -c requirements/dev.txt -o requirements/worker.txt
 
 clean: ## Remove the environment, the tools built for the tests, and all caches.
