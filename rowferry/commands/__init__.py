@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="rowferry %(version)s")
 def cli() -> None:
-    r"""Move S3 objects and the PostgreSQL rows that point at them, together.
+    """Move S3 objects and the PostgreSQL rows that point at them, together.
 
     \b
     A migration in four commands:
@@ -79,7 +79,7 @@ def main() -> None:
         _fail("Nothing more was done.", 130)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "rowferry"
-        _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`.", 2)
+        _fail(f"{' '.join(error.format_message().split()).rstrip('.')}; see `{command} --help`.", 2)
     except click.ClickException as error:
         _fail(error.format_message(), 2)
     except RowferryError as error:

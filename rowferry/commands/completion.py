@@ -6,7 +6,7 @@ import click
 @click.command("completion", short_help="Print the script that completes commands in your shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    r"""Print the script that lets your shell complete the commands and options of rowferry.
+    """Print the script that lets your shell complete the commands and options of rowferry.
 
     \b
     Once, for good:

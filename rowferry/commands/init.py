@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @plan_option
 @click.pass_context
 def command(ctx: click.Context, role: str | None, purpose: str, apply: bool, plan_path: Path) -> None:
-    r"""Bring the schema `rowferry` of the database to this version.
+    """Bring the schema `rowferry` of the database to this version.
 
     Migrations of the schema are applied once, functions and views every time. Run it after each update of rowferry,
     on any host, on two at once if it so happens. It touches no other schema.

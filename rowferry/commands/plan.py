@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--example", is_flag=True, help="Print a commented example, to be saved as rowferry.toml.")
 @plan_option
 def command(example: bool, plan_path: Path) -> None:
-    r"""Say in words what the plan means, or what is wrong with it; connect to nothing.
+    """Say in words what the plan means, or what is wrong with it; connect to nothing.
 
     \b
     To begin:

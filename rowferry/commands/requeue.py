@@ -12,7 +12,7 @@ import click
     help="Batches whose error, or an entry's error or reason, is LIKE this pattern: % any text, _ any character.",
 )
 def command(everything: bool, batch_id: int | None, error_like: str | None) -> None:
-    r"""Put batches in ERROR back in the queue, due now, with all their attempts before them.
+    """Put batches in ERROR back in the queue, due now, with all their attempts before them.
 
     What a batch has migrated stays migrated. The same in plain SQL, wherever you like:
 

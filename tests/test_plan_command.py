@@ -1,0 +1,74 @@
+"""`rowferry plan` has an example that works, says a plan in words, and names what is wrong with one."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cli import Run
+from rowferry.plan_file import parse_plan, read_plan
+
+EXAMPLE = Path(__file__).parent.parent / "rowferry" / "example_plan.toml"
+
+
+def test_the_example_is_a_plan(run_rowferry: Run, tmp_path: Path) -> None:
+    done = run_rowferry("plan", "--example")
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "rowferry.toml").write_text(done.stdout)
+    assert read_plan(tmp_path / "rowferry.toml").name == "avatars"
+
+
+def test_every_key_that_the_example_leaves_out_is_one_that_plans_have() -> None:
+    text = re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())
+    document = tomllib.loads(text)
+    assert len(document["legacy"]) == 5
+    plan = parse_plan(document, "with all its keys")
+    assert (plan.transfer, plan.max_attempts, plan.legacy.profile) == ("auto", 5, "legacy")
+
+
+def test_the_example_shows_the_defaults(run_rowferry: Run) -> None:
+    """What stands behind a `#` is what holds where the key is left out, but for those that have no default."""
+    short = parse_plan(tomllib.loads(EXAMPLE.read_text()), "as it is")
+    full = parse_plan(tomllib.loads(re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())), "with all its keys")
+    assert (full.transfer, full.max_attempts, full.simulated) == (short.transfer, short.max_attempts, short.simulated)
+    assert (full.legacy.region, full.legacy.addressing) == (short.legacy.region, short.legacy.addressing)
+
+
+def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text() + 'where = "id > 1"\n')
+    shown = run_rowferry("plan").stdout
+    for words in (
+        "Migration avatars",
+        "s3://sketch-legacy-s3 at AWS, us-east-1",
+        "image/…  becomes  avatar/…",
+        "id > 1",
+    ):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("[migration]", "[migration"), "is not valid TOML"),
+        (('name = "avatars"', "name = 7"), "`migration.name` is wrong: expected `str`, got `int`"),
+        (('bucket = "sketch-legacy-s3"', ""), "[legacy] lacks the key `bucket`"),
+        (('bucket = "sketch-legacy-s3"', 'bucket = "a"\nbuckets = "b"'), "[legacy] has an unknown key `buckets`"),
+        (('to = "avatar/"', 'to = "image/"'), "are the same"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    run_rowferry: Run, tmp_path: Path, change: tuple[str, str], expected: str
+) -> None:
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace(*change))
+    done = run_rowferry("plan")
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: ")
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_plan_that_is_not_there_is_one_sentence_that_leads_to_the_example(run_rowferry: Run) -> None:
+    done = run_rowferry("plan")
+    assert done.returncode == 2
+    assert "rowferry plan --example" in done.stderr
