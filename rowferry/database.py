@@ -45,6 +45,8 @@ def connect(purpose: str, *, autocommit: bool = False) -> Connection:
             lock_timeout = f"{int(LOCK_TIMEOUT.total_seconds() * 1000)}ms"
             connection.execute(statement("session_settings"), {"lock_timeout": lock_timeout})
             connection.autocommit = autocommit
+            # A guarded update must see what others have committed since the claim, whatever the default here is.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         except BaseException:
             connection.close()
             raise

@@ -6,9 +6,11 @@
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
+import botocore.loaders
 import botocore.session
 from botocore.config import Config
 
@@ -156,6 +158,12 @@ class _Given:
         return self._credentials
 
 
+@cache
+def _share_models() -> Any:
+    """Return botocore's loader of its service models, which keeps what it has read: 0.1 s of CPU a client."""
+    return cast("Any", botocore.loaders).create_loader()
+
+
 def open_bucket(side: Side, credentials: Credentials) -> Bucket:
     """Return the bucket of `side`; nothing is sent yet. Raises UserMistake for an unusable endpoint or region.
 
@@ -169,6 +177,7 @@ def open_client(side: Side, credentials: Credentials, *, max_connections: int = 
     endpoint = resolve_endpoint(side)
     session: Any = botocore.session.Session()
     session.register_component("credential_provider", _Given(credentials))
+    session.register_component("data_loader", _share_models())
     config: Any = Config(
         connect_timeout=10,
         read_timeout=30,

@@ -6,28 +6,24 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from entry_table import FROM, EntryTable
 from objects import digest, legacy_side, production_side
 from processes import wait_for
 from rowferry.database import connect
-from rowferry_worker.claim import begin_attempt, claim_batch
+from rowferry_worker.claim import claim_batch
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.route import Routes
-from rowferry_worker.work import Work
+from rowferry_worker.slot import Shared, Slot
 from servers import Buckets
 from worker_process import WorkerProcess
 
 DEADLINE = timedelta(seconds=60)
-
-TakeTurn = Callable[[], Processed | None]
 
 
 class Migration(EntryTable):
@@ -89,28 +85,30 @@ class Migration(EntryTable):
         """Write the plan as the file that the commands read."""
         self.plan_path.write_text(to_toml(self.plan), encoding="utf-8")
 
-    def work(self, *, parallel: int = 16) -> list[Processed]:
-        """Work in this process on all batches that are due now, one after the other, and return their verdicts."""
-        with self.at_work(parallel) as take_turn:
-            return list(iter(take_turn, None))
+    def work(self, *queues: str, parallel: int = 16) -> None:
+        """Work in this process on all batches that are due now, one after the other; of `migrate` unless told."""
+        with self.at_work(parallel, queues or ("migrate",)) as take_turn:
+            while take_turn():
+                pass
 
     @contextmanager
-    def at_work(self, parallel: int = 16) -> Iterator[TakeTurn]:
-        """Yield a function that works on the next due batch and returns its verdict, None when none is due."""
+    def at_work(self, parallel: int = 16, queues: Iterable[str] = ("migrate",)) -> Iterator[Callable[[], bool]]:
+        """Yield a function that works on the next due batch, and returns False when none is due."""
         with ExitStack() as until:
-            ledger, routes, flight = Ledger("test"), Routes(parallel), Flight(parallel)
-            until.callback(ledger.close)
-            until.callback(routes.close)
-            connection = until.enter_context(connect("worker test"))
+            shared = Shared("test", list(queues), Ledger("test"), Routes(parallel), Flight(parallel))
+            shared.stopping.set()  # so that nothing rests between two turns
+            until.callback(shared.ledger.close)
+            until.callback(shared.routes.close)
+            connection = until.enter_context(closing(connect("worker test")))
+            slot = Slot(shared)
 
-            def take_turn() -> Processed | None:
-                batch = claim_batch(connection, ["migrate"])
+            def take_turn() -> bool:
+                batch = claim_batch(connection, list(queues))
                 if batch is None:
                     connection.rollback()
-                    return None
-                attempt = begin_attempt(ledger, batch, "test")
-                route = routes.find(connection, batch)
-                return process_batch(Work(batch, attempt, connection, route, flight, Event()))
+                else:
+                    slot._hold(connection, batch)
+                return batch is not None
 
             yield take_turn
 
@@ -139,6 +137,11 @@ class Migration(EntryTable):
                 worker.kill()
 
     # What has become of it
+
+    def failure_of(self, row_id: object) -> tuple[str, str, str]:
+        """Return outcome, reason and error of an entry."""
+        (found,) = [failure for failure in self.failures() if failure["entry_id"] == str(row_id)]
+        return found["outcome"], found["reason"], found["error"]
 
     def wait_until_done(self) -> None:
         """Return when no batch is INIT any more."""

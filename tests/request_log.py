@@ -14,7 +14,7 @@ LINE_LIMIT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One request: what it asked for, and the status it was answered with (0: not answered yet)."""
+    """One request: what it asked for."""
 
     method: str
     path: str
@@ -50,6 +50,14 @@ class Hold:
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Requests to answer in the server's stead."""
+
+    matches: Callable[[Seen], bool]
+    answer: bytes
+
+
 class RequestLog:
     """The running proxy; `endpoint_url` stands for that of the server behind it."""
 
@@ -59,6 +67,7 @@ class RequestLog:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._hold: Hold | None = None
+        self._refusals: list[Refusal] = []
         self.endpoint_url = ""
         self.seen: list[Seen] = []
 
@@ -86,6 +95,22 @@ class RequestLog:
         finally:
             self._hold = None
             self._loop.call_soon_threadsafe(hold.release.set)
+
+    @contextmanager
+    def refusing(self, matches: Callable[[Seen], bool], status: int, code: str) -> Iterator[None]:
+        """Answer what matches with an S3 error, unseen by the server, until the block ends."""
+        body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
+        head = f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        refusal = Refusal(matches, head + body)
+        self._refusals.append(refusal)
+        try:
+            yield
+        finally:
+            self._refusals.remove(refusal)
+
+    def written(self, bucket: str) -> list[Seen]:
+        """Return the requests so far that wrote to, or deleted from, a bucket."""
+        return [seen for seen in self.seen if seen.writes and seen.bucket == bucket]
 
     def _call(self, coroutine) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
@@ -126,6 +151,11 @@ class RequestLog:
         seen = read_request(head)
         self.seen.append(seen)
         await self._wait("request", seen)
+        if refusal := next((refusal for refusal in self._refusals if refusal.matches(seen)), None):
+            await client.readexactly(int(seen.headers.get("content-length", 0)))
+            to_client.write(refusal.answer)
+            await to_client.drain()
+            return True
         to_server.write(head)
         if seen.headers.get("expect", "").lower() == "100-continue":
             to_client.write(await server.readuntil(b"\r\n\r\n"))

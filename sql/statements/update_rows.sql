@@ -18,4 +18,6 @@ update {table} as e
 set {key} = held.new
 from held
 where e.{id} = held.id
-returning e.{id}::text as id
+returning
+    e.{id}::text as id,
+    e.{key}::text as key

@@ -49,12 +49,10 @@ def _update(
         if wait_for_locks:
             return _update(connection, entry_sql, moves, wait_for_locks=False)
         return [_refused(move, RowBusy(summarise(error))) for move in moves]
-    except psycopg.Error as error:
-        refusal = translate(error)
-        if isinstance(refusal, DatabaseUnavailable):
-            raise refusal from error
+    except (psycopg.Error, RowRefused) as error:
+        refusal = _word_refusal(error)
         if len(moves) == 1:
-            return [_refused(moves[0], RowRefused(summarise(error)))]
+            return [_refused(moves[0], refusal)]
         middle = len(moves) // 2
         lower = _update(connection, entry_sql, moves[:middle], wait_for_locks=wait_for_locks)
         return lower + _update(connection, entry_sql, moves[middle:], wait_for_locks=wait_for_locks)
@@ -65,14 +63,31 @@ def _update(
 def _execute_update(
     connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
 ) -> set[str]:
-    """Return the ids of the rows that now hold their production keys."""
+    """Return the ids of the rows that now hold their production keys.
+
+    Raises RowRefused when a row took another key than it was given: it would point at nothing.
+    """
     query = entry_sql.compose("update_rows", skip_locked=sql.SQL("" if wait_for_locks else "skip locked"))
     parameters = {
         "ids": [move.entry.id for move in moves],
         "old": [move.entry.key for move in moves],
         "new": [move.new_key for move in moves],
     }
-    return {row["id"] for row in connection.execute(query, parameters)}
+    taken: dict[str, str] = {row["id"]: row["key"] for row in connection.execute(query, parameters)}
+    for move in moves:
+        if taken.get(move.entry.id, move.new_key) != move.new_key:
+            raise RowRefused(f"the row took another key than it was given, {taken[move.entry.id]!r} (a trigger?)")
+    return set(taken)
+
+
+def _word_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
+    """Return why the database refused rows. Raises DatabaseUnavailable when the connection is lost."""
+    if isinstance(error, RowRefused):
+        return error
+    known = translate(error)
+    if isinstance(known, DatabaseUnavailable):
+        raise known from error
+    return RowRefused(summarise(error))
 
 
 def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
