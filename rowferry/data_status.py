@@ -117,7 +117,8 @@ def _read_database(connection: Connection, plan: Plan, on_progress: OnProgress) 
         if not initialised:
             return DataStatus(plan.name, None, tables, Counts(), Activity(), initialised)
         counts = read_counts(connection, plan.name)
-        activity = Activity(**fetch_one(connection, statement("read_activity"), {"migration": plan.name}))
+        now = fetch_one(connection, statement("read_activity"), {"migration": plan.name})
+    activity = Activity(**now, time_left=timedelta(seconds=counts.waiting / now["rate"]) if now["rate"] else None)
     return DataStatus(plan.name, None, tables, counts, activity, initialised)
 
 

@@ -28,14 +28,14 @@ def test_an_empty_production_key_is_a_problem(table: EntryTable) -> None:
     entries_of(table)["to"] = ""
     table.insert({"1": "image/", "2": "image/a"})
     (found,) = row_problems(table)
-    assert "1 legacy entries would have an empty production key" in found
+    assert "1 legacy entry would have an empty production key" in found
 
 
 def test_a_production_key_that_would_still_be_legacy_is_a_problem(table: EntryTable) -> None:
     entries_of(table)["to"] = ""
     table.insert({"1": "image/image/a", "2": "image/a"})
     (found,) = row_problems(table)
-    assert "1 legacy entries would have a production key that still has the legacy form" in found
+    assert "1 legacy entry would have a production key that still has the legacy form" in found
     assert "'image/image/a'" in found
 
 
@@ -43,7 +43,7 @@ def test_a_production_key_that_is_too_long_for_its_column_is_a_problem(table: En
     table.execute("alter table public.avatars alter column path type varchar(12)")
     table.insert({"1": "image/äääääa", "2": "image/aaaaa"})
     (found,) = row_problems(table)
-    assert "1 legacy entries would have a production key that is too long for the column" in found
+    assert "1 legacy entry would have a production key that is too long for the column" in found
 
 
 def test_two_legacy_keys_that_become_one_production_key_are_a_problem(table: EntryTable) -> None:
@@ -51,7 +51,7 @@ def test_two_legacy_keys_that_become_one_production_key_are_a_problem(table: Ent
     table.insert({"1": "image/me.png", "2": "image/only here.png"})
     table.execute("insert into public.banners values (7, 'banner/me.png'), (8, 'banner/only there.png')")
     (found,) = row_problems(table)
-    assert "1 pairs of different legacy keys" in found
+    assert "same production key, 1 pair of them" in found
     assert "'image/me.png' and 'banner/me.png' both become 'avatar/me.png'" in found
 
 

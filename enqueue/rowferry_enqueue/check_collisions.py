@@ -15,6 +15,7 @@ from rowferry.errors import ObjectNotFound, RowferryError
 from rowferry.object_count import OnProgress
 from rowferry.object_store import Bucket, ObjectFacts, open_bucket
 from rowferry.plan import OnConflict, Plan
+from rowferry.wording import count
 from rowferry_enqueue.check_keys import quote_key
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.key_pairs import Pair, compose_other, find_colliding_pairs, other_parameters
@@ -42,9 +43,9 @@ def check_collisions(
     total = 0
     for pair in find_colliding_pairs(usable):
         on_progress("looking for production entries in the way")
-        found, count = _find_collisions(connection, pair)
+        found, number = _find_collisions(connection, pair)
         collisions.update(dict.fromkeys(found))
-        total += count
+        total += number
     if not total:
         if usable:
             yield fine("no production entry has a key that a legacy entry is to have")
@@ -52,7 +53,7 @@ def check_collisions(
     try:
         likeness = _compare(plan, list(collisions)[:MOST_COMPARED], on_progress)
     except RowferryError as error:
-        yield note(f"{total:,} legacy keys become keys that production entries have; not compared ({error})")
+        yield note(f"{_word(total)} that production entries have already; not compared ({error})")
     else:
         yield from _judge(total, likeness, on_conflict)
 
@@ -110,10 +111,14 @@ def compare_facts(old: ObjectFacts, new: ObjectFacts) -> Likeness:
     return "undecided"
 
 
+def _word(total: int) -> str:
+    return count(total, "legacy key becomes one", "legacy keys become some")
+
+
 def _judge(total: int, likeness: dict[Keys, Likeness], on_conflict: OnConflict) -> Iterator[Finding]:
     counts = Counter(likeness.values())
-    words = ", ".join(f"{count:,} {name}" for name, count in counts.most_common())
-    what = f"{total:,} legacy keys become keys that production entries have; {len(likeness):,} compared: {words}"
+    words = ", ".join(f"{number:,} {name}" for name, number in counts.most_common())
+    what = f"{_word(total)} that production entries have already; {len(likeness):,} compared: {words}"
     if not counts["different"]:
         yield note(what) if counts.total() > counts["identical"] else fine(what)
         return

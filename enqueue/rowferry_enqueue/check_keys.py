@@ -12,6 +12,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.object_count import OnProgress
 from rowferry.statements import statement
+from rowferry.wording import count
 from rowferry_enqueue.finding import Finding, fine, problem
 from rowferry_enqueue.key_pairs import Pair, compose_other, find_clashing_pairs, other_parameters
 
@@ -52,11 +53,11 @@ def _check_faults(connection: Connection, entry_sql: EntrySql) -> list[Finding]:
     parameters = entry_sql.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
     counted = {row["fault"]: row for row in connection.execute(query, parameters)}
     usable: int = counted[None]["entries"] if None in counted else 0
-    findings = [fine(f"{entries.label}: {usable:,} legacy entries with usable production keys")]
+    findings = [fine(f"{entries.label}: {count_legacy(usable)} with usable production keys")]
     for fault, words in _WORDS_OF_FAULT.items():
         if fault in counted:
-            count, example = counted[fault]["entries"], quote_key(counted[fault]["example"])
-            what = f"{entries.label}: {count:,} legacy entries {words}, for example {example}"
+            subject, example = count_legacy(counted[fault]["entries"]), quote_key(counted[fault]["example"])
+            what = f"{entries.label}: {subject} {words}, for example {example}"
             findings.append(problem(what, "correct those keys, or `from` and `to` in the plan"))
     return findings
 
@@ -69,9 +70,10 @@ def _check_clashes(connection: Connection, pair: Pair) -> list[Finding]:
     row = connection.execute(query, one.parameters(**other_parameters(other))).fetchone()
     if row is None:
         return []
+    pairs, example, other_example = count(row["total"], "pair", "pairs"), row["legacy_key"], row["other_legacy_key"]
     what = (
-        f"{row['total']:,} pairs of different legacy keys of {one.entries.label} and {other.entries.label} become the "
-        f"same production key, for example {quote_key(row['legacy_key'])} and {quote_key(row['other_legacy_key'])} "
+        f"different legacy keys of {one.entries.label} and {other.entries.label} become the same production key, "
+        f"{pairs} of them, for example {quote_key(example)} and {quote_key(other_example)} "
         f"both become {quote_key(row['production_key'])}"
     )
     return [problem(what, "give one of them another `to` in the plan")]
@@ -86,6 +88,11 @@ def _guarded(check: Any, connection: Connection, subject: Any) -> list[Finding]:
         raise
     except RowferryError as error:
         return [problem(error)]
+
+
+def count_legacy(number: int) -> str:
+    """Return `1 legacy entry`, `1,234 legacy entries`."""
+    return count(number, "legacy entry", "legacy entries")
 
 
 def read_column_length(column_type: str) -> int | None:

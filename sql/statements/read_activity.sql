@@ -1,7 +1,7 @@
--- What goes on now: the workers that live, and the rate and the time left of one migration.
+-- What goes on now: the workers that live, and the rate of one migration.
 select
     (select count(*) from rowferry.live_workers) as workers,
-    coalesce(sum(p.rate), 0)::double precision as rate,
-    max(p.time_left) as time_left
-from rowferry.progress as p
-where p.migration = %(migration)s and p.queue_name = 'migrate'
+    coalesce(sum(p.rate), 0)::double precision as rate
+from rowferry.pace as p
+inner join rowferry.migration as m on p.migration_id = m.id
+where m.name = %(migration)s and p.queue_name = 'migrate'
