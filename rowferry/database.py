@@ -38,6 +38,7 @@ def connect(purpose: str, *, autocommit: bool = False) -> Connection:
     Raises UserMistake when the settings cannot be read, DatabaseUnavailable when no connection comes about.
     """
     settings = read_settings(read_secret(os.environ, "DATABASE_URL"))
+    settings["client_encoding"] = "UTF8"  # keys of S3 are UTF-8, whatever the database or PGCLIENTENCODING says
     settings["application_name"] = f"rowferry {purpose}"[:63]
     with translated_errors():
         connection = Connection.connect(**settings, autocommit=True, row_factory=dict_row)
