@@ -1,7 +1,10 @@
 """The command line: one file a command, loaded when it is called."""
 
+import os
+import signal
 import sys
 from importlib import import_module
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -75,6 +78,8 @@ def main() -> None:
     """Run the command line. A user's mistake is one sentence and exit status 2."""
     try:
         code = cli.main(prog_name="rowferry", standalone_mode=False)
+    if os.getpid() == 1:  # the first process of a container, for which the kernel drops a SIGTERM that nobody asked for
+        signal.signal(signal.SIGTERM, _end_by_signal)
     except click.exceptions.Abort:
         _fail("Nothing more was done.", 130)
     except click.UsageError as error:
@@ -89,4 +94,8 @@ def main() -> None:
 
 def _fail(sentence: str, status: int) -> NoReturn:
     click.secho(f"rowferry: {sentence}", err=True, fg="red" if status == 2 else None)
+def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
     sys.exit(status)
