@@ -62,7 +62,7 @@ def test_a_whole_migration_works_with_these_grants_only(
     for purpose in ("enqueuer", "worker"):
         assert migration.run("status", **run_as[purpose]).returncode == 0
     assert "NoSuchKey" in migration.run("errors", "--entries", **run_as["operator"]).stdout
-    assert "1 batches" in migration.run("requeue", "--all", **run_as["operator"]).stdout
+    assert "1 batch" in migration.run("requeue", "--all", **run_as["operator"]).stdout
     assert migration.run("worker", "--until-empty", **run_as["worker"]).returncode == 0
     migration.audit(legacy_left=[6])
 
