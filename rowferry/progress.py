@@ -38,6 +38,11 @@ class Counts:
         return sum(self.outcomes.values())
 
     @property
+    def unsettled(self) -> int:
+        """Return the entries that somebody has to look at."""
+        return sum(count for outcome, count in self.outcomes.items() if not outcome.settled)
+
+    @property
     def balances(self) -> bool:
         """Return whether every entry is accounted for: waiting, or exactly one outcome."""
         return self.entries == self.waiting + self.finished
@@ -65,9 +70,9 @@ class Pace:
         counts = self.counts
         match self.queue:
             case "verify":
-                return f"objects checked {counts.finished}, repaired {counts.migrated}"
+                return f"objects checked {counts.finished:,}, repaired {counts.migrated:,}"
             case "revert":
-                return f"rows put back {counts.migrated}"
+                return f"rows put back {counts.migrated:,}"
             case _:
                 return f"objects copied {counts.migrated}, rows updated {counts.migrated + counts.kept}"
 

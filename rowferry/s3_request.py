@@ -98,9 +98,16 @@ def _upload_part_query(upload_id: str, part_number: int) -> Pairs:
     return (("partNumber", str(part_number)), ("uploadId", upload_id))
 
 
-def head_object(side: SideName, key: str) -> Request:
-    """Return the request for an object's headers; a missing object answers 404 without a body."""
-    return _build(side, "HeadObject", "HEAD", key)
+def head_object(side: SideName, key: str, *, if_match: str | None = None, with_checksum: bool = False) -> Request:
+    """Return the request for an object's headers; a missing object answers 404 without a body.
+
+    `if_match` is an unquoted ETag, 412 answers when the object has another; `with_checksum` asks for the checksums that
+    the server has stored.
+    """
+    headers: Pairs = () if if_match is None else (("If-Match", f'"{if_match}"'),)
+    if with_checksum:
+        headers += (("x-amz-checksum-mode", "ENABLED"),)
+    return _build(side, "HeadObject", "HEAD", key, headers=headers)
 
 
 def copy_object(

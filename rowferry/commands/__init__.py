@@ -27,6 +27,8 @@ COMMANDS = {
     "resume": "Let a paused migration go on.",
     "errors": "Say what failed and why.",
     "requeue": "Put batches in ERROR back in the queue.",
+    "verify": "Hold every production object against its legacy object; repair what differs.",
+    "revert": "Point rows back at their legacy objects.",
     "prepare": "Make a simulated environment: a table and two buckets of small pictures.",
     "completion": "Print the script that completes commands in your shell.",
 }
@@ -76,10 +78,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line. A user's mistake is one sentence and exit status 2."""
-    try:
-        code = cli.main(prog_name="rowferry", standalone_mode=False)
     if os.getpid() == 1:  # the first process of a container, for which the kernel drops a SIGTERM that nobody asked for
         signal.signal(signal.SIGTERM, _end_by_signal)
+    try:
+        code = cli.main(prog_name="rowferry", standalone_mode=False)
     except click.exceptions.Abort:
         _fail("Nothing more was done.", 130)
     except click.UsageError as error:
@@ -92,10 +94,10 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(sentence: str, status: int) -> NoReturn:
-    click.secho(f"rowferry: {sentence}", err=True, fg="red" if status == 2 else None)
 def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
+def _fail(sentence: str, status: int) -> NoReturn:
+    click.secho(f"rowferry: {sentence}", err=True, fg="red" if status == 2 else None)
     sys.exit(status)

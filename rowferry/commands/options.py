@@ -44,3 +44,46 @@ def on_conflict_option(function: F) -> F:
         show_default=True,
         help="Where a different object stands at the production key: report it, trust it, or replace it.",
     )(function)
+
+
+def batch_size_option(function: F) -> F:
+    """Add -b/--batch-size, entries in a batch."""
+    return click.option(
+        "-b",
+        "--batch-size",
+        default=100,
+        show_default=True,
+        type=click.IntRange(1, 100_000),
+        help="Entries in a batch.",
+    )(function)
+
+
+def within_options(function: F) -> F:
+    """Add --table, --first and --last: which entries of the plan are meant."""
+    function = click.option("--last", metavar="ID", help="Only entries up to this id, it included.")(function)
+    function = click.option("--first", metavar="ID", help="Only entries from this id on, it included.")(function)
+    return click.option("--table", metavar="TABLE", help="Only this table (or table.key) of the plan.")(function)
+
+
+def crew_options(function: F) -> F:
+    """Add --processes, --parallel and --log-file: the workers of this host."""
+    function = click.option(
+        "--log-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Where to log; left out: rowferry-<migration>-<queue>-<time>.log in this folder.",
+    )(function)
+    function = click.option(
+        "--parallel",
+        default=64,
+        show_default=True,
+        type=click.IntRange(1, 10_000),
+        help="Objects in flight, each worker.",
+    )(function)
+    return click.option(
+        "-p",
+        "--processes",
+        default=2,
+        show_default=True,
+        type=click.IntRange(0, 64),
+        help="Worker processes on this host; 0: only enqueue, for workers elsewhere.",
+    )(function)

@@ -3,7 +3,9 @@
 import hashlib
 import re
 from collections.abc import Generator
+from typing import TypeVar
 
+from rowferry.errors import ObjectDamaged
 from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request, get_object, head_object
@@ -12,23 +14,65 @@ from rowferry_worker.journey import ask
 RANGE_BYTES = 4 * 1024 * 1024
 """How much of an object is read at a time when its bytes have to be compared."""
 
+CHECKSUMS = tuple(f"x-amz-checksum-{name}" for name in ("sha256", "crc64nvme", "sha1", "crc32c", "crc32"))
+"""The headers that a server may tell an object's checksum in, the strongest first."""
+
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
+T = TypeVar("T")
+Steps = Generator[Request, Answer, T]
 
-def is_same_object(legacy_key: str, production_key: str, production: Answer) -> Generator[Request, Answer, bool]:
+
+def is_same_object(legacy_key: str, production_key: str, production: Answer) -> Steps[bool]:
     """Return whether the production object, whose headers are given, has the bytes of the legacy object.
 
     Metadata is not compared. Raises ObjectNotFound when there is no legacy object.
     """
     legacy = yield from ask(head_object("legacy", legacy_key))
+    return (yield from are_same(legacy_key, legacy, production_key, production))
+
+
+def are_same(
+    legacy_key: str, legacy: Answer, production_key: str, production: Answer, *, deep: bool = False
+) -> Steps[bool]:
+    """Return whether two objects, whose headers are given, have the same bytes; `deep`: read them in any case.
+
+    By size, by ETag where it means something, by a checksum that both servers know, else by reading both. Raises
+    PreconditionFailed when one of them is rewritten meanwhile.
+    """
     if legacy.content_length != production.content_length:
         return False
-    if legacy.etag is not None and legacy.etag == production.etag:
-        return True
-    if md5_of(legacy) and md5_of(production):
-        return False
-    legacy_digest = yield from _digest("legacy", legacy_key, legacy)
-    return legacy_digest == (yield from _digest("production", production_key, production))
+    if not deep:
+        if legacy.etag is not None and legacy.etag == production.etag:
+            return True
+        if md5_of(legacy) and md5_of(production):
+            return False
+        same = yield from _compare_checksums(legacy_key, legacy, production_key, production)
+        if same is not None:
+            return same
+    legacy_digest = yield from read_digest("legacy", legacy_key, legacy)
+    return legacy_digest == (yield from read_digest("production", production_key, production))
+
+
+def _compare_checksums(legacy_key: str, legacy: Answer, production_key: str, production: Answer) -> Steps[bool | None]:
+    """Return whether the objects have the same checksum; None where the servers know none of one kind.
+
+    Source: Amazon S3 User Guide, "Checking object integrity": only a FULL_OBJECT checksum says something of the bytes
+    whatever parts they came in.
+    """
+    known: list[dict[str, str]] = []
+    objects: list[tuple[SideName, str, Answer]] = [
+        ("legacy", legacy_key, legacy),
+        ("production", production_key, production),
+    ]
+    for side, key, head in objects:
+        answer = yield from ask(head_object(side, key, if_match=head.etag, with_checksum=True))
+        whole = answer.headers.get("x-amz-checksum-type") == "FULL_OBJECT"
+        known.append({name: answer.headers[name] for name in CHECKSUMS if whole and name in answer.headers})
+        if not known[-1]:
+            return None
+    first, second = known
+    return next((first[name] == second[name] for name in CHECKSUMS if name in first and name in second), None)
 
 
 def md5_of(answer: Answer) -> str | None:
@@ -45,12 +89,17 @@ def md5_of(answer: Answer) -> str | None:
     return etag if etag and not encrypted and _MD5.fullmatch(etag) else None
 
 
-def _digest(side: SideName, key: str, head: Answer) -> Generator[Request, Answer, bytes]:
-    """Return the SHA-256 of an object, read in ranges that are pinned to its ETag; memory is bounded by one range."""
+def read_digest(side: SideName, key: str, head: Answer) -> Steps[bytes]:
+    """Return the SHA-256 of an object, read in ranges that are pinned to its ETag; memory is bounded by one range.
+
+    Raises PreconditionFailed when the object is rewritten meanwhile, ObjectDamaged when bytes are missing.
+    """
     digest = hashlib.sha256()
     size_bytes = head.content_length or 0
     for first in range(0, size_bytes, RANGE_BYTES):
         last = min(first + RANGE_BYTES, size_bytes) - 1
         part = yield from ask(get_object(side, key, first_byte=first, last_byte=last, if_match=head.etag))
+        if len(part.body) != last - first + 1:
+            raise ObjectDamaged("TruncatedBody", f"{len(part.body)} bytes came of {last - first + 1}")
         digest.update(part.body)
     return digest.digest()

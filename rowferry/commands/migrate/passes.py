@@ -1,11 +1,11 @@
-"""The passes of a migration: enqueue, let the workers empty the queue, and again, until a pass finds nothing."""
+"""The passes of a run: enqueue, let the workers empty the queue, and again, until a pass finds nothing."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from rowferry.database import Connection
+from rowferry.database import Connection, translated_errors
 from rowferry.errors import RowferryError
 from rowferry.local_workers import LocalWorkers
 from rowferry.plan import Plan
@@ -19,7 +19,7 @@ RESTARTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of `rowferry migrate`, from its first pass to its last."""
+    """One run of `rowferry migrate`, from its first pass to its last; or the one pass of `verify` or `revert`."""
 
     connection: Connection
     plan: Plan
@@ -36,7 +36,7 @@ class Run:
         """
         began = time.monotonic()
         number, found = 1, self._enqueue(1)
-        waiting = read_counts(self.connection, self.plan.name).batches_init
+        waiting = self._read_counts().batches_init
         if found or waiting:
             with self.workers() as workers:
                 while found or waiting:
@@ -45,6 +45,21 @@ class Run:
                         break
                     number += 1
                     found, waiting = self._enqueue(number), 0
+        return self._pace(before, began)
+
+    def once(self) -> Pace:
+        """Make one pass and return what has come about, whoever's workers did it.
+
+        Raises RowferryError when the workers cannot go on.
+        """
+        began = time.monotonic()
+        with translated_errors(), self.connection.transaction():
+            self._enqueue(1)
+            # Nobody has worked on the new pass before this is committed: what is counted here was there before.
+            before = self._read_counts()
+        if before.batches_init:
+            with self.workers() as workers:
+                self._empty_queue(workers, before, began)
         return self._pace(before, began)
 
     def _enqueue(self, number: int) -> int:
@@ -69,5 +84,8 @@ class Run:
             time.sleep(LOOK_EVERY.total_seconds())
 
     def _pace(self, before: Counts, began: float) -> Pace:
-        counts = read_counts(self.connection, self.plan.name).since(before)
-        return Pace(counts, timedelta(seconds=time.monotonic() - began))
+        counts = self._read_counts().since(before)
+        return Pace(counts, timedelta(seconds=time.monotonic() - began), self.request.queue)
+
+    def _read_counts(self) -> Counts:
+        return read_counts(self.connection, self.plan.name, self.request.queue)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -31,8 +31,9 @@ MEANINGS = {
 class Screen:
     """Says things to the person and to the log; `yes` answers the questions."""
 
-    def __init__(self, *, yes: bool) -> None:
-        """Draw a live bar only where stdout is a terminal."""
+    def __init__(self, *, yes: bool, meanings: Mapping[Outcome, str] = MEANINGS) -> None:
+        """Draw a live bar only where stdout is a terminal; `meanings` are the outcomes in the queue's own words."""
+        self._meanings = meanings
         self.console = Console(highlight=False)
         self._yes = yes
         self._live: Progress | None = None
@@ -79,7 +80,7 @@ class Screen:
         """Print entries by outcome, and that they add up."""
         for outcome, count in counts.outcomes.items():
             if count or outcome is Outcome.MIGRATED:
-                self.say(f"  {outcome:<9} {count:>12,}  {MEANINGS[outcome]}")
+                self.say(f"  {outcome:<9} {count:>12,}  {self._meanings[outcome]}")
         if counts.waiting:
             self.say(f"  {'waiting':<9} {counts.waiting:>12,}  not yet looked at")
         self.say(f"  {'entries':<9} {counts.entries:>12,}  {'the sum' if counts.balances else 'THE SUM IS ANOTHER'}")
@@ -88,7 +89,7 @@ class Screen:
 def _describe(pace: Pace) -> str:
     counts, left = pace.counts, pace.time_left
     words = (
-        f"{counts.batches - counts.batches_init:,}/{counts.batches:,} batches · {counts.migrated:,} objects · "
-        f"{counts.migrated + counts.kept:,} rows · {pace.rate:,.0f}/s · {show_time(pace.elapsed)}"
+        f"{counts.batches - counts.batches_init:,}/{counts.batches:,} batches · {pace.deeds} · "
+        f"{pace.rate:,.0f}/s · {show_time(pace.elapsed)}"
     )
     return words if left is None else f"{words} · {show_time(left)} left"

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import ObjectNotFound, ObjectRejected, Unreachable, Withdrawn
+from rowferry.errors import ObjectNotFound, ObjectRejected, Withdrawn
 from rowferry.keys import production_key
 from rowferry.plan import Entries
 from rowferry_worker import metrics
@@ -13,6 +13,7 @@ from rowferry_worker.entries import read_entries
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied
 from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.travel import travel
 from rowferry_worker.verbose import tell_rows, watch_journey
 from rowferry_worker.work import Work
 
@@ -75,15 +76,8 @@ def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[
 def copy_objects(work: Work, new_keys: Mapping[str, str]) -> dict[str, Ended]:
     """Copy each legacy key's object to its production key, many at once, and return how each journey ended."""
     way = work.route.way(work.batch.payload.get("on_conflict", "fail"))
-    began = time.monotonic()
-    journeys = [watch_journey(copy_object(way, old, new), old, new) for old, new in new_keys.items()]
-    load = work.flight.launch(work.route.send, journeys, work.route.reserve)
-    work.wait_for(load)
-    ends = {key: end for key, end in zip(new_keys, load.ends, strict=True) if end is not None}
-    if work.route.answered_since(began):
-        # The server is there: a connection that broke is this object's own misfortune, and counts.
-        return {key: _blame(end) for key, end in ends.items()}
-    return ends
+    journeys = {old: watch_journey(copy_object(way, old, new), old, new) for old, new in new_keys.items()}
+    return travel(work, journeys)
 
 
 def result_of(entry: Entry, end: Ended) -> EntryResult:
@@ -93,11 +87,3 @@ def result_of(entry: Entry, end: Ended) -> EntryResult:
         return EntryResult(entry, end.outcome, reason="different object", error=words)
     outcome = Outcome.MISSING if isinstance(end, ObjectNotFound) else Outcome.FAILED
     return EntryResult.from_error(entry, end, outcome)
-
-
-def _blame(end: Ended) -> Ended:
-    if isinstance(end, Unreachable):
-        blamed = Unreachable(end.code, "the connection broke")
-        blamed.costs_attempt = True
-        return blamed
-    return end

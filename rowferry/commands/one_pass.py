@@ -1,0 +1,78 @@
+"""What `rowferry verify` and `revert` share: one pass through a queue of their own, with this host's workers."""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from rowferry.commands.migrate.passes import Run
+from rowferry.commands.migrate.screen import Screen
+from rowferry.database import Connection
+from rowferry.errors import RowferryError
+from rowferry.local_workers import LocalWorkers
+from rowferry.log import log_to_file
+from rowferry.plan import Plan
+from rowferry.progress import Counts
+from rowferry.wording import count_batches, count_entries
+from rowferry_enqueue.enqueue import enqueue
+from rowferry_enqueue.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """The workers of this host."""
+
+    processes: int
+    """0: none; the batches wait for workers elsewhere."""
+    parallel: int
+    log_file: Path | None
+
+
+def run_one_pass(connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen) -> Counts | None:
+    """Enqueue, work until the queue is empty, show the account and return it; None when there are no workers here."""
+    if crew.processes == 0:
+        tables = enqueue(connection, plan, request)
+        entries, batches = sum(table.entries for table in tables), sum(table.batches for table in tables)
+        screen.say(f"Enqueued {count_entries(entries)} in {count_batches(batches)}.")
+        screen.say(f"Next: `rowferry worker --queue {request.queue}`, anywhere.")
+        return None
+    log_path = crew.log_file or _name_log(plan, request)
+    with log_to_file(log_path):
+        counts = _work(connection, plan, request, crew, screen, log_path)
+    screen.show_account(counts)
+    screen.say(f"Log: {log_path}")
+    return counts
+
+
+def _work(connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen, log_path: Path) -> Counts:
+    arguments = ["--parallel", str(crew.parallel), "--queue", request.queue]
+
+    def tell_pass(_number: int, entries: int, batches: int) -> None:
+        screen.say(f"{count_entries(entries)} in {count_batches(batches)} to {request.queue}")
+
+    run = Run(
+        connection,
+        plan,
+        request,
+        lambda: LocalWorkers(crew.processes, arguments, log_path, lambda _line: None),
+        tell_pass,
+        screen.show_progress,
+    )
+    try:
+        with screen.live_progress():
+            pace = run.once()
+    except KeyboardInterrupt:
+        screen.say("Stopped: batches in hand were finished or given back. Run the same command again to go on.")
+        raise click.exceptions.Abort from None
+    except RowferryError as error:
+        screen.say(f"Log: {log_path}")
+        raise error from None
+    screen.say(str(pace))
+    return pace.counts
+
+
+def _name_log(plan: Plan, request: Request) -> Path:
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return Path(f"rowferry-{plan.name}-{request.queue}-{moment}-{os.getpid()}.log")

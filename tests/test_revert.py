@@ -1,0 +1,191 @@
+"""`rowferry revert`: rows go back to their legacy objects, guarded like the way forth."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from entry_table import FROM
+from migration import Migration
+from rowferry.keys import form_of_key, legacy_key, production_key
+from rowferry.plan import Entries
+from rowferry_worker.queues import revert as queue
+
+
+def migrate(migration: Migration) -> None:
+    migration.enqueue()
+    migration.work()
+
+
+def revert(migration: Migration, batch_size: int = 100, **request: Any) -> list[dict[str, Any]]:
+    """Revert in this process, and return the batches of the queue."""
+    migration.enqueue(batch_size, queue="revert", **request)
+    migration.work("revert")
+    return [batch for batch in migration.batches() if batch["queue_name"] == "revert"]
+
+
+def outcomes(batches: list[dict[str, Any]]) -> dict[str, int]:
+    names = ("migrated", "kept", "changed", "vanished", "missing", "conflict", "failed")
+    counts = {name: sum(batch[name] for batch in batches) for name in names}
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_every_row_goes_back_and_no_object_is_touched(any_migration: Migration) -> None:
+    any_migration.fill(12)
+    before = any_migration.rows()
+    migrate(any_migration)
+    objects = any_migration.legacy.listing(), any_migration.production.listing()
+    assert any_migration.rows() != before
+    batches = revert(any_migration, batch_size=5)
+    assert [batch["status"] for batch in batches] == ["DONE"] * 3
+    assert outcomes(batches) == {"migrated": 12}
+    assert any_migration.rows() == before
+    assert objects == (any_migration.legacy.listing(), any_migration.production.listing())
+    any_migration.audit(legacy_left=range(1, 13))
+
+
+def test_what_was_put_back_can_be_migrated_again(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    revert(migration)
+    migrate(migration)
+    assert outcomes(migration.batches()[-1:]) == {"kept": 5}
+    migration.audit()
+
+
+def test_rows_without_a_legacy_object_stay_production(any_migration: Migration) -> None:
+    """Those that were production from the beginning, and those whose legacy object is gone."""
+    any_migration.fill(3)
+    migrate(any_migration)
+    any_migration.add_row(8, "avatar/new.png", b"new")
+    any_migration.production.put("avatar/new.png", b"new")
+    any_migration.legacy.delete("image/u2/me.png")
+    any_migration.add_row(9, "elsewhere/x.png")
+    (batch,) = revert(any_migration)
+    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 2, "kept": 2})
+    assert any_migration.rows()["2"] == "avatar/u2/me.png"
+    assert any_migration.rows()["8"] == "avatar/new.png"
+    assert any_migration.rows()["9"] == "elsewhere/x.png"
+    any_migration.audit(legacy_left=[1, 3])
+
+
+def test_only_the_range_that_is_named_goes_back(migration: Migration) -> None:
+    from rowferry_enqueue.request import Within
+
+    migration.fill(10)
+    migrate(migration)
+    batches = revert(migration, batch_size=2, within=Within("public.avatars", "4", "7"))
+    assert outcomes(batches) == {"migrated": 4}
+    migration.audit(legacy_left=range(4, 8))
+
+
+def test_a_row_that_the_application_rewrites_meanwhile_is_left_to_it(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration.fill(3)
+    migrate(migration)
+    original = queue.travel
+
+    def travel_then_change(*arguments: Any) -> Any:
+        ends = original(*arguments)
+        with psycopg.connect(migration.dsn, autocommit=True) as application:
+            application.execute("update public.avatars set path = 'avatar/u1/me.png' where id = 2")
+            application.execute("delete from public.avatars where id = 3")
+        return ends
+
+    monkeypatch.setattr(queue, "travel", travel_then_change)
+    (batch,) = revert(migration)
+    assert outcomes([batch]) == {"migrated": 1, "changed": 1, "vanished": 1}
+    assert migration.rows() == {"1": "image/u1/me.png", "2": "avatar/u1/me.png"}
+
+
+def test_an_attempt_that_is_repeated_counts_each_entry_once(migration: Migration) -> None:
+    migration.fill(4)
+    migrate(migration)
+    migration.add_row(5, "avatar/new.png")
+    with psycopg.connect(migration.dsn) as other:
+        other.execute("select from public.avatars where id = 2 for update")
+        (batch,) = revert(migration)
+        assert (batch["status"], outcomes([batch])) == ("INIT", {"migrated": 3, "kept": 1, "failed": 1})
+        other.rollback()
+    migration.make_due()
+    migration.work("revert")
+    batch = migration.batches()[-1]
+    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 4, "kept": 1})
+    assert batch["entry_count"] == 5
+
+
+def test_a_row_that_the_database_refuses_stays_and_goes_back_once_it_may(migration: Migration) -> None:
+    migration.fill(4)
+    migrate(migration)
+    migration.execute("alter table public.avatars add constraint not_2 check (path <> 'image/u2/me.png')")
+    (batch,) = revert(migration)
+    assert (batch["status"], outcomes([batch])) == ("ERROR", {"migrated": 3, "failed": 1})
+    migration.audit(legacy_left=[1, 3, 4])
+    migration.execute("alter table public.avatars drop constraint not_2")
+    (batch,) = revert(migration)
+    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 4})
+
+
+def test_the_way_back_is_the_way_forth_reversed(migration: Migration) -> None:
+    entries = [
+        Entries("t", "id", "key", *prefixes)
+        for prefixes in (("image/", "avatar/"), ("", "a/"), ("a/b/", "a/"), ("a/", ""))
+    ]
+    for plan in entries:
+        for key in ("image/x", "a/b/c", "a/x", "x", "avatar/", "é/ü"):
+            if form_of_key(key, plan) != "legacy":
+                continue
+            try:
+                mapped = production_key(key, plan)
+            except ValueError:
+                continue
+            assert legacy_key(mapped, plan) == key
+    with pytest.raises(ValueError, match="would have the production form"):
+        legacy_key("a/a/x", entries[1])
+    with pytest.raises(ValueError, match="would be empty"):
+        legacy_key("a/", entries[1])
+    with pytest.raises(ValueError, match="does not have the production form"):
+        legacy_key("image/x", entries[0])
+
+
+# The command
+
+
+@pytest.fixture
+def migrated(migration: Migration) -> Migration:
+    migration.fill(5)
+    migrate(migration)
+    migration.write_plan()
+    return migration
+
+
+def test_the_command_asks_first(migrated: Migration) -> None:
+    assert migrated.run("revert").returncode == 130
+    assert not any(key.startswith(FROM) for key in migrated.rows().values())
+
+
+def test_the_command_puts_a_range_back_and_accounts_for_it(migrated: Migration) -> None:
+    arguments = ("revert", "--table", "public.avatars", "--first", "2", "--last", "3", "--processes", "1", "--yes")
+    done = migrated.run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "public.avatars.path" in done.stdout
+    assert "2 entries to put back" in done.stdout
+    assert "migrated             2  row put back to its legacy key" in done.stdout
+    assert "entries              2  the sum" in done.stdout
+    migrated.audit(legacy_left=[2, 3])
+
+
+def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migration) -> None:
+    migrated.fill(2, start=10)
+    migrated.enqueue()
+    done = migrated.run("revert", "--yes")
+    assert done.returncode == 2
+    assert "1 batch of migration avatars still wait to migrate" in done.stderr
+    migrated.audit(legacy_left=[10, 11])
+
+
+def test_an_id_that_is_none_is_one_sentence(migrated: Migration) -> None:
+    done = migrated.run("revert", "--first", "x", "--yes")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert 'invalid input syntax for type bigint: "x"' in done.stderr

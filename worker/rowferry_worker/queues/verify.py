@@ -1,0 +1,94 @@
+"""The queue `verify`: hold each production entry's object against its legacy object, and repair it where asked to."""
+
+from collections.abc import Mapping
+
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.entry_sql import EntrySql
+from rowferry.errors import ObjectNotFound, Withdrawn
+from rowferry.keys import legacy_key
+from rowferry.plan import Entries
+from rowferry_worker.entries import read_entries
+from rowferry_worker.examine import Demand, Different, examine
+from rowferry_worker.flight import Ended
+from rowferry_worker.journey import Copied
+from rowferry_worker.travel import travel
+from rowferry_worker.verbose import watch_journey
+from rowferry_worker.work import Work
+
+
+def perform(work: Work) -> list[EntryResult]:
+    """Examine the objects of the production entries of the batch's range; return one result for each of them."""
+    entries = read(work)
+    entry_sql = _entry_sql(work)
+    ends = examine_objects(work, [entry.key for entry in entries], entry_sql.entries)
+    begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends[entry.key], Withdrawn))
+    return look_again(work, entry_sql, judge_entries(begun, ends))
+
+
+def read(work: Work) -> list[Entry]:
+    """Return the entries of the batch's range that are production, in the order of their ids."""
+    payload = work.batch.payload
+    return read_entries(work.connection, _entry_sql(work), payload["first"], payload["last"], "production")
+
+
+def examine_objects(work: Work, keys: list[str], plan: Entries) -> dict[str, Ended]:
+    """Examine the object of each key, many at once, and return how each journey ended."""
+    payload = work.batch.payload
+    demand = Demand(payload.get("deep", False), payload.get("repair", "nothing"))
+    way = work.route.way("fail")
+    journeys = {key: examine(way, find_legacy_key(key, plan), key, demand) for key in keys}
+    return travel(work, {key: watch_journey(journey, key, key) for key, journey in journeys.items()})
+
+
+def find_legacy_key(key: str, plan: Entries) -> str | None:
+    """Return the legacy key that a production key comes from; None when no legacy key can become it."""
+    try:
+        return legacy_key(key, plan)
+    except ValueError:
+        return None
+
+
+def judge_entries(entries: list[Entry], ends: Mapping[str, Ended]) -> list[EntryResult]:
+    """Return the results of the entries. Several may point at one object: it was repaired for the first of them."""
+    results: list[EntryResult] = []
+    repaired: set[str] = set()
+    for entry in entries:
+        end = ends[entry.key]
+        if not isinstance(end, Copied):
+            results.append(EntryResult.from_error(entry, end, _outcome_of(end)))
+        elif entry.key in repaired:
+            results.append(EntryResult(entry, Outcome.KEPT))
+        else:
+            results.append(EntryResult(entry, end.outcome, end.size_bytes))
+            repaired.add(entry.key)
+    return results
+
+
+def look_again(work: Work, entry_sql: EntrySql, results: list[EntryResult]) -> list[EntryResult]:
+    """Return the results, but for rows that no longer hold the key: what became of its object is not theirs."""
+    unsettled = [result.entry.id for result in results if not result.outcome.settled]
+    if not unsettled:
+        return results
+    rows = work.connection.execute(entry_sql.compose("observe_rows"), {"ids": unsettled})
+    held: dict[str, str | None] = {row["id"]: row["key"] for row in rows}
+    return [result if result.outcome.settled else _excuse(result, held) for result in results]
+
+
+def _excuse(result: EntryResult, held: Mapping[str, str | None]) -> EntryResult:
+    entry = result.entry
+    if entry.id not in held:
+        return EntryResult(entry, Outcome.VANISHED, reason="row deleted", error="the row was deleted meanwhile")
+    if held[entry.id] != entry.key:
+        words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
+        return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
+    return result
+
+
+def _outcome_of(error: Ended) -> Outcome:
+    if isinstance(error, ObjectNotFound):
+        return Outcome.MISSING
+    return Outcome.CONFLICT if isinstance(error, Different) else Outcome.FAILED
+
+
+def _entry_sql(work: Work) -> EntrySql:
+    return work.route.entries(work.connection, work.batch.payload["entries"])

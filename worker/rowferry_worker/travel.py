@@ -1,0 +1,32 @@
+"""Sends the journeys of a batch on their way, many at once, and brings home how each ended."""
+
+import time
+from collections.abc import Mapping
+
+from rowferry.errors import Unreachable
+from rowferry_worker.flight import Ended
+from rowferry_worker.journey import Journey
+from rowferry_worker.work import Work
+
+
+def travel(work: Work, journeys: Mapping[str, Journey]) -> dict[str, Ended]:
+    """Return how each journey ended, by its key; those whose turn did not come ended as Withdrawn.
+
+    Raises Released when the worker gives the batch up meanwhile.
+    """
+    began = time.monotonic()
+    load = work.flight.launch(work.route.send, list(journeys.values()), work.route.reserve)
+    work.wait_for(load)
+    ends = {key: end for key, end in zip(journeys, load.ends, strict=True) if end is not None}
+    if work.route.answered_since(began):
+        # The server is there: a connection that broke is this object's own misfortune, and counts.
+        return {key: _blame(end) for key, end in ends.items()}
+    return ends
+
+
+def _blame(end: Ended) -> Ended:
+    if isinstance(end, Unreachable):
+        blamed = Unreachable(end.code, "the connection broke")
+        blamed.costs_attempt = True
+        return blamed
+    return end
