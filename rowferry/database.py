@@ -12,14 +12,13 @@ from psycopg.rows import DictRow, dict_row
 
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable, RowferryError, UserMistake
 from rowferry.secret_files import read_secret
+from rowferry.session import apply_settings
 from rowferry.statements import statement
 
 Connection = psycopg.Connection[DictRow]
 Query = sql.SQL | sql.Composed
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
-LOCK_TIMEOUT = timedelta(seconds=5)
-"""How long a statement of ours waits for a lock that the application holds."""
 
 KEEPALIVE = {
     "connect_timeout": int(CONNECT_TIMEOUT.total_seconds()),
@@ -38,13 +37,12 @@ def connect(purpose: str, *, autocommit: bool = False) -> Connection:
     Raises UserMistake when the settings cannot be read, DatabaseUnavailable when no connection comes about.
     """
     settings = read_settings(read_secret(os.environ, "DATABASE_URL"))
-    settings["client_encoding"] = "UTF8"  # keys of S3 are UTF-8, whatever the database or PGCLIENTENCODING says
     settings["application_name"] = f"rowferry {purpose}"[:63]
+    settings["client_encoding"] = "UTF8"  # keys of S3 are UTF-8, whatever the database or PGCLIENTENCODING says
     with translated_errors():
         connection = Connection.connect(**settings, autocommit=True, row_factory=dict_row)
         try:
-            lock_timeout = f"{int(LOCK_TIMEOUT.total_seconds() * 1000)}ms"
-            connection.execute(statement("session_settings"), {"lock_timeout": lock_timeout})
+            apply_settings(connection)
             connection.autocommit = autocommit
             # A guarded update must see what others have committed since the claim, whatever the default here is.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED

@@ -1,18 +1,17 @@
 """Rows that others lock, rewrite or delete meanwhile are never overwritten, and never hold up the rest."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import psycopg
 import pytest
 
 from migration import Migration
 from rivals import uncommitted, work_while_locked
-from rowferry import database
+from rowferry.session import LOCK_TIMEOUT
 
 
 def test_a_locked_row_is_put_back_and_migrated_later(any_migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "LOCK_TIMEOUT", timedelta(milliseconds=300))
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.3")
     any_migration.fill(10)
     any_migration.enqueue()
     with uncommitted(any_migration, "select from public.avatars where id = 4 for update"):

@@ -13,8 +13,8 @@ from psycopg.rows import dict_row
 
 from entry_table import FROM, TO, EntryTable, Record
 from processes import wait_for
-from rowferry import database
 from rowferry.errors import UserMistake
+from rowferry.session import LOCK_TIMEOUT
 from rowferry_enqueue.enqueue import Request, enqueue
 
 LETTERS = st.text("aAbBzZäÄß-_ 0.", max_size=4)
@@ -345,7 +345,7 @@ def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
     table: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that takes: longer than rows that the application holds are waited for."""
-    monkeypatch.setattr(database, "LOCK_TIMEOUT", timedelta(milliseconds=50))
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.05")
     table.add_legacy(range(100))
     with connect_plainly(table.dsn) as first, ThreadPoolExecutor(1) as pool:
         with first.transaction():

@@ -1,5 +1,6 @@
 """`rowferry worker`: run one worker process, or several behind one command."""
 
+import os
 import sys
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ import click
 
 from rowferry.errors import DatabaseUnavailable
 from rowferry.log import LogFormat, set_up_logging
+from rowferry.session import LOCK_TIMEOUT, PGBOUNCER
 
 
 @click.command("worker", short_help="Work on batches until told to stop.")
@@ -44,6 +46,20 @@ from rowferry.log import LogFormat, set_up_logging
     help="Seconds for a batch; what has not begun by then goes back in the queue as a batch of its own.",
 )
 @click.option(
+    "--lock-timeout",
+    default=5.0,
+    show_default=True,
+    type=click.FloatRange(0.001),
+    envvar="ROWFERRY_LOCK_TIMEOUT",
+    help="Seconds to wait for rows that the application holds locked; then they are put back for later.",
+)
+@click.option(
+    "--pgbouncer",
+    is_flag=True,
+    envvar="ROWFERRY_PGBOUNCER",
+    help="DATABASE_URL leads to PgBouncer in transaction mode.",
+)
+@click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),
     help="Serve /metrics, /healthz and /readyz on this port; 0: any free one. Off unless given; 9464 is usual.",
@@ -71,6 +87,8 @@ def command(
     until_empty: bool,
     grace: float,
     time_budget: float,
+    lock_timeout: float,
+    pgbouncer: bool,
     metrics_port: int | None,
     metrics_host: str,
     log_format: LogFormat,
@@ -87,6 +105,7 @@ def command(
     With --processes a process that dies is replaced, and one port serves the metrics of all.
     """
     set_up_logging(log_format, verbose=verbose)
+    os.environ |= {LOCK_TIMEOUT: str(lock_timeout), PGBOUNCER: str(int(pgbouncer))}
     if processes > 1:
         from rowferry_worker.processes import run_processes
 

@@ -2,6 +2,7 @@
 
 from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
+from rowferry.session import answered, begin_transaction
 from rowferry.statements import statement
 from rowferry_worker.ledger import Ledger
 
@@ -11,7 +12,9 @@ def claim_batch(connection: Connection, queues: list[str]) -> Batch | None:
 
     The transaction that this opens on `connection` is the lease: whoever ends it gives the batch back.
     """
-    rows = call(connection, "claim_batch", queues)
+    with answered(connection):
+        begin_transaction(connection)
+        rows = call(connection, "claim_batch", queues)
     return Batch(**rows[0]) if rows else None
 
 

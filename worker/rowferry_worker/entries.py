@@ -5,6 +5,7 @@ from typing import Literal
 from rowferry.batch import Entry
 from rowferry.database import Connection
 from rowferry.entry_sql import EntrySql
+from rowferry.session import answered
 
 
 def read_entries(
@@ -16,5 +17,6 @@ def read_entries(
     number of times.
     """
     query = entry_sql.compose("read_entries", wanted=entry_sql.has_form(form))
-    rows = connection.execute(query, entry_sql.parameters(first=first, last=last))
+    with answered(connection):
+        rows = connection.execute(query, entry_sql.parameters(first=first, last=last))
     return [Entry(row["id"], row["key"]) for row in rows]

@@ -7,6 +7,7 @@ from psycopg.rows import DictRow
 
 from rowferry.database import Connection, call, connect, translated_errors
 from rowferry.errors import DatabaseUnavailable
+from rowferry.session import answered
 
 
 class Ledger:
@@ -24,7 +25,7 @@ class Ledger:
             if self._connection is None:
                 self._connection = connect(self._purpose, autocommit=True)
             try:
-                with translated_errors():
+                with translated_errors(), answered(self._connection):
                     return call(self._connection, function, *arguments)
             except DatabaseUnavailable:
                 self._connection.close()

@@ -9,6 +9,7 @@ import psycopg
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict, count_outcomes
 from rowferry.database import Connection, translate
 from rowferry.errors import DatabaseUnavailable
+from rowferry.session import answered
 from rowferry_worker import metrics
 from rowferry_worker.flight import Flight
 from rowferry_worker.queues import find_queue
@@ -35,8 +36,9 @@ def process_batch(work: Work) -> Processed:
     then rolls back, and the batch is as it was found.
     """
     processed = _treat(work)
-    _write(work.connection, work.batch, work.attempt, processed)
-    work.connection.commit()
+    with answered(work.connection):
+        _write(work.connection, work.batch, work.attempt, processed)
+        work.connection.commit()
     _count(work, processed)
     return processed
 

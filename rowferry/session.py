@@ -1,0 +1,83 @@
+"""What a PostgreSQL session promises us: that no lock is waited for too long, and that nothing hangs for ever."""
+
+import os
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from threading import Timer
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from rowferry.statements import statement
+
+PGBOUNCER = "ROWFERRY_PGBOUNCER"
+"""Set to 1 where DATABASE_URL leads to PgBouncer in transaction mode (`--pgbouncer`)."""
+LOCK_TIMEOUT = "ROWFERRY_LOCK_TIMEOUT"
+"""Seconds that a statement of ours waits for a lock that the application holds (`--lock-timeout`)."""
+DEFAULT_LOCK_TIMEOUT = timedelta(seconds=5)
+ANSWER_DEADLINE = timedelta(seconds=20)
+"""A statement of ours that has no answer by then has lost its server: kernels see dead peers, not silent ones."""
+
+Session = psycopg.Connection[Any]
+
+
+def is_pooled() -> bool:
+    """Return whether PgBouncer in transaction mode stands before the database."""
+    return os.environ.get(PGBOUNCER, "") not in {"", "0"}
+
+
+def apply_settings(connection: Session) -> None:
+    """Bound the waits of a new session, which is in autocommit; behind PgBouncer that is left to each transaction.
+
+    There, a setting of the session would leak to whoever is given the server's connection next.
+    """
+    if is_pooled():
+        connection.prepare_threshold = None
+        return
+    _set(connection, is_local=False)
+    # Some platforms cannot look while they run a query: what the settings above do must suffice there.
+    with suppress(errors.InvalidParameterValue):
+        connection.execute(statement("notice_lost_clients"), {"is_local": False})
+
+
+def begin_transaction(connection: Session) -> None:
+    """Bound the waits of the transaction that the next statement would open, where the session could not."""
+    if is_pooled():
+        _set(connection, is_local=True)
+
+
+def lock_timeout() -> timedelta:
+    """Return how long a statement of ours waits for a lock that the application holds."""
+    return timedelta(seconds=float(os.environ.get(LOCK_TIMEOUT) or DEFAULT_LOCK_TIMEOUT.total_seconds()))
+
+
+def _set(connection: Session, *, is_local: bool) -> None:
+    parameters = {"is_local": is_local, "lock_timeout": f"{int(lock_timeout().total_seconds() * 1000)}ms"}
+    connection.execute(statement("session_settings"), parameters)
+
+
+@contextmanager
+def answered(connection: Session, within: timedelta = ANSWER_DEADLINE) -> Generator[None]:
+    """Cut the connection when the statements of the block are not answered `within`, and the time for locks besides.
+
+    They then end with the OperationalError of a lost connection. A peer that still acknowledges packets but never
+    answers defeats keepalives and tcp_user_timeout alike.
+    """
+    timer = Timer((within + lock_timeout()).total_seconds(), _cut, [connection])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _cut(connection: Session) -> None:
+    """Shut the socket down under the thread that waits on it."""
+    with suppress(OSError, psycopg.Error):
+        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
+        with duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)
