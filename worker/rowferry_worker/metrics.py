@@ -61,3 +61,5 @@ reconnects = Counter("rowferry_reconnects", "Connections to PostgreSQL that were
 for _side in ("legacy", "production"):  # A counter that is there from the start shows its first step, too.
     throttled.labels(_side)
     request_retries.labels(_side)
+for _bound in ("max_rows_per_second", "max_replica_lag"):
+    held_up_seconds.labels(_bound)

@@ -1,0 +1,1 @@
+select host from rowferry.worker_hosts order by host

@@ -1,0 +1,13 @@
+select
+    batch_id as "batch",
+    extract(epoch from held_for)::double precision as "held for",
+    entry_count as "entries",
+    attempt,
+    host,
+    pid,
+    payload ->> 'entries' as "table and key",
+    payload ->> 'first' as "first id",
+    payload ->> 'last' as "last id"
+from rowferry.batches_in_hand
+where migration = ${migration:sqlstring} and host in (${host:sqlstring})
+order by started_at

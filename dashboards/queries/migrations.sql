@@ -1,0 +1,1 @@
+select migration from rowferry.migration_state order by created_at desc

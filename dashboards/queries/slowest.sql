@@ -1,0 +1,15 @@
+select
+    batch_id as "batch",
+    extract(epoch from took)::double precision as "took",
+    entry_count as "entries",
+    attempts,
+    status,
+    label as "table and key",
+    first_id as "first id",
+    last_id as "last id",
+    host,
+    finished_at as "finished"
+from rowferry.finished_batches
+where $__timeFilter(finished_at) and migration = ${migration:sqlstring} and took is not null
+order by took desc
+limit 20

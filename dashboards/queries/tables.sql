@@ -1,0 +1,11 @@
+select
+    label as "table and key",
+    queue_name as "queue",
+    case when entries > 0 then 100.0 * (entries - waiting) / entries end as "done",
+    entries,
+    waiting as "left",
+    missing + conflict + failed as "failed",
+    bytes
+from rowferry.table_progress
+where migration = ${migration:sqlstring}
+order by waiting desc

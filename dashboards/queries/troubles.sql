@@ -1,0 +1,16 @@
+select
+    started_at as "started",
+    batch_id as "batch",
+    attempt,
+    coalesce(verdict, 'none yet') as "verdict",
+    host,
+    extract(epoch from coalesce(finished_at, now()) - started_at)::double precision as "took",
+    error
+from rowferry.recent_attempts
+where
+    migration = ${migration:sqlstring}
+    and $__timeFilter(started_at)
+    and verdict is distinct from 'DONE'
+    and host in (${host:sqlstring})
+order by started_at desc
+limit 50

@@ -1,0 +1,12 @@
+select
+    host,
+    live,
+    lost,
+    slots,
+    batches_in_hand as "batches in hand",
+    parallel as "objects at once",
+    oldest_version as "version",
+    last_seen_at as "last seen"
+from rowferry.worker_hosts
+where host in (${host:sqlstring})
+order by host

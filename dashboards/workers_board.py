@@ -1,0 +1,191 @@
+"""The dashboard *Workers*: throughput, latency, throttling, limits, claims, row updates, CPU. It asks Prometheus."""
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
+from grafana_foundation_sdk.models.dashboard import DashboardCursorSync
+
+from kit import Look, prom_curves, prom_stat
+from sources import prom_variable
+
+HERE = 'host=~"$host",instance=~"$instance"'
+"""The workers that are chosen above."""
+
+
+def rate(metric: str, by: str = "", **labels: str) -> str:
+    """Return how fast a counter of the chosen workers grows, summed by labels."""
+    chosen = ",".join([HERE, *(f'{name}=~"{value}"' for name, value in labels.items())])
+    return f"sum{f' by ({by})' if by else ''} (rate({metric}{{{chosen}}}[$__rate_interval]))"
+
+
+def gauge(metric: str, by: str = "") -> str:
+    """Return the sum of a gauge of the chosen workers."""
+    return f"sum{f' by ({by})' if by else ''} ({metric}{{{HERE}}})"
+
+
+def percentile(share: float, histogram: str, by: str = "") -> str:
+    """Return a percentile of a histogram of the chosen workers, by labels."""
+    return f"histogram_quantile({share}, {rate(f'{histogram}_bucket', ', '.join(filter(None, ['le', by])))})"
+
+
+def percentiles(histogram: str) -> list[tuple[str, str]]:
+    """Return the curves of the three percentiles that matter."""
+    return [(name, percentile(share, histogram)) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))]
+
+
+def build_workers_board() -> Dashboard:
+    """Return the dashboard."""
+    board = Dashboard("Rowferry: Workers").uid("rowferry-workers").tags(["rowferry"]).timezone("browser")
+    board = board.time("now-1h", "now").refresh("30s").tooltip(DashboardCursorSync.CROSSHAIR).editable()
+    instances = 'label_values(rowferry_build_info{host=~"$host"}, instance)'
+    board = board.with_variable(
+        prom_variable("migration", "Migration", "label_values(rowferry_queue_entries, migration)")
+    )
+    board = board.with_variable(prom_variable("host", "Host", "label_values(rowferry_build_info, host)"))
+    board = board.with_variable(prom_variable("instance", "Instance", instances))
+    for section in (_add_overview, _add_throughput, _add_requests, _add_database, _add_machines):
+        board = section(board)
+    return board
+
+
+def _add_overview(board: Dashboard) -> Dashboard:
+    def look(title: str, description: str, unit: str = "short") -> Look:
+        return Look(title, description, width=4, height=4, unit=unit)
+
+    entries = rate("rowferry_entries_total", migration="$migration")
+    failed = rate("rowferry_entries_total", migration="$migration", outcome="missing|conflict|failed")
+    seen = f'count(up{{job="rowferry-worker",{HERE}}} == 1)'
+    asked = rate("rowferry_requests_total")
+    shares = ((None, "green"), (0.01, "orange"), (0.05, "red"))
+    return (
+        board.with_row(Row("Now"))
+        .with_panel(prom_stat(look("Workers scraped", "Worker commands that Prometheus reaches."), seen))
+        .with_panel(prom_stat(look("Worker processes", "As the database counts them."), "sum(rowferry_live_workers)"))
+        .with_panel(prom_stat(look("Entries a second", "All outcomes."), entries))
+        .with_panel(
+            prom_stat(look("Failed", "Share of entries.", "percentunit"), f"{failed} / ({entries} > 0)", *shares)
+        )
+        .with_panel(
+            prom_stat(
+                look("Throttled", "Share of requests.", "percentunit"),
+                f"{rate('rowferry_throttled_requests_total')} / ({asked} > 0)",
+                *shares,
+            )
+        )
+        .with_panel(
+            prom_stat(
+                look("Time left", "At the speed of the last minute.", "dtdurations"),
+                'max(rowferry_queue_estimated_end_timestamp_seconds{migration=~"$migration"}) - time()',
+            )
+        )
+    )
+
+
+def _add_throughput(board: Dashboard) -> Dashboard:
+    by_host = Look("Entries a second by host", "All outcomes.", unit="short")
+    by_outcome = Look("Entries a second by outcome", "missing, conflict and failed need somebody.", unit="short")
+    objects = Look("Objects copied a second", "A row whose object stood there already is not among them.", unit="short")
+    written = Look("Bytes copied a second", "Where they are known: a server-side copy does not tell.", unit="Bps")
+    migration = {"migration": "$migration"}
+    return (
+        board.with_row(Row("Throughput"))
+        .with_panel(prom_curves(by_host, ("{{host}}", rate("rowferry_entries_total", "host", **migration))))
+        .with_panel(prom_curves(by_outcome, ("{{outcome}}", rate("rowferry_entries_total", "outcome", **migration))))
+        .with_panel(prom_curves(objects, ("{{host}}", rate("rowferry_objects_copied_total", "host", **migration))))
+        .with_panel(prom_curves(written, ("{{host}}", rate("rowferry_object_bytes_total", "host", **migration))))
+    )
+
+
+def _add_requests(board: Dashboard) -> Dashboard:
+    copies = Look("Copy of an object", "From its first request to its last answer, retries included.", unit="s")
+    latency = Look("S3 requests, p95 by side", "Each try by itself.", unit="s")
+    results = Look(
+        "S3 requests a second by result", "not_found and precondition_failed are answers, not faults.", unit="reqps"
+    )
+    throttling = Look(
+        "Throttled and sent again, a second",
+        "The servers ask to slow down. The limit gives way by itself; if this lasts, ask for less (--parallel).",
+        unit="reqps",
+    )
+    limits = Look(
+        "Objects in flight and their limit",
+        "The limit grows while the servers keep up. At its greatest: --parallel may be raised.",
+        unit="short",
+    )
+    operations = Look(
+        "S3 requests a second by operation", "HEADs beside copies: the server ignores If-None-Match.", unit="reqps"
+    )
+    return (
+        board.with_row(Row("S3"))
+        .with_panel(prom_curves(copies, *percentiles("rowferry_copy_seconds")))
+        .with_panel(prom_curves(latency, ("{{side}}", percentile(0.95, "rowferry_request_seconds", "side"))))
+        .with_panel(prom_curves(results, ("{{result}}", rate("rowferry_requests_total", "result"))))
+        .with_panel(
+            prom_curves(operations, ("{{side}} {{operation}}", rate("rowferry_requests_total", "side, operation")))
+        )
+        .with_panel(
+            prom_curves(
+                throttling,
+                ("throttled {{side}}", rate("rowferry_throttled_requests_total", "side")),
+                ("sent again {{side}}", rate("rowferry_request_retries_total", "side")),
+            )
+        )
+        .with_panel(
+            prom_curves(
+                limits,
+                ("in flight {{host}}", gauge("rowferry_objects_in_flight", "host")),
+                ("limit {{host}}", gauge("rowferry_objects_in_flight_limit", "host")),
+            )
+        )
+    )
+
+
+def _add_database(board: Dashboard) -> Dashboard:
+    claims = Look(
+        "Claims a second, and how long they take",
+        "p95 above some 10 ms: look for old transactions.",
+        units={"p95": "s"},
+    )
+    updates = Look("Row updates of a batch", "Above a second: locks of the application, or missing indexes.", unit="s")
+    batches = Look("Batches", "From claim to COMMIT.", unit="s")
+    verdicts = Look("Attempts a second by verdict", "RETRY and ERROR need a look.", unit="short")
+    hands = Look("Batches in hand", "Of the slots there are.", unit="short")
+    held_up = Look(
+        "Held up by the plan's bounds",
+        "Slots that wait on purpose: max_rows_per_second, or a replica that is behind (max_replica_lag).",
+        unit="short",
+    )
+    lost = Look("Connections made anew", "PostgreSQL went away, or was busy.", unit="short")
+    return (
+        board.with_row(Row("PostgreSQL"))
+        .with_panel(
+            prom_curves(
+                claims,
+                ("claims/s", rate("rowferry_claim_seconds_count")),
+                ("p95", percentile(0.95, "rowferry_claim_seconds")),
+            )
+        )
+        .with_panel(prom_curves(updates, *percentiles("rowferry_row_update_seconds")))
+        .with_panel(prom_curves(batches, *percentiles("rowferry_batch_seconds")))
+        .with_panel(prom_curves(verdicts, ("{{verdict}}", rate("rowferry_attempts_total", "verdict"))))
+        .with_panel(
+            prom_curves(
+                hands,
+                ("in hand {{host}}", gauge("rowferry_batches_in_hand", "host")),
+                ("all slots", "sum(rowferry_live_slots)"),
+            )
+        )
+        .with_panel(prom_curves(held_up, ("{{bound}}", rate("rowferry_held_up_seconds_total", "bound"))))
+        .with_panel(prom_curves(lost, ("{{host}}", rate("rowferry_reconnects_total", "host"))))
+    )
+
+
+def _add_machines(board: Dashboard) -> Dashboard:
+    cpu = Look(
+        "CPU by instance", "100 % is one core; a worker process cannot use more: --processes.", unit="percentunit"
+    )
+    memory = Look("Memory by instance", "Resident.", unit="bytes")
+    mine = {"job": "rowferry-worker"}
+    return (
+        board.with_row(Row("Hosts"))
+        .with_panel(prom_curves(cpu, ("{{instance}}", rate("process_cpu_seconds_total", "instance", **mine))))
+        .with_panel(prom_curves(memory, ("{{instance}}", gauge("process_resident_memory_bytes", "instance"))))
+    )
