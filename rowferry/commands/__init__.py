@@ -30,6 +30,7 @@ COMMANDS = {
     "verify": "Hold every production object against its legacy object; repair what differs.",
     "revert": "Point rows back at their legacy objects.",
     "prepare": "Make a simulated environment: a table and two buckets of small pictures.",
+    "prune": "Forget batches that were finished long ago.",
     "completion": "Print the script that completes commands in your shell.",
 }
 """Each command with its line in `rowferry --help`, in the order in which a user meets them."""

@@ -1,0 +1,46 @@
+"""Pruning forgets what was finished long ago, in small steps, and nothing else."""
+
+from datetime import timedelta
+
+import pytest
+
+from migration import Migration
+from rowferry.database import call, connect
+
+
+@pytest.fixture
+def aged(versitygw_migration: Migration) -> Migration:
+    """Six batches: four DONE long ago, one DONE now, one in ERROR long ago."""
+    migration = versitygw_migration
+    migration.fill(6)
+    migration.enqueue(batch_size=1)
+    migration.work()
+    migration.execute("update rowferry.batch_queue set finished_at = now() - interval '40 days' where id <= 5")
+    migration.execute("update rowferry.batch_queue set status = 'ERROR', failed = 1, migrated = 0 where id = 5")
+    return migration
+
+
+def test_only_batches_done_long_ago_are_forgotten_with_their_attempts(aged: Migration) -> None:
+    pruned = aged.run("prune", "--older-than", "30d", "--step", "2", "--yes")
+    assert (pruned.returncode, pruned.stdout) == (0, "Pruned 4 batches.\n")
+    assert [batch["id"] for batch in aged.batches()] == [5, 6]
+    assert {attempt["batch_id"] for attempt in aged.attempts()} == {5, 6}
+
+
+def test_a_step_takes_the_oldest_and_passes_over_what_is_locked(aged: Migration) -> None:
+    aged.execute("update rowferry.batch_queue set finished_at = now() - interval '50 days' where id = 3")
+    with connect("other") as other, connect("prune", autocommit=True) as connection:
+        other.execute("select from rowferry.batch_queue where id = 1 for update")
+        assert call(connection, "prune_batches", timedelta(days=30), 1)[0]["prune_batches"] == 1
+        assert 3 not in {batch["id"] for batch in aged.batches()}
+        assert call(connection, "prune_batches", timedelta(days=30), 10)[0]["prune_batches"] == 2
+        other.rollback()
+    assert [batch["id"] for batch in aged.batches()] == [1, 5, 6]
+
+
+@pytest.mark.parametrize("age", ["soon", "-3d", "5"])
+def test_an_age_without_a_unit_is_refused(aged: Migration, age: str) -> None:
+    refused = aged.run("prune", f"--older-than={age}", "--yes")
+    assert refused.returncode == 2
+    assert "is no span of time" in refused.stderr
+    assert len(aged.batches()) == 6
