@@ -9,6 +9,7 @@ import pytest
 from cli import Run, run_rowferry_in
 from entry_table import EntryTable
 from migration import Migration
+from request_log import RequestLog, logged
 from rowferry.demo.postgres_programs import choose_postgres_binaries
 from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
 from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
@@ -148,3 +149,21 @@ def versitygw_migration(versitygw_buckets: Buckets, make_migration: Callable[...
 def run_rowferry(tmp_path: Path) -> Run:
     """Run a command in a process of its own, in an empty folder."""
     return run_rowferry_in(tmp_path)
+
+
+@pytest.fixture
+def log(request: pytest.FixtureRequest) -> Iterator[RequestLog]:
+    """A logging proxy in front of versitygw, which is the faster server, or of moto where there is no versitygw."""
+    with logged(request.getfixturevalue("versitygw" if find_versitygw() else "moto").endpoint_url) as log:
+        yield log
+
+
+@pytest.fixture
+def logged_migration(
+    request: pytest.FixtureRequest, log: RequestLog, make_migration: Callable[..., Migration]
+) -> Migration:
+    """An empty migration whose workers reach S3 through the logging proxy."""
+    buckets = request.getfixturevalue("versitygw_buckets" if find_versitygw() else "moto_buckets")
+    migration = make_migration(buckets, buckets)
+    migration.reach_through(log.endpoint_url)
+    return migration

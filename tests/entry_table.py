@@ -49,7 +49,7 @@ class EntryTable:
 
     def execute(self, query: str, parameters: Sequence[object] | None = None) -> list[Record]:
         """Run one statement on a connection of the test's own, and return its rows."""
-        if self._connection is None or self._connection.broken:
+        if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row)
         cursor = self._connection.execute(query.encode(), parameters)
         return cursor.fetchall() if cursor.description is not None else []

@@ -42,6 +42,10 @@ class Migration(EntryTable):
         self.bodies: dict[str, bytes] = {}
         """What the object of each row must hold, by the row's id."""
 
+    def reach_through(self, endpoint_url: str) -> None:
+        """Let workers reach both sides at another address than the test does."""
+        self.plan["legacy"]["endpoint_url"] = self.plan["production"]["endpoint_url"] = endpoint_url
+
     # What there is to migrate
 
     def add_row(self, row_id: object, key: str | None, body: bytes | None = None) -> None:
@@ -135,6 +139,7 @@ class Migration(EntryTable):
         finally:
             for worker in workers:
                 worker.kill()
+                sys.stdout.write(worker.log)  # which pytest shows where a test fails
 
     # What has become of it
 

@@ -115,8 +115,18 @@ class RequestLog:
     def _call(self, coroutine) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=LINE_LIMIT_BYTES)
+    @contextmanager
+    def out_of_reach(self) -> Iterator[None]:
+        """Break all connections, and refuse new ones on the same port until the block ends."""
+        port = self._server.sockets[0].getsockname()[1]
+        self._call(self._close())
+        try:
+            yield
+        finally:
+            self._call(self._listen(port))
+
+    async def _listen(self, port: int = 0) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port, limit=LINE_LIMIT_BYTES)
         self.endpoint_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _close(self) -> None:
@@ -216,6 +226,12 @@ async def relay_body(
     elif until_end:
         target.write(await source.read())
     await target.drain()
+
+
+def writes_of(numbers: range) -> Callable[[Seen], bool]:
+    """Return what matches the writing of the objects of these rows."""
+    keys = {f"avatar/u{number}/me.png" for number in numbers}
+    return lambda seen: seen.writes_object and seen.key in keys
 
 
 @contextmanager

@@ -47,8 +47,7 @@ def large(log: RequestLog, buckets: Buckets, transfer: str, make_migration: Call
     """A migration of one large object with properties and tags."""
     migration = make_migration(buckets, buckets)
     migration.plan["migration"]["transfer"] = transfer
-    for side in ("legacy", "production"):
-        migration.plan[side]["endpoint_url"] = log.endpoint_url
+    migration.reach_through(log.endpoint_url)
     migration.add(1, "film ä.mp4", BODY, **PROPERTIES, Tagging="kind=film&length=long+one")
     migration.enqueue()
     return migration

@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+
+from processes import wait_for
 
 DEADLINE = timedelta(seconds=60)
 
@@ -32,6 +34,12 @@ class WorkerProcess:
         """Return the fixed messages of the log, in order."""
         return [json.loads(line)["message"] for line in self.log.splitlines() if line.startswith("{")]
 
+    def heard_signals(self) -> int:
+        """Return how many signals the worker has said it heard."""
+        return sum(
+            message in {"finishing what is in hand", "giving back what is in hand"} for message in self.messages()
+        )
+
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
@@ -43,3 +51,8 @@ class WorkerProcess:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    """Return once the condition holds, which may take worker processes their time on a busy machine."""
+    wait_for(condition, deadline=DEADLINE)
