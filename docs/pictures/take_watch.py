@@ -1,0 +1,140 @@
+"""Takes docs/pictures/watch.svg: `rowferry watch` in a real terminal (tmux), beside a real migration in its middle.
+
+Run it from the checkout: `.venv/bin/python docs/pictures/take_watch.py`. It needs tmux, and starts all else itself.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from rowferry.demo.stage import Stage, set_stage
+from rowferry.local_workers import LocalWorkers
+
+PICTURE = Path(__file__).with_name("watch.svg")
+WIDTH, HEIGHT = 88, 18
+PICTURES = 2400
+WORKERS = 3
+DEADLINE = timedelta(minutes=1)
+
+SECOND_TABLE = """
+[[entries]]
+table = "public.covers"
+id = "id"
+key = "path"
+from = "cover/"
+to = "photo/"
+"""
+
+SVG = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<!-- Taken by docs/pictures/take_watch.py from a real run. -->
+<style>
+.{unique_id}-matrix {{
+    font-family: "Fira Code", "DejaVu Sans Mono", Menlo, Consolas, monospace;
+    font-size: {char_height}px; line-height: {line_height}px;
+}}
+.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: arial, sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""rich's own frame for a terminal, without the font that it would fetch from elsewhere."""
+
+
+def main() -> None:
+    """Set the stage, migrate, take the picture in the middle, and leave nothing behind."""
+    with set_stage() as stage:
+        stage.plan_path.write_text(stage.plan_path.read_text() + SECOND_TABLE)
+        prepare(stage)
+        log = stage.folder / "workers.log"
+        with (
+            terminal(stage, f"{sys.executable} -m rowferry watch --interval 0.5") as capture,
+            LocalWorkers(WORKERS, ["--parallel", "4"], log, lambda _line: None),
+        ):
+            frame = wait_for_frame(capture)
+    PICTURE.write_text(draw(frame), encoding="utf-8")
+    print(Text.from_ansi(frame).plain)  # noqa: T201 - what a script is for
+
+
+def prepare(stage: Stage) -> None:
+    """Make two tables and their objects, lose some of the objects, and enqueue."""
+    rowferry("prepare", str(PICTURES), "--yes", "--clean-production")
+    rowferry("init")
+    s3 = stage.open_s3()
+    for prefix, lost in (("image/", 2), ("cover/", 1)):
+        listing = s3.list_objects_v2(Bucket="sketch-legacy-s3", Prefix=prefix, MaxKeys=lost)
+        for item in listing["Contents"]:
+            s3.delete_object(Bucket="sketch-legacy-s3", Key=item["Key"])
+    rowferry("enqueue", "--yes", "--batch-size", "50")
+
+
+def rowferry(*arguments: str) -> None:
+    """Run a command; what it says is for nobody."""
+    subprocess.run([sys.executable, "-m", "rowferry", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def terminal(stage: Stage, command: str) -> Iterator[Callable[[], str]]:
+    """Run a command in a tmux of its own; yield what returns its screen, with colours as escape sequences."""
+    tmux = ["tmux", "-S", str(stage.folder / "tmux"), "-f", "/dev/null"]
+    size = ["-x", str(WIDTH), "-y", str(HEIGHT)]
+    subprocess.run(
+        [*tmux, "-u", "new-session", "-d", *size, command], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"}
+    )
+    try:
+        yield (
+            lambda: (
+                subprocess.run([*tmux, "capture-pane", "-e", "-p"], check=True, capture_output=True, text=True).stdout
+            )
+        )
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=True)
+
+
+def wait_for_frame(capture: Callable[[], str]) -> str:
+    """Return the first frame that shows the middle of the migration: errors, and batches in hand."""
+    plain = ""
+    give_up_at = time.monotonic() + DEADLINE.total_seconds()
+    while time.monotonic() < give_up_at:
+        frame = capture()
+        plain = Text.from_ansi(frame).plain
+        shares = [int(share) for share in re.findall(r"(\d+)% ", plain)]
+        if len(shares) == 2 and 30 <= min(shares) <= 70 and "Errors" in plain and " for " in plain:
+            return frame
+        time.sleep(0.05)
+    raise SystemExit(f"{plain}\nthe migration never showed its middle: change the numbers above")
+
+
+def draw(frame: str) -> str:
+    """Return the screen as a picture."""
+    console = Console(record=True, width=WIDTH, file=StringIO(), color_system="truecolor", force_terminal=True)
+    for line in frame.rstrip("\n").split("\n"):
+        console.print(Text.from_ansi(line), no_wrap=True, overflow="crop", crop=True)
+    return console.export_svg(title="rowferry watch", code_format=SVG, unique_id="watch")
+
+
+if __name__ == "__main__":
+    main()
