@@ -183,6 +183,14 @@ def test_a_plan_that_is_not_simulated_is_refused_and_nothing_is_touched(migratio
     assert (migration.legacy.listing(), len(migration.rows())) == (before, 2)
 
 
+def test_a_schema_of_another_version_is_refused_and_nothing_is_touched(simulated: Migration) -> None:
+    simulated.fill(2)
+    simulated.execute("delete from rowferry.schema_migration where number = 1")
+    with pytest.raises(UserMistake, match="older rowferry"):
+        make(simulated, 1)
+    assert (len(simulated.legacy.listing()), len(simulated.rows())) == (2, 2)
+
+
 def test_no_way_into_the_code_that_deletes_leads_around_the_refusal(migration: Migration) -> None:
     plan = migration.read_plan()
     migration.legacy.put("image/1", b"x")

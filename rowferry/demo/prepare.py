@@ -13,6 +13,7 @@ from rowferry.demo.simulated_role import MigrationRole, make_role
 from rowferry.demo.simulated_tables import SimulatedTable, list_tables, share_rows
 from rowferry.errors import ObjectError, UserMistake
 from rowferry.plan import Plan, SideName
+from rowferry.schema import check_version
 from rowferry.statements import statement
 
 OnPicture = Callable[[int, int], None]
@@ -45,14 +46,18 @@ def prepare(
 
     Each row gets one picture for each key column of its table, legacy or production at random. The production bucket
     is emptied only if `clean_production`. Batches of this migration that are in the queue are forgotten: their rows
-    are gone. Raises UserMistake, and touches nothing, unless the plan says that it is simulated.
+    are gone. Raises UserMistake, and touches nothing, unless the plan says that it is simulated, and when another
+    version of rowferry has initialised the database.
     """
     refuse_real_data(plan)
     tables = list_tables(plan)
     seed = SystemRandom().getrandbits(32) if seed is None else seed
+    has_schema = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
+    if has_schema:
+        check_version(connection)
     _ready_buckets(plan, clean_production=clean_production)
     with translated_errors(), connection.transaction():
-        if fetch_one(connection, statement("has_schema"))["has_schema"]:
+        if has_schema:
             connection.execute(statement("forget_batches"), {"migration": plan.name})
         for table in tables:
             table.recreate(connection)
