@@ -29,6 +29,7 @@ COMMANDS = {
     "requeue": "Put batches in ERROR back in the queue.",
     "verify": "Hold every production object against its legacy object; repair what differs.",
     "revert": "Point rows back at their legacy objects.",
+    "report": "Account for a migration: what was planned, and what became of it.",
     "prepare": "Make a simulated environment: a table and two buckets of small pictures.",
     "prune": "Forget batches that were finished long ago.",
     "completion": "Print the script that completes commands in your shell.",

@@ -1,0 +1,38 @@
+-- The account of a migration: one row a queue and table, its batches, entries by outcome, attempts, bytes and times.
+with tried as (
+    select
+        q.queue_name,
+        q.payload ->> 'entries' as label,
+        count(*) as attempts,
+        min(a.started_at) as started_at,
+        max(a.finished_at) as finished_at
+    from rowferry.batch_attempt as a
+    inner join rowferry.batch_queue as q on a.batch_id = q.id
+    where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+    group by q.queue_name, q.payload ->> 'entries'
+)
+
+select
+    p.queue_name,
+    p.label,
+    p.batches,
+    p.batches_init,
+    p.batches_done,
+    p.batches_error,
+    p.entries,
+    p.waiting,
+    p.migrated,
+    p.kept,
+    p.changed,
+    p.vanished,
+    p.missing,
+    p.conflict,
+    p.failed,
+    p.bytes,
+    coalesce(t.attempts, 0) as attempts,
+    t.started_at,
+    t.finished_at
+from rowferry.table_progress as p
+left join tried as t on p.queue_name = t.queue_name and p.label = t.label
+where p.migration = %(migration)s
+order by p.queue_name, p.label

@@ -1,0 +1,163 @@
+"""`rowferry report`: planned is the sum of the outcomes, and the manifest names whatever was not migrated or kept."""
+
+import io
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from entry_table import EntryTable
+from migration import Migration
+from rowferry import account as accounts
+from rowferry.account import Account, read_account
+from rowferry.database import connect
+
+
+def read(dsn_is_set: EntryTable, name: str = "avatars") -> tuple[Account, list[dict[str, Any]]]:
+    """Return the account and the lines of the manifest."""
+    manifest = io.StringIO()
+    with connect("report", autocommit=True) as connection:
+        account, count = read_account(connection, name, manifest)
+    lines = [json.loads(line) for line in manifest.getvalue().splitlines()]
+    assert len(lines) == count
+    return account, lines
+
+
+def check_manifest(account: Account, lines: list[dict[str, Any]]) -> None:
+    """Hold the lines against the account: outcome by outcome, table by table, queue by queue."""
+    told: Counter[tuple[str, str, str]] = Counter()
+    for line in lines:
+        told[line["queue"], line["entries_of"], line["outcome"]] += line["entries"]
+    expected: Counter[tuple[str, str, str]] = Counter()
+    for table in account.tables:
+        for outcome, count in {"waiting": table.counts.waiting, **table.counts.outcomes}.items():
+            if outcome not in {"migrated", "kept"} and count:
+                expected[table.queue, table.label, str(outcome)] = count
+    assert told == expected
+    assert account.balances
+
+
+@pytest.fixture
+def eventful(migration: Migration) -> Migration:
+    """A migration with every outcome, batches that wait, one that failed as a whole, and a verification."""
+    migration.fill(7)
+    migration.add_row(8, "image/lost.png")
+    migration.add(9, "other.png")
+    migration.production.put("avatar/other.png", b"something else")
+    migration.enqueue(3)
+    migration.work()
+    migration.enqueue(5, queue="verify")
+    migration.production.delete("avatar/u2/me.png")
+    migration.work("verify")
+    migration.fill(4, start=20)
+    migration.enqueue(2)
+    migration.execute(
+        "update rowferry.batch_queue set status = 'ERROR', failed = 2, error = 'it was too much' "
+        "where status = 'INIT' and entry_count = 2"
+    )
+    return migration
+
+
+def test_planned_is_the_sum_of_the_outcomes(eventful: Migration) -> None:
+    account, lines = read(eventful)
+    assert [(table.queue, table.label) for table in account.tables] == [
+        ("migrate", "public.avatars.path"),
+        ("verify", "public.avatars.path"),
+    ]
+    migrate, verify = account.tables
+    assert migrate.counts.entries == 13
+    assert (migrate.counts.migrated, migrate.counts.missing, migrate.counts.conflict) == (7, 1, 1)
+    assert (migrate.counts.failed, migrate.counts.waiting, migrate.attempts) == (2, 2, 3)
+    assert (verify.counts.kept, verify.counts.missing) == (6, 1)
+    check_manifest(account, lines)
+    assert not account.settled
+
+
+def test_the_manifest_names_each_entry_and_why(eventful: Migration) -> None:
+    _, lines = read(eventful)
+    by_outcome = {line["outcome"]: line for line in lines if line["queue"] == "migrate"}
+    lost = by_outcome["missing"]
+    assert (lost["id"], lost["key"], lost["status"], lost["attempt"]) == ("8", "image/lost.png", "ERROR", 1)
+    assert lost["failed_at"]
+    assert by_outcome["conflict"]["key"] == "image/other.png"
+    whole = by_outcome["failed"]
+    assert (whole["entries"], whole["first"], whole["last"], whole["error"]) == (2, "21", "22", "it was too much")
+    waiting = by_outcome["waiting"]
+    assert (waiting["entries"], waiting["first"], waiting["last"], waiting["status"]) == (1, "23", "23", "INIT")
+    assert [line["id"] for line in lines if line["queue"] == "verify"] == ["2"]
+
+
+def test_the_manifest_is_the_same_however_it_is_fetched(eventful: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, at_once = read(eventful)
+    monkeypatch.setattr(accounts, "FETCHED_AT_ONCE", 1)
+    assert read(eventful)[1] == at_once
+
+
+def test_what_is_only_tried_again_is_told_once_as_waiting(migration: Migration) -> None:
+    """A batch between two attempts has failures by entry that may still pass."""
+    migration.fill(3)
+    migration.enqueue()
+    migration.work()
+    migration.execute("update rowferry.batch_queue set status = 'INIT', migrated = 1, failed = 1, missing = 1")
+    migration.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
+        "select id, '2', 'k', 'failed', 'r', 'e', 1 from rowferry.batch_queue"
+    )
+    account, lines = read(migration)
+    check_manifest(account, lines)
+    assert [(line["outcome"], line["entries"]) for line in lines] == [("waiting", 2)]
+
+
+def test_another_migration_is_another_account(eventful: Migration) -> None:
+    eventful.plan["migration"]["name"] = "others"
+    eventful.fill(2, start=50)
+    eventful.enqueue()
+    account, lines = read(eventful, "others")
+    (table,) = account.tables
+    assert table.counts.entries == 2 + 2 + 4
+    check_manifest(account, lines)
+    check_manifest(*read(eventful))
+
+
+# The command
+
+
+def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
+    migration.write_plan()
+    assert migration.run("report").returncode == 2
+    migration.fill(3)
+    migration.enqueue()
+    done = migration.run("report")
+    assert (done.returncode, "Not settled: 3 wait" in done.stdout) == (1, True)
+    migration.work()
+    done = migration.run("report", "--manifest", "rest.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "planned               3" in done.stdout
+    assert "migrated              3" in done.stdout
+    assert "1 batch: 1 DONE, 0 INIT, 0 ERROR · 1 attempt · " in done.stdout
+    assert "All is settled." in done.stdout
+    assert "rest.jsonl, 0 lines" in done.stdout
+    assert (migration.folder / "rest.jsonl").read_text() == ""
+
+
+def test_the_command_speaks_json(eventful: Migration) -> None:
+    eventful.write_plan()
+    done = eventful.run("report", "--json", "--manifest", "rest.jsonl")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert (document["migration"], document["settled"], document["balances"]) == ("avatars", False, True)
+    for table in document["tables"]:
+        assert table["planned"] == sum(table["outcomes"].values())
+    assert len((eventful.folder / "rest.jsonl").read_text().splitlines()) == 6
+
+
+def test_a_manifest_that_cannot_be_written_is_one_sentence(eventful: Migration) -> None:
+    eventful.write_plan()
+    done = eventful.run("report", "--manifest", "no/such/folder/rest.jsonl")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+def test_an_operator_needs_no_plan(eventful: Migration) -> None:
+    done = eventful.run("report", "avatars", ROWFERRY_PLAN="/nowhere.toml")
+    assert (done.returncode, "Migration avatars" in done.stdout) == (1, True)
