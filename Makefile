@@ -3,9 +3,10 @@
 
 VENV := .venv
 VERSITYGW_VERSION := v1.8.0
+COMPOSE_VERSION := v2.40.3
 UV_VERSION := 0.13.8
 
-PYTEST_ARGS ?= -n 3
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 DEMO_ARGS ?=
 
 LOCK := .tools/uv/bin/uv pip compile pyproject.toml --quiet --universal --generate-hashes --python-version 3.11 \
@@ -13,10 +14,10 @@ LOCK := .tools/uv/bin/uv pip compile pyproject.toml --quiet --universal --genera
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock clean
+.PHONY: help demo test test-compose test-dashboards check format lock clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real PostgreSQL, an S3 server, workers that get killed.
 	@$(VENV)/bin/rowferry demo $(DEMO_ARGS)
@@ -24,6 +25,15 @@ demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real Post
 test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@tools/install-compose $(COMPOSE_VERSION) .tools/bin
+	@$(VENV)/bin/python tests/compose/prove.py
+
+test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
+	@tools/need prometheus promtool
+	@$(VENV)/bin/pytest tests/test_dashboards.py tests/test_dashboards_live.py
 
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell.
 	@tools/check $(VENV)
