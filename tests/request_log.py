@@ -97,11 +97,21 @@ class RequestLog:
             self._loop.call_soon_threadsafe(hold.release.set)
 
     @contextmanager
+    def breaking(self, matches: Callable[[Seen], bool]) -> Iterator[None]:
+        """Break the connection of what matches, without an answer, until the block ends."""
+        with self._answering(Refusal(matches, b"")):
+            yield
+
+    @contextmanager
     def refusing(self, matches: Callable[[Seen], bool], status: int, code: str) -> Iterator[None]:
         """Answer what matches with an S3 error, unseen by the server, until the block ends."""
         body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
         head = f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        refusal = Refusal(matches, head + body)
+        with self._answering(Refusal(matches, head + body)):
+            yield
+
+    @contextmanager
+    def _answering(self, refusal: Refusal) -> Iterator[None]:
         self._refusals.append(refusal)
         try:
             yield
@@ -165,7 +175,7 @@ class RequestLog:
             await client.readexactly(int(seen.headers.get("content-length", 0)))
             to_client.write(refusal.answer)
             await to_client.drain()
-            return True
+            return bool(refusal.answer)
         to_server.write(head)
         if seen.headers.get("expect", "").lower() == "100-continue":
             to_client.write(await server.readuntil(b"\r\n\r\n"))

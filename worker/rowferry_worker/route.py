@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from queue import SimpleQueue
 from threading import Lock
 
 from rowferry.batch import Batch
@@ -11,13 +12,21 @@ from rowferry.credentials import load_credentials
 from rowferry.database import Connection, fetch_one
 from rowferry.endpoint import resolve_endpoint
 from rowferry.entry_sql import EntrySql
-from rowferry.errors import BucketNotFound, ObjectError, PlanMistake, UserMistake
+from rowferry.errors import (
+    BucketNotFound,
+    Cancelled,
+    ObjectError,
+    PlanMistake,
+    TimedOut,
+    Unreachable,
+    UserMistake,
+)
 from rowferry.object_client import ObjectClient
 from rowferry.object_store import open_bucket
 from rowferry.plan import OnConflict, Plan, Side, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
+from rowferry.s3_request import Request, head_object
 from rowferry.statements import statement
 from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, StreamCopy
 from rowferry_worker.condition import Condition
@@ -27,6 +36,8 @@ from rowferry_worker.pace import Pace
 
 REQUEST_DEADLINE = timedelta(seconds=60)
 """How long a request may take, retries included; a copy of 5 GiB takes a server some ten seconds."""
+NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
+"""A key to ask for when any answer will do, "not found" and "not allowed" as well."""
 
 
 class Route:
@@ -78,10 +89,12 @@ class Route:
         """Return whether the plan's `max_replica_lag` forbids more work for now."""
         return self._fleet.is_behind(self.plan.max_replica_lag)
 
-    def answered_since(self, moment: float) -> bool:
-        """Return whether the production server has answered anything since a moment of time.monotonic()."""
-        last_answer = self._clients["production"].last_answer
-        return last_answer is not None and last_answer > moment
+    def is_reachable(self) -> bool:
+        """Return whether both servers answer anything at all, now; waits for at most the deadline of a request."""
+        answers: SimpleQueue[Answer] = SimpleQueue()
+        for side, client in self._clients.items():
+            client.send(head_object(side, NO_OBJECT), answers.put)
+        return not any(isinstance(answers.get().error, (Unreachable, TimedOut, Cancelled)) for _ in self._clients)
 
     def close(self) -> None:
         """Give up what is in flight and close the connections."""

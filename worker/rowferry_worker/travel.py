@@ -1,6 +1,5 @@
 """Sends the journeys of a batch on their way, many at once, and brings home how each ended."""
 
-import time
 from collections.abc import Mapping
 
 from rowferry.errors import Unreachable
@@ -14,12 +13,11 @@ def travel(work: Work, journeys: Mapping[str, Journey]) -> dict[str, Ended]:
 
     Raises Released when the worker gives the batch up meanwhile.
     """
-    began = time.monotonic()
     load = work.flight.launch(work.route.send, list(journeys.values()), work.route.reserve)
     work.wait_for(load)
     ends = {key: end for key, end in zip(journeys, load.ends, strict=True) if end is not None}
-    if work.route.answered_since(began):
-        # The server is there: a connection that broke is this object's own misfortune, and counts.
+    if any(isinstance(end, Unreachable) for end in ends.values()) and work.route.is_reachable():
+        # The servers are there: a connection that broke is this object's own misfortune, and counts.
         return {key: _blame(end) for key, end in ends.items()}
     return ends
 
