@@ -78,6 +78,7 @@ from rowferry.session import LOCK_TIMEOUT, PGBOUNCER
     envvar="ROWFERRY_LOG_FORMAT",
     help="auto: text on a terminal, JSON lines elsewhere.",
 )
+@click.option("--trace", is_flag=True, help="Send a span a batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")
 @click.option("-v", "--verbose", is_flag=True, help="Log each object and each row as well.")
 def command(
     processes: int,
@@ -92,6 +93,7 @@ def command(
     metrics_port: int | None,
     metrics_host: str,
     log_format: LogFormat,
+    trace: bool,
     verbose: bool,
 ) -> int:
     """Claim batches from the queue and work on them, until told to stop.
@@ -112,13 +114,15 @@ def command(
         arguments = [f"--parallel={parallel}", f"--slots={slots}", f"--grace={grace}", f"--log-format={log_format}"]
         arguments += [f"--queue={queue}" for queue in queues]
         arguments += [f"--time-budget={time_budget}"]
-        arguments += ["--until-empty"] * until_empty + ["--verbose"] * verbose
+        arguments += ["--until-empty"] * until_empty + ["--verbose"] * verbose + ["--trace"] * trace
         command = [sys.executable, "-m", "rowferry", "worker", *arguments]
         return run_processes(processes, command, timedelta(seconds=grace), metrics_host, metrics_port)
 
     from rowferry_worker.daemon import Options, run_worker
     from rowferry_worker.supervised import NO_DATABASE, PROCESS_NUMBER
+    from rowferry_worker.tracing import set_up_tracing
 
+    set_up_tracing(asked=trace)
     options = Options(
         parallel=parallel,
         slots=slots,
