@@ -149,10 +149,11 @@ def test_the_role_of_grafana_sees_the_views_and_no_table(table: EntryTable, role
     assert {"public.avatars", "rowferry.batch_queue"} < {row["name"] for row in tables}
 
 
-def test_every_function_but_the_trigger_belongs_to_a_purpose() -> None:
+def test_every_function_belongs_to_a_purpose_but_for_pruning_and_the_trigger() -> None:
+    """Only the owner of the queue may delete from it."""
     words = compose_grants("r", PURPOSES, None).as_string()
     missing = [path.stem for path in list_sql("functions") if f"rowferry.{path.stem}" not in words]
-    assert missing == ["reset_requeued_batch"]
+    assert missing == ["prune_batches", "reset_requeued_batch"]
 
 
 def test_nobody_else_may_run_the_functions(table: EntryTable, roles: Roles) -> None:
