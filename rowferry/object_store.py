@@ -6,6 +6,7 @@
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from types import TracebackType
 from typing import Any, Self, cast
@@ -17,10 +18,10 @@ from botocore.config import Config
 from rowferry.boto_errors import BOTO_ERRORS, translate_boto_error
 from rowferry.credentials import Credentials
 from rowferry.endpoint import Endpoint, resolve_endpoint
-from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, UserMistake
+from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectRejected, UserMistake
 from rowferry.plan import Side
 
-__all__ = ["Bucket", "Endpoint", "ObjectFacts", "open_bucket", "open_client", "resolve_endpoint"]
+__all__ = ["Bucket", "Endpoint", "ObjectFacts", "Upload", "open_bucket", "open_client", "resolve_endpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,15 @@ class ObjectFacts:
     """Without quotes."""
     content_type: str
     metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A multipart upload that somebody has begun."""
+
+    key: str
+    id: str
+    begun_at: datetime
 
 
 class Bucket:
@@ -128,6 +138,24 @@ class Bucket:
         source_object = {"Bucket": source.bucket, "Key": source_key}
         with self._translated():
             self._client.copy_object(Bucket=self._side.bucket, Key=key, CopySource=source_object, **condition)
+
+    def list_uploads(self, prefix: str = "") -> Iterator[Upload]:
+        """Yield the multipart uploads to keys beginning with `prefix` that were neither completed nor aborted."""
+        with self._translated():
+            pages = self._client.get_paginator("list_multipart_uploads")
+            for page in pages.paginate(Bucket=self._side.bucket, Prefix=prefix):
+                for found in page.get("Uploads", []):
+                    yield Upload(found["Key"], found["UploadId"], found["Initiated"])
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Give an upload up and free its parts, if it is still there; raises ObjectRejected on the legacy side."""
+        self._refuse_legacy("aborted in")
+        try:
+            with self._translated():
+                self._client.abort_multipart_upload(Bucket=self._side.bucket, Key=upload.key, UploadId=upload.id)
+        except ObjectError as error:
+            if error.code != "NoSuchUpload":
+                raise
 
     def _list_pages(self, prefix: str) -> Iterator[list[dict[str, Any]]]:
         with self._translated():

@@ -30,6 +30,7 @@ COMMANDS = {
     "verify": "Hold every production object against its legacy object; repair what differs.",
     "revert": "Point rows back at their legacy objects.",
     "report": "Account for a migration: what was planned, and what became of it.",
+    "clean-uploads": "Abort multipart uploads that dead workers have left behind.",
     "prepare": "Make a simulated environment: a table and two buckets of small pictures.",
     "prune": "Forget batches that were finished long ago.",
     "completion": "Print the script that completes commands in your shell.",
@@ -50,7 +51,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        return import_module(f"rowferry.commands.{cmd_name}").command
+        return import_module(f"rowferry.commands.{cmd_name.replace('-', '_')}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
