@@ -25,7 +25,7 @@ from rowferry.plan import OnConflict
 @click.option("--requeue", is_flag=True, help="Begin with the batches that are in ERROR from before.")
 @click.option("--no-objects", is_flag=True, help="Do not list the buckets to count their objects.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each object and each row.")
-@click.option("-d", "--dry-run", is_flag=True, help="Check everything and say what would be done; write nothing.")
+@click.option("-d", "--dry-run", is_flag=True, help="Check everything, say what would be done, and change nothing.")
 @click.option("-s", "--status-only", is_flag=True, help="Show the status of the data and stop.")
 @click.option(
     "--log-file",

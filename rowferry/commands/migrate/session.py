@@ -16,12 +16,12 @@ from rowferry.commands.migrate.screen import Screen
 from rowferry.commands.spinner import show_spinner
 from rowferry.data_status import print_data_status, read_data_status
 from rowferry.database import Connection, call, connect, name_database, translated_errors
-from rowferry.errors import RowferryError
+from rowferry.errors import RowferryError, UserMistake
 from rowferry.local_workers import LocalWorkers
 from rowferry.log import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
-from rowferry.schema import initialise
+from rowferry.schema import check_version, initialise
 from rowferry.wording import count, count_batches, count_entries
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
@@ -107,8 +107,17 @@ def _show_preview(connection: Connection, plan: Plan, choices: Choices, screen: 
     screen.say("Dry run: nothing was written.")
 
 
+def _make_ready(connection: Connection, screen: Screen) -> None:
+    """Initialise a database that is not of this version; a role that may not do so is not asked to otherwise."""
+    try:
+        check_version(connection)
+    except UserMistake:
+        done = initialise(connection)
+        screen.say(f"Initialised the schema rowferry: {', '.join(done.migrations) or 'functions and views'}")
+
+
 def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> int:
-    initialise(connection)
+    _make_ready(connection, screen)
     if choices.requeue:
         with translated_errors():
             (row,) = call(connection, "requeue")
