@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Literal
 from pythonjsonlogger.json import JsonFormatter
 
 from rowferry.errors import UserMistake
+from rowferry.log_fields import AddFields
 
 LogFormat = Literal["auto", "text", "json"]
 
@@ -34,7 +36,12 @@ def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
     if log_format == "auto":
         log_format = "text" if sys.stderr.isatty() else "json"
     handler = logging.StreamHandler()
-    handler.setFormatter(WordsFormatter() if log_format == "text" else _json_formatter())
+    if log_format == "text":
+        handler.setFormatter(WordsFormatter())
+        handler.addFilter(AddFields("batch", "attempt"))
+    else:
+        handler.setFormatter(_json_formatter())
+        handler.addFilter(AddFields())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -61,12 +68,14 @@ def log_to_file(path: Path) -> Generator[None]:
 
 
 def _json_formatter() -> JsonFormatter:
-    return JsonFormatter(
+    formatter = JsonFormatter(
         "{asctime}{levelname}{name}{message}",
         style="{",
         rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
-        datefmt="%Y-%m-%dT%H:%M:%S%z",
+        datefmt="%Y-%m-%dT%H:%M:%SZ",
     )
+    formatter.converter = time.gmtime
+    return formatter
 
 
 def _show(value: object) -> str:

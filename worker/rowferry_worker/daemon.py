@@ -16,6 +16,7 @@ from types import FrameType
 from rowferry import __version__
 from rowferry.database import connect
 from rowferry.errors import UserMistake
+from rowferry.log_fields import set_process_fields
 from rowferry.schema import check_version
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.flight import Flight
@@ -85,6 +86,7 @@ def _work(worker_id: str, options: Options) -> None:
     )
     heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, fleet, Event())
     heart.start()
+    set_process_fields(worker=worker_id)
     _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
     try:
         _run_slots(shared, options)

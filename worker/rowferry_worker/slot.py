@@ -11,6 +11,7 @@ import psycopg
 from rowferry.batch import Attempt, Batch, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
 from rowferry.errors import RowferryError, UserMistake
+from rowferry.log_fields import log_fields
 from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
 from rowferry_worker.flight import Flight
@@ -20,6 +21,7 @@ from rowferry_worker.notify import LONGEST_TURN, Pulse
 from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.retry import jittered, retry_delay
 from rowferry_worker.route import Route, Routes
+from rowferry_worker.tracing import trace_batch
 from rowferry_worker.work import Released, Work
 
 _log = logging.getLogger(__name__)
@@ -119,21 +121,29 @@ class Slot:
             self._hold_up(connection, route)
             return
         attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
-        began = time.monotonic()
+        with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
+            self._work(connection, batch, attempt, route)
+
+    def _work(self, connection: Connection, batch: Batch, attempt: Attempt, route: Route) -> None:
+        """Process the batch, and say in one line what became of the attempt."""
+        shared, began = self._shared, time.monotonic()
         metrics.batches_in_hand.inc()
         try:
             until = began + shared.time_budget.total_seconds()
             work = Work(batch, attempt, connection, route, shared.flight, shared.give_up, until)
-            processed = process_batch(work)
+            with trace_batch(batch, attempt, shared.worker_id, route.plan.name) as tell:
+                processed = process_batch(work)
+                tell(processed)
         except (Released, UserMistake) as error:
             connection.rollback()
             shared.ledger.call("end_attempt", attempt.id, "RELEASED", str(error))
             metrics.attempts.labels(batch.queue_name, str(Verdict.RELEASED)).inc()
-            _log.info("batch given back", extra={"batch": batch.id, "attempt": attempt.id, "why": str(error)})
+            _log.info("batch given back", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
             if isinstance(error, UserMistake):
                 raise
         except BaseException:
             self._lost_attempts.append(attempt.id)
+            _log.warning("batch lost", extra={"verdict": "LOST"})  # Why, is told where the loss is dealt with.
             raise
         else:
             self._report(batch, attempt, processed, time.monotonic() - began)

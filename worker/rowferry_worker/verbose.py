@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rowferry.batch import EntryResult, Outcome
+from rowferry.log_fields import current_fields, log_fields
 from rowferry_worker.journey import Journey
 
 _log = logging.getLogger(__name__)
@@ -12,7 +13,9 @@ _log = logging.getLogger(__name__)
 
 def watch_journey(journey: Journey, source_key: str, target_key: str) -> Journey:
     """Return the journey; where asked for, it tells when its object has arrived and how long it took."""
-    return _told(journey, source_key, target_key) if _log.isEnabledFor(logging.DEBUG) else journey
+    if not _log.isEnabledFor(logging.DEBUG):
+        return journey
+    return _told(journey, source_key, target_key, current_fields())
 
 
 def tell_rows(results: Iterable[EntryResult], seconds: float) -> None:
@@ -26,9 +29,11 @@ def tell_rows(results: Iterable[EntryResult], seconds: float) -> None:
         _log.debug("row updated" if updated else "row left as it was", extra=fields)
 
 
-def _told(journey: Journey, source_key: str, target_key: str) -> Journey:
+def _told(journey: Journey, source_key: str, target_key: str, batch_fields: Mapping[str, object]) -> Journey:
+    """Travel, and tell; another thread travels, so that it is told here whose batch it is."""
     began = time.monotonic()
     copied = yield from journey
     fields = {"old_key": source_key, "new_key": target_key, "outcome": str(copied.outcome)}
-    _log.debug("object copied", extra={**fields, "ms": f"{(time.monotonic() - began) * 1000:.1f}"})
+    with log_fields(**batch_fields):
+        _log.debug("object copied", extra={**fields, "ms": f"{(time.monotonic() - began) * 1000:.1f}"})
     return copied
