@@ -123,7 +123,7 @@ def _pick(values: dict[str, Any], table: type[_Table]) -> dict[str, Any]:
 def _in_words(message: str) -> str:
     """Turn msgspec's "Expected `str`, got `int` - at `$.legacy.bucket`" into a sentence about the TOML file."""
     what, _, where = message.partition(" - at ")
-    place = where.strip("`").removeprefix("$").lstrip(".").replace("[...]", "")
+    place = where.strip("`").removeprefix("$").lstrip(".")
     if found := re.match(r"Object contains unknown field `(.+)`", what):
         return f"{_table(place)} has an unknown key `{found[1]}`"
     if found := re.match(r"Object missing required field `(.+)`", what):
@@ -133,7 +133,9 @@ def _in_words(message: str) -> str:
 
 
 def _table(place: str) -> str:
-    return f"[[{place}]]" if place == "entries" else f"[{place}]" if place else "the file"
+    if found := re.fullmatch(r"entries\[(\d+)\]", place):
+        return f"[[entries]] number {int(found[1]) + 1}"
+    return f"[{place}]" if place else "the file"
 
 
 def _check_meaning(plan: Plan, source: str) -> None:

@@ -47,7 +47,7 @@ class EntryTable:
         """Add legacy rows with rising ids."""
         self.insert({self.id_of(number): f"{FROM}u{number}/me.png" for number in numbers})
 
-    def execute(self, query: str, parameters: Sequence[object] | None = None) -> list[Record]:
+    def execute(self, query: str, parameters: Sequence[object] | Record | None = None) -> list[Record]:
         """Run one statement on a connection of the test's own, and return its rows."""
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row)

@@ -1,0 +1,202 @@
+"""A plan file says exactly what it can mean; every mistake in it gets one sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowferry.errors import PlanMistake
+from rowferry.plan import Entries, Plan, Side
+from rowferry.plan_file import parse_plan, plan_document, read_plan
+
+MINIMAL = """
+[migration]
+name = "avatars"
+[legacy]
+bucket = "old"
+[production]
+bucket = "new"
+[[entries]]
+table = "public.avatars"
+id = "id"
+key = "path"
+from = "image/"
+to = "avatar/"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rowferry.toml"
+
+
+def mistake_in(path: Path, text: str) -> str:
+    """Return the sentence about a plan, without the part that names its file."""
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(PlanMistake) as caught:
+        read_plan(path)
+    sentence = str(caught.value)
+    assert str(path) in sentence
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert not sentence.endswith("..")
+    return sentence.replace(str(path), "FILE")
+
+
+def test_what_is_left_out_has_a_default(path: Path) -> None:
+    path.write_text(MINIMAL, encoding="utf-8")
+    assert read_plan(path) == Plan(
+        name="avatars",
+        legacy=Side("legacy", "old", None, "us-east-1", None, "auto"),
+        production=Side("production", "new", None, "us-east-1", None, "auto"),
+        entries=(Entries("public.avatars", "id", "path", "image/", "avatar/", None),),
+        transfer="auto",
+        max_attempts=5,
+        simulated=False,
+    )
+
+
+def replaced(old: str, new: str) -> str:
+    assert old in MINIMAL
+    return MINIMAL.replace(old, new)
+
+
+MISTAKES = {
+    "no name": (replaced('name = "avatars"', ""), "In the plan FILE, [migration] lacks the key `name`."),
+    "empty file": ("", "In the plan FILE, the file lacks the key `migration`."),
+    "no entries": (MINIMAL.partition("[[")[0], "In the plan FILE, the file lacks the key `entries`."),
+    "unknown table": (MINIMAL + "[other]\na = 1", "In the plan FILE, the file has an unknown key `other`."),
+    "unknown key": (
+        replaced('bucket = "old"', 'bucket = "old"\nbuckett = 1'),
+        "In the plan FILE, [legacy] has an unknown key `buckett`.",
+    ),
+    "secret in the plan": (
+        replaced('bucket = "new"', 'bucket = "new"\nsecret_access_key = "hush"'),
+        "In the plan FILE, [production] has an unknown key `secret_access_key`.",
+    ),
+    "unknown key of entries": (
+        MINIMAL + 'form = "x"',
+        "In the plan FILE, [[entries]] number 1 has an unknown key `form`.",
+    ),
+    "wrong type": (
+        replaced('bucket = "old"', "bucket = 7"),
+        "In the plan FILE, `legacy.bucket` is wrong: expected `str`, got `int`.",
+    ),
+    "one table of entries instead of a list": (
+        replaced("[[entries]]", "[entries]"),
+        "In the plan FILE, `entries` is wrong: expected `array`, got `object`.",
+    ),
+    "empty list of entries": (
+        "entries = []\n" + MINIMAL.partition("[[")[0],
+        "In the plan FILE, there is no [[entries]]: name at least one table.",
+    ),
+    "wrong type in the second entries": (
+        MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2].replace('"path"', "[]"),
+        "In the plan FILE, `entries[1].key` is wrong: expected `str`, got `array`.",
+    ),
+    "unknown transfer": (
+        replaced('name = "avatars"', 'name = "avatars"\ntransfer = "teleport"'),
+        "In the plan FILE, `migration.transfer` is wrong: invalid enum value 'teleport'.",
+    ),
+    "no attempts": (
+        replaced('name = "avatars"', 'name = "avatars"\nmax_attempts = 0'),
+        "In the plan FILE, `max_attempts` must be at least 1.",
+    ),
+    "name with a space": (
+        replaced('"avatars"', '"my avatars"'),
+        "In the plan FILE, the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`.",
+    ),
+    "name of two lines": (
+        replaced('"avatars"', '"avatars\\n"'),
+        "In the plan FILE, the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`.",
+    ),
+    "empty bucket": (replaced('"old"', '""'), "In the plan FILE, [legacy] has an empty `bucket`."),
+    "empty column": (
+        replaced('key = "path"', 'key = ""'),
+        "In the plan FILE, an [[entries]] has an empty `table`, `id` or `key`.",
+    ),
+    "same prefixes": (
+        replaced('"avatar/"', '"image/"'),
+        "In the plan FILE, `from` and `to` of public.avatars.path are the same, "
+        "so a row could not tell whether its object has moved.",
+    ),
+    "entries named twice": (
+        MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2],
+        "In the plan FILE, public.avatars.path is named twice in [[entries]].",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_every_mistake_has_its_sentence(mistake: str, path: Path) -> None:
+    text, sentence = MISTAKES[mistake]
+    assert mistake_in(path, text) == sentence
+
+
+def test_a_file_that_is_not_there_is_named_with_what_to_do(path: Path) -> None:
+    with pytest.raises(PlanMistake, match=r"^There is no plan at .*rowferry.toml: write one .* --plan\.$"):
+        read_plan(path)
+
+
+def test_bad_toml_is_pointed_at(path: Path) -> None:
+    assert mistake_in(path, "[migration\nname = 3").startswith("The plan FILE is not valid TOML: ")
+    assert "line 1" in mistake_in(path, "[migration\nname = 3")
+
+
+def test_a_file_that_is_no_text_is_no_plan(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PlanMistake, match="cannot be read"):
+        read_plan(path)
+    with pytest.raises(PlanMistake, match="cannot be read"):
+        read_plan(path.parent)
+
+
+def sides(name: str) -> st.SearchStrategy[Side]:
+    words = st.text(min_size=1, max_size=5)
+    rates = st.none() | st.floats(0.1, 1000)
+    return st.builds(
+        Side, st.just(name), words, st.none() | words, words, st.none() | words,
+        st.sampled_from(["auto", "path", "virtual"]), rates,
+    )  # fmt: skip
+
+
+ENTRIES = st.builds(
+    Entries, st.text("aB", min_size=1), st.just("id"), st.just("path"), st.just("a/"), st.text(), st.none() | st.text()
+)
+PLANS = st.builds(
+    Plan,
+    st.just("name"),
+    sides("legacy"),
+    sides("production"),
+    st.lists(ENTRIES.filter(lambda e: e.production_prefix != "a/"), min_size=1, unique_by=lambda e: e.table).map(tuple),
+    st.sampled_from(["auto", "server", "stream"]),
+    st.integers(1, 99),
+    st.booleans(),
+    st.none() | st.floats(1, 100),
+    st.none() | st.floats(1, 100),
+)
+
+
+@given(PLANS)
+def test_what_the_database_keeps_is_read_back_as_it_was(plan: Plan) -> None:
+    assert parse_plan(plan_document(plan), "kept") == plan
+
+
+@pytest.mark.parametrize(
+    ("transfer", "legacy", "production", "server_side"),
+    [
+        ("auto", {}, {}, True),
+        ("auto", {"endpoint_url": "http://a"}, {"endpoint_url": "http://a"}, True),
+        ("auto", {"endpoint_url": "http://a"}, {}, False),
+        ("auto", {"region": "eu-central-1"}, {}, False),
+        ("stream", {}, {}, False),
+        ("server", {"endpoint_url": "http://a"}, {}, True),
+    ],
+)
+def test_the_server_copies_by_itself_where_both_sides_are_one_endpoint(
+    transfer: Any, legacy: dict[str, str], production: dict[str, str], server_side: bool
+) -> None:
+    sides = (Side("legacy", "old", **legacy), Side("production", "new", **production))
+    assert Plan("name", *sides, (), transfer).server_side is server_side
