@@ -1,0 +1,215 @@
+"""`make test-compose`: compose.yaml from nothing to a finished migration, with all that may happen on the way."""
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGKILL
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import click
+from engine import COMPOSE, Engine, Impossible, find_or_start_engine
+from stand_ins import build_stand_ins
+
+ENTRIES = int(os.environ.get("ROWFERRY_ENTRIES", "20000"))
+STAND_INS = Path(__file__).parent / "override.yaml"
+
+COUNT = "select count(*) filter (where path like 'image/%'), count(*) filter (where path like 'avatar/%') from avatars"
+CREATED = "select oid from pg_class where relname = 'avatars'"
+FRESH = "select count(*) from rowferry.live_workers where last_seen_at > pg_postmaster_start_time()"
+BATCHES = "select count(*) filter (where status = '{}') from rowferry.batch_queue"
+BALANCE = """select sum(entry_count), sum(migrated + kept), sum(changed + vanished + missing + conflict + failed)
+from rowferry.batch_queue"""
+
+
+class Proof:
+    """The steps, in their order; each prints what it has seen, or fails."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._began = time.monotonic()
+
+    def run(self) -> None:
+        for step in (self.build, self.come_up, self.scale, self.kill, self.restart, self.finish, self.watch, self.stop):
+            seen = step()
+            click.echo(f"  {click.style('✓', fg='green')} {time.monotonic() - self._began:5.0f} s  {seen}")
+
+    def build(self) -> str:
+        if self._engine.is_own:
+            build_stand_ins(self._engine)
+        self._engine.compose("build", "worker", seconds=900)
+        size = int(self._engine.docker("image", "inspect", "rowferry:0.1.0", "--format", "{{.Size}}"))
+        stand_ins = " and the stand-in images" if self._engine.is_own else ""
+        return f"built the worker's image{stand_ins}: {size / 1e6:.0f} MB, of which Debian and Python are the most"
+
+    def come_up(self) -> str:
+        self._engine.compose("up", "--detach", "--no-build", seconds=600)
+        self._rowferry("pause", "avatars")  # there is more to prove before it is over
+        self._wait("two healthy workers", lambda: self._healthy("worker") == 2)
+        assert sum(map(int, self._ask(COUNT).split("|"))) == ENTRIES
+        return f"up: {ENTRIES:,} entries prepared, the legacy ones enqueued, 2 workers healthy; paused the migration"
+
+    def scale(self) -> str:
+        before = self._ask(CREATED)
+        self._engine.compose("up", "--detach", "--no-build", "--scale", "worker=6", seconds=300)
+        self._wait("six healthy workers", lambda: self._healthy("worker") == 6)
+        assert self._ask(CREATED) == before, "the data were made anew"
+        live = self._ask("select count(*) from rowferry.live_workers")
+        self._rowferry("resume", "avatars")
+        return f"scaled to 6: {live} in rowferry.live_workers, the data left as they were; resumed the migration"
+
+    def kill(self) -> str:
+        self._must_be_at_work()
+        victim = self._containers("worker")[0]
+        pid = int(self._inspect(victim, "{{.State.Pid}}"))
+        os.kill(pid, SIGKILL)
+        self._wait("the killed worker to be back", lambda: self._log(victim).count("worker started") == 2)
+        assert self._inspect(victim, "{{.RestartCount}}") == "1"
+        return f"killed a worker by its host pid, {pid}: the restart policy brought it back"
+
+    def restart(self) -> str:
+        self._must_be_at_work()
+        before = self._restarts()
+        self._engine.compose("restart", "--no-deps", "postgres")
+        self._wait("PostgreSQL", lambda: self._healthy("postgres") == 1)
+        self._wait("six live workers", lambda: self._try(FRESH) == "6")
+        assert self._restarts() == before, "a worker did not outlive the restart"
+        return "restarted PostgreSQL in the middle: all six workers outlived it and connected again"
+
+    def finish(self) -> str:
+        self._wait("the queue to be empty", lambda: self._try(BATCHES.format("INIT")) == "0", seconds=600)
+        legacy, production = map(int, self._ask(COUNT).split("|"))
+        entries, moved, others = map(int, self._ask(BALANCE).split("|"))
+        assert (legacy, production) == (0, ENTRIES), (legacy, production)
+        assert entries == moved, (entries, moved, others)
+        assert others == 0
+        done = self._ask(BATCHES.format("DONE"))
+        counts = f"{done} batches DONE, {moved:,} of {entries:,} entries moved"
+        return f"all migrated: 0 legacy, {production:,} production; {counts}"
+
+    def watch(self) -> str:
+        self._wait("Prometheus to see 6 workers", lambda: len(self._up("worker")) == 6)
+        self._wait("Prometheus to see the exporter", lambda: len(self._up("exporter")) == 1)
+        counted = float(self._query("sum(rowferry_entries_total)")[0]["value"][1])
+        return f"Prometheus found 6 workers by DNS and the exporter, all up; they have counted {counted:,.0f} entries"
+
+    def stop(self) -> str:
+        worker = self._containers("worker")[-1]
+        began = time.monotonic()
+        self._engine.docker("stop", "--time", 45, worker)
+        took = time.monotonic() - began
+        status = self._inspect(worker, "{{.State.ExitCode}}")
+        assert status == "0", f"exit status {status}:\n{self._log(worker)[-2000:]}"
+        assert "worker stopped" in self._log(worker)
+        user = self._inspect(worker, "{{.Config.User}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}")
+        assert user == "10001:10001 true [ALL]", user
+        return f"docker stop: SIGTERM reached the worker, exit status 0 after {took:.1f} s (user 10001, read-only root)"
+
+    # What is asked, and how long for
+
+    def _wait(self, what: str, condition: Callable[[], bool], *, seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
+            time.sleep(0.5)
+
+    def _must_be_at_work(self) -> None:
+        left = int(self._ask(BATCHES.format("INIT")))
+        assert left > 0, f"the migration was over too early to disturb it: set ROWFERRY_ENTRIES above {ENTRIES}"
+
+    def _ask(self, query: str) -> str:
+        psql = ["psql", "--host=127.0.0.1", "--username=postgres", "--dbname=rowferry", "--no-align", "--tuples-only"]
+        password = ["--env", "PGPASSWORD=demo-postgres"]
+        return self._engine.compose("exec", "--no-TTY", *password, "postgres", *psql, "--command", query, seconds=60)
+
+    def _rowferry(self, *command: str) -> None:
+        self._engine.compose("exec", "--no-TTY", "worker", "rowferry", *command, seconds=60)
+
+    def _try(self, query: str) -> str:
+        with suppress(RuntimeError):
+            return self._ask(query)
+        return ""
+
+    def _containers(self, service: str) -> list[str]:
+        return self._engine.compose("ps", "--quiet", service).split()
+
+    def _healthy(self, service: str) -> int:
+        names = self._containers(service)
+        states = self._engine.docker("inspect", "--format", "{{.State.Health.Status}}", *names).split() if names else []
+        return states.count("healthy")
+
+    def _restarts(self) -> list[str]:
+        return sorted(
+            self._engine.docker(
+                "inspect", "--format", "{{.Id}} {{.RestartCount}}", *self._containers("worker")
+            ).splitlines()
+        )
+
+    def _log(self, container: str) -> str:
+        return self._engine.docker("logs", container)
+
+    def _inspect(self, container: str, wanted: str) -> str:
+        return self._engine.docker("inspect", "--format", wanted, container)
+
+    def _up(self, job: str) -> list[dict[str, Any]]:
+        return self._query(f'up{{job=~".*{job}.*"}} == 1')
+
+    def _query(self, expression: str) -> list[dict[str, Any]]:
+        address = self._engine.environment["PROMETHEUS_PORT"]
+        with urlopen(
+            f"http://127.0.0.1:{address}/api/v1/query?{urlencode({'query': expression})}", timeout=10
+        ) as answer:
+            return json.load(answer)["data"]["result"]
+
+
+def choose_environment() -> dict[str, str]:
+    """Return what compose reads: a project and ports that are nobody else's."""
+    return {
+        "COMPOSE_PROJECT_NAME": "rowferry-proof",
+        "COMPOSE_PROGRESS": "plain",
+        "ROWFERRY_ENTRIES": str(ENTRIES),
+        "PROMETHEUS_PORT": str(find_free_port()),
+        "GRAFANA_PORT": str(find_free_port()),
+    }
+
+
+def find_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def prove() -> int:
+    if not COMPOSE.exists():
+        raise Impossible("docker compose is not here: tools/install-compose builds it where `go` is installed.")
+    environment = choose_environment()
+    with find_or_start_engine(environment) as engine:
+        if engine.is_own:
+            environment["COMPOSE_FILE"] = f"compose.yaml:{STAND_INS}"
+        version = engine.docker("version", "--format", "{{.Server.Version}}")
+        kind = "an engine of its own and stand-in images" if engine.is_own else "the engine that runs here"
+        click.echo(f"compose.yaml on Docker {version}, {kind}")
+        try:
+            Proof(engine).run()
+        except BaseException:
+            click.echo(engine.compose("ps", "--all", check=False), err=True)
+            click.echo(engine.compose("logs", "--tail", 12, check=False), err=True)
+            raise
+        finally:
+            engine.compose("down", "--volumes", "--timeout", 20)
+    click.echo("Nothing is left of it on this machine.")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(prove())
+    except Impossible as reason:
+        click.secho(f"Nothing could be proven: {reason}", fg="red", err=True)
+        sys.exit(1)
