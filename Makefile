@@ -14,7 +14,7 @@ LOCK := .tools/uv/bin/uv pip compile pyproject.toml --quiet --universal --genera
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compose test-dashboards check format lock clean
+.PHONY: help demo test test-compose test-hosts test-dashboards check format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,10 @@ test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, sc
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
 	@tools/need prometheus promtool
 	@$(VENV)/bin/pytest tests/test_dashboards.py tests/test_dashboards_live.py
+
+test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(VENV)/bin/python tests/prove_hosts.py
 
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell.
 	@tools/check $(VENV)

@@ -1,0 +1,36 @@
+"""Network namespaces as hosts: workers that share only the database and the buckets; `make test-hosts` shows more."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fleet
+from processes import wait_for
+
+ENTRIES = 600
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[fleet.Fleet]:
+    reason = fleet.why_not()
+    if reason:
+        pytest.skip(reason)
+    with fleet.fleet(2, tmp_path) as found:
+        yield found
+
+
+def test_workers_on_several_hosts_share_one_queue(hosts: fleet.Fleet) -> None:
+    hosts.run("init")
+    hosts.run("prepare", str(ENTRIES), "--yes")
+    with hosts.workers(1):
+        wait_for(lambda: hosts.ask("select count(*) from rowferry.live_workers") == 2)
+        hosts.run("enqueue", "--batch-size=10", "--yes")
+        wait_for(lambda: hosts.ask(fleet.WAITING) == 0)
+        live = hosts.query("select host, batches_in_hand from rowferry.live_workers order by host")
+        assert live == [{"host": "host-1", "batches_in_hand": 0}, {"host": "host-2", "batches_in_hand": 0}]
+    assert hosts.ask(fleet.LEGACY) == 0
+    assert hosts.ask(fleet.UNBALANCED) == 0
+    shares = hosts.query(fleet.SHARES)
+    assert [share["host"] for share in shares] == ["host-1", "host-2"]
+    assert all(share["batches"] for share in shares)
