@@ -1,0 +1,138 @@
+"""Two buckets in memory that answer the requests of a journey, as obliging or as contrary as a test wants them."""
+
+import hashlib
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from rowferry.errors import ObjectError
+from rowferry.s3_answer import Answer, classify
+from rowferry.s3_request import Request
+
+
+@dataclass
+class Stored:
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+    etag: str = ""
+
+    def __post_init__(self) -> None:
+        self.etag = self.etag or hashlib.md5(self.body, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class Shelves:
+    """`honours`: whether If-None-Match is heeded on writes; `interfere`: may answer in the server's stead."""
+
+    honours: bool = False
+    legacy: dict[str, Stored] = field(default_factory=dict)
+    production: dict[str, Stored] = field(default_factory=dict)
+    interfere: Callable[[Request], Answer | None] = lambda _: None
+    seen: list[Request] = field(default_factory=list)
+    uploads: dict[str, list[bytes]] = field(default_factory=dict)
+    too_large_bytes: int = 10**9
+    """CopyObject refuses more than this, and whole GETs do, as our own client does."""
+
+    @property
+    def operations(self) -> list[str]:
+        return [f"{request.operation} {request.side}" for request in self.seen]
+
+    def travel(self, journey: Generator[Request, Answer, Any]) -> Any:
+        """Drive a journey to its end and return its result; raises what it raises."""
+        try:
+            request = next(journey)
+            while True:
+                request = journey.send(self.answer(request))
+        except StopIteration as stop:
+            return stop.value
+
+    def answer(self, request: Request) -> Answer:
+        self.seen.append(request)
+        return self.interfere(request) or getattr(self, f"_{request.operation}")(request)
+
+    def shelf(self, request: Request) -> dict[str, Stored]:
+        return self.legacy if request.side == "legacy" else self.production
+
+    def _HeadObject(self, request: Request) -> Answer:  # noqa: N802 - named as S3 names it
+        return describe(self.shelf(request).get(request.key))
+
+    def _GetObject(self, request: Request) -> Answer:  # noqa: N802
+        found = self.shelf(request).get(request.key)
+        span, pin = header(request, "Range"), header(request, "If-Match")
+        if found is None:
+            return refuse(404, "NoSuchKey")
+        if pin is not None and pin.strip('"') != found.etag:
+            return refuse(412, "PreconditionFailed")
+        first, last = span.removeprefix("bytes=").split("-") if span else ("0", "")
+        body = found.body[int(first) : int(last) + 1 if last else None]
+        if len(body) > self.too_large_bytes:
+            return refuse(0, "AnswerTooLong")
+        return Answer(200, describe(found).headers, body)
+
+    def _GetObjectTagging(self, request: Request) -> Answer:  # noqa: N802
+        return Answer(200, {}, b"<Tagging><TagSet><Tag><Key>kind</Key><Value>a b</Value></Tag></TagSet></Tagging>")
+
+    def _CopyObject(self, request: Request) -> Answer:  # noqa: N802
+        source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
+        found = self.legacy.get(source)
+        if found is None:
+            return refuse(404, "NoSuchKey")
+        if len(found.body) > self.too_large_bytes:
+            return refuse(400, "EntityTooLarge")
+        return self._write(request, found)
+
+    def _PutObject(self, request: Request) -> Answer:  # noqa: N802
+        described = {name.lower(): value for name, value in request.headers if name.lower() != "if-none-match"}
+        return self._write(request, Stored(request.body, described))
+
+    def _write(self, request: Request, stored: Stored) -> Answer:
+        if self.honours and header(request, "If-None-Match") == "*" and request.key in self.production:
+            return refuse(412, "PreconditionFailed")
+        self.production[request.key] = stored
+        return Answer(200, {"etag": f'"{stored.etag}"'})
+
+    def _CreateMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
+        name = f"upload-{len(self.seen)}"
+        self.uploads[name] = []
+        return Answer(200, {}, f"<R><UploadId>{name}</UploadId></R>".encode())
+
+    def _UploadPart(self, request: Request) -> Answer:  # noqa: N802
+        self.uploads[query(request, "uploadId")].append(request.body)
+        return Answer(200, {"etag": '"part"'})
+
+    def _UploadPartCopy(self, request: Request) -> Answer:  # noqa: N802
+        source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
+        first, last = (header(request, "x-amz-copy-source-range") or "").removeprefix("bytes=").split("-")
+        self.uploads[query(request, "uploadId")].append(self.legacy[source].body[int(first) : int(last) + 1])
+        return Answer(200, {}, b"<R><ETag>&quot;part&quot;</ETag></R>")
+
+    def _CompleteMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
+        body = b"".join(self.uploads[query(request, "uploadId")])
+        answer = self._write(request, Stored(body, etag=f"{'0' * 32}-{len(body)}"))
+        if answer.error is None:
+            del self.uploads[query(request, "uploadId")]
+        return answer
+
+    def _AbortMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
+        del self.uploads[query(request, "uploadId")]
+        return Answer(204)
+
+
+def header(request: Request, name: str) -> str | None:
+    return next((value for found, value in request.headers if found.lower() == name.lower()), None)
+
+
+def query(request: Request, name: str) -> str:
+    return dict(request.query)[name]
+
+
+def describe(stored: Stored | None) -> Answer:
+    if stored is None:
+        return refuse(404, "NoSuchKey")
+    return Answer(200, {"etag": f'"{stored.etag}"', "content-length": str(len(stored.body)), **stored.headers})
+
+
+def refuse(status: int, code: str) -> Answer:
+    error: ObjectError = classify(status, code, "as told")
+    return Answer(status, error=error)
