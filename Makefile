@@ -8,13 +8,14 @@ UV_VERSION := 0.13.8
 
 PYTEST_ARGS ?= -n 3 --dist loadgroup
 DEMO_ARGS ?=
+BENCH_ARGS ?=
 
 LOCK := .tools/uv/bin/uv pip compile pyproject.toml --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock' --group build
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compose test-hosts test-dashboards check format lock clean
+.PHONY: help demo test test-compose test-hosts test-dashboards bench pictures check format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +39,13 @@ test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/prove_hosts.py
+
+bench: $(VENV)/.with-dev ## Measure one worker against an S3 stand-in of a set latency; BENCH_ARGS='--help' tells more.
+	@$(VENV)/bin/python bench/worker_speed.py $(BENCH_ARGS)
+
+pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a real run, for docs/; needs prometheus.
+	@tools/need prometheus promtool
+	@$(VENV)/bin/python docs/pictures/plot_panels.py
 
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell.
 	@tools/check $(VENV)
@@ -68,6 +76,10 @@ $(VENV)/.with-demo: requirements/demo.txt pyproject.toml | $(VENV)/.created
 $(VENV)/.with-dev: requirements/dev.txt requirements/demo.txt pyproject.toml | $(VENV)/.created
 	@tools/install-pinned $(VENV) dev
 	@touch $(VENV)/.with-demo $@
+
+$(VENV)/.with-pictures: requirements/pictures.txt | $(VENV)/.with-dev
+	@tools/install-pinned $(VENV) pictures
+	@touch $@
 
 .tools/uv/bin/uv:
 	@tools/make-venv .tools/uv

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import timedelta
 from threading import Event, Thread
 from typing import Any
 
 import click
+import psycopg
 from rich.console import Console
 from rich.rule import Rule
 
@@ -89,7 +91,9 @@ def _kill_a_worker(console: Console, done: Event) -> None:
     deadline = time.monotonic() + KILL_DEADLINE.total_seconds()
     with connect("demo", autocommit=True) as connection:
         while not done.wait(0.05) and time.monotonic() < deadline:
-            victim = connection.execute(statement("busy_worker")).fetchone()
+            victim = None
+            with suppress(psycopg.errors.DeadlockDetected):  # the views may be replaced at this moment
+                victim = connection.execute(statement("busy_worker")).fetchone()
             if victim is not None:
                 os.kill(victim["pid"], signal.SIGKILL)
                 console.print(
