@@ -110,9 +110,14 @@ class ObjectClient:
                 words = f"{exchange.request.operation} had no answer within {self._deadline.total_seconds():g} s"
                 exchange.cancel(TimedOut("DeadlinePassed", words))
 
-    def cancel_all(self) -> None:
-        """Cancel all requests in flight: each is answered with Cancelled, unless its answer comes first."""
+    def cancel_all(self, *, but: str = "") -> None:
+        """Cancel all requests in flight: each is answered with Cancelled, unless its answer comes first.
+
+        Those of the operation `but` are left to end by themselves.
+        """
         for exchange in list(self._traffic.in_flight.values()):
+            if exchange.request.operation == but:
+                continue
             exchange.cancel(Cancelled("Cancelled", "the worker was told to stop"))
 
     def close(self, timeout: timedelta = timedelta(seconds=5)) -> None:

@@ -58,6 +58,8 @@ class Plan:
     transfer: Transfer = "auto"
     max_attempts: int = 5
     simulated: bool = False
+    multipart_threshold_bytes: int | None = None
+    """Objects above this travel part by part, in parts of at most this size; None: above what one request can carry."""
     max_rows_per_second: float | None = None
     """Rows rewritten a second, by all workers together; None: no bound."""
     max_replica_lag: float | None = None

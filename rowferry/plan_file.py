@@ -13,6 +13,10 @@ import msgspec
 from rowferry.errors import PlanMistake
 from rowferry.plan import Addressing, Entries, Plan, Side, SideName, Transfer
 
+SMALLEST_PART_BYTES = 5 * 1024**2
+LARGEST_PART_BYTES = 5 * 1024**3
+"""The bounds of a part. Source: Amazon S3 User Guide, "Multipart upload limits"."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
@@ -25,6 +29,7 @@ class _Migration(_Table):
     transfer: Transfer = "auto"
     max_attempts: int = 5
     simulated: bool = False
+    multipart_threshold_bytes: Annotated[int, msgspec.Meta(ge=SMALLEST_PART_BYTES, le=LARGEST_PART_BYTES)] | None = None
 
 
 class _Side(_Table):
@@ -72,6 +77,7 @@ class _Document(_Table):
             transfer=self.migration.transfer,
             max_attempts=self.migration.max_attempts,
             simulated=self.migration.simulated,
+            multipart_threshold_bytes=self.migration.multipart_threshold_bytes,
             max_rows_per_second=self.database.max_rows_per_second,
             max_replica_lag=self.database.max_replica_lag,
         )

@@ -81,12 +81,16 @@ def md5_of(answer: Answer) -> str | None:
     It is one for objects written in a single part and not encrypted with KMS or a customer's key.
     Source: Amazon S3 API Reference, "Object", ETag.
     """
-    encrypted = (
+    etag = answer.etag
+    return etag if etag and not is_encrypted(answer) and _MD5.fullmatch(etag) else None
+
+
+def is_encrypted(answer: Answer) -> bool:
+    """Return whether an object is encrypted in a way that makes its ETag something else than a digest of its bytes."""
+    return (
         answer.headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")
         or "x-amz-server-side-encryption-customer-algorithm" in answer.headers
     )
-    etag = answer.etag
-    return etag if etag and not encrypted and _MD5.fullmatch(etag) else None
 
 
 def read_digest(side: SideName, key: str, head: Answer) -> Steps[bytes]:

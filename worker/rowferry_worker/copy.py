@@ -13,6 +13,9 @@ from rowferry_worker.compare import is_same_object
 from rowferry_worker.condition import Condition
 from rowferry_worker.journey import Copied, Journey, find
 
+ASK_WITH_BYTES = 1024 * 1024
+"""The largest object, as far as its size is known, that is written twice to learn whether a condition is honoured."""
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -42,7 +45,7 @@ def copy_object(way: Way, source_key: str, target_key: str) -> Journey:
         if standing is None:
             raise ServerFault(refusal.code, "the production object came and went; try again") from refusal
         return (yield from _settle(way, source_key, target_key, standing))
-    if way.condition.begin_asking():
+    if size_bytes <= ASK_WITH_BYTES and way.condition.begin_asking():
         yield from _ask_condition(way, source_key, target_key)
     return Copied(Outcome.MIGRATED, size_bytes)
 

@@ -1,5 +1,8 @@
 """Objects too large for one request: a multipart upload, each part pinned to the ETag that the first look saw."""
 
+import base64
+import hashlib
+import re
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
@@ -14,6 +17,7 @@ from rowferry.s3_request import (
     upload_part,
     upload_part_copy,
 )
+from rowferry_worker.compare import is_encrypted, md5_of
 from rowferry_worker.journey import ask
 
 MAX_PARTS = 10_000
@@ -36,8 +40,8 @@ def send_in_parts(
     *,
     part_bytes: int,
     if_none_match: bool,
-) -> Steps[int]:
-    """Write an object part by part and return its bytes; one part is in memory at a time.
+) -> Steps[Answer]:
+    """Write an object part by part and return the answer that completed it; one part is in memory at a time.
 
     An upload that fails is aborted, so that nothing of it stays behind.
     """
@@ -49,11 +53,10 @@ def send_in_parts(
     try:
         parts = yield from _send_all(upload_id, size_bytes, part_size(size_bytes, part_bytes), send_part)
         complete = complete_multipart_upload(target_key, upload_id=upload_id, parts=parts, if_none_match=if_none_match)
-        yield from ask(complete)
+        return (yield from ask(complete))
     except ObjectError:
         yield abort_multipart_upload(target_key, upload_id=upload_id)
         raise
-    return size_bytes
 
 
 def part_size(size_bytes: int, wanted_bytes: int) -> int:
@@ -80,21 +83,60 @@ def copy_part(legacy_bucket: str, source_key: str, target_key: str, head: Answer
     return send
 
 
-def stream_part(source_key: str, target_key: str, head: Answer) -> SendPart:
-    """Return the way to read a part from one endpoint and write it to the other."""
+class StreamedParts:
+    """Reads parts from one endpoint and writes them to the other, with their digests checked at both ends."""
 
-    def send(upload_id: str, number: int, first: int, last: int) -> Steps[str]:
+    def __init__(self, source_key: str, target_key: str, head: Answer, *, read_bytes: int = READ_BYTES) -> None:
+        """`head`: the legacy object's headers; `read_bytes`: the most that is asked for at once."""
+        self._source_key = source_key
+        self._target_key = target_key
+        self._head = head
+        self._read_bytes = read_bytes
+        self._whole = hashlib.md5(usedforsecurity=False)
+        self._digests: list[bytes] = []
+        self._all_told = True
+        """Whether each part's ETag was its MD5, so that the whole object's will be the MD5 of those."""
+
+    def send(self, upload_id: str, number: int, first: int, last: int) -> Steps[str]:
+        """Send one part, in order, and return its ETag. Raises ObjectDamaged when bytes are not what they were."""
         body = bytearray()
-        for begin in range(first, last + 1, READ_BYTES):
-            end = min(begin + READ_BYTES - 1, last)
-            request = get_object("legacy", source_key, first_byte=begin, last_byte=end, if_match=head.etag)
+        for begin in range(first, last + 1, self._read_bytes):
+            end = min(begin + self._read_bytes - 1, last)
+            request = get_object("legacy", self._source_key, first_byte=begin, last_byte=end, if_match=self._head.etag)
             body += (yield from ask(request)).body
         if len(body) != last - first + 1:
             raise ObjectDamaged("TruncatedBody", f"{len(body)} bytes came of {last - first + 1}")
-        sent = yield from ask(upload_part(target_key, bytes(body), upload_id=upload_id, part_number=number))
+        self._check_read(body, is_last=last + 1 == self._head.content_length)
+        digest = hashlib.md5(body, usedforsecurity=False)
+        headers = (("Content-MD5", base64.b64encode(digest.digest()).decode()),)
+        request = upload_part(self._target_key, bytes(body), upload_id=upload_id, part_number=number, headers=headers)
+        sent = yield from ask(request)
+        told = md5_of(sent)
+        if told is not None and told != digest.hexdigest():
+            raise ObjectDamaged("DigestMismatch", f"part {number} has MD5 {digest.hexdigest()}, the server says {told}")
+        self._all_told = self._all_told and told is not None
+        self._digests.append(digest.digest())
         return _etag_of(sent)
 
-    return send
+    def check_written(self, completed: Answer) -> None:
+        """Raise ObjectDamaged when the whole object's ETag is made of its parts' MD5s, and not of those we hold.
+
+        Such an ETag is the MD5 of the parts' MD5s and their number. Source: Amazon S3 User Guide, "Checking object
+        integrity".
+        """
+        told = (read_text(completed.body, "ETag") or "").strip('"')
+        expected = f"{hashlib.md5(b''.join(self._digests), usedforsecurity=False).hexdigest()}-{len(self._digests)}"
+        is_composite = re.fullmatch(r"[0-9a-f]{32}-\d+", told) and not is_encrypted(completed)
+        if self._all_told and is_composite and told != expected:
+            raise ObjectDamaged("DigestMismatch", f"the object written should have ETag {expected}, it has {told}")
+
+    def _check_read(self, body: bytearray, *, is_last: bool) -> None:
+        """Take a part into the digest of the whole; at the end, hold it against the legacy ETag where that is one."""
+        self._whole.update(body)
+        expected = md5_of(self._head)
+        if is_last and expected is not None and expected != self._whole.hexdigest():
+            words = f"the bytes read have MD5 {self._whole.hexdigest()}, the server says {expected}"
+            raise ObjectDamaged("DigestMismatch", words)
 
 
 def _send_all(upload_id: str, size_bytes: int, part_bytes: int, send_part: SendPart) -> Steps[list[tuple[int, str]]]:

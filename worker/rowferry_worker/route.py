@@ -53,7 +53,7 @@ class Route:
         }
         self._row_pace = Pace(partial(fleet.share_of, plan.max_rows_per_second))
         self._clients = clients
-        self._carrier: Carrier = ServerCopy(plan.legacy.bucket) if plan.server_side else StreamCopy()
+        self._carrier = _choose_carrier(plan)
         self._condition = Condition(plan.production.bucket, self._carrier.operation)
         self._entries: dict[str, EntrySql] = {}
 
@@ -102,6 +102,11 @@ class Route:
             client.cancel_all()
             client.close()
 
+    def cancel(self) -> None:
+        """Give up what is in flight, but for what takes back an upload that was begun."""
+        for client in self._clients.values():
+            client.cancel_all(but="AbortMultipartUpload")
+
 
 class Routes:
     """The routes of a worker process, opened when a batch first needs them and again when the plan changes."""
@@ -131,9 +136,11 @@ class Routes:
             route.close()
 
     def _build(self, plan: Plan) -> Route:
-        return Route(plan, {side.name: self._client(side) for side in (plan.legacy, plan.production)}, self._fleet)
+        max_body_bytes = min(STREAM_PART_BYTES, plan.multipart_threshold_bytes or STREAM_PART_BYTES)
+        sides = (plan.legacy, plan.production)
+        return Route(plan, {side.name: self._client(side, max_body_bytes) for side in sides}, self._fleet)
 
-    def _client(self, side: Side) -> ObjectClient:
+    def _client(self, side: Side, max_body_bytes: int) -> ObjectClient:
         credentials = load_credentials(side, os.environ)
         _check_bucket(side)
         return ObjectClient(
@@ -142,9 +149,18 @@ class Routes:
             endpoint=resolve_endpoint(side),
             max_in_flight=self._parallel,
             deadline=REQUEST_DEADLINE,
-            max_body_bytes=STREAM_PART_BYTES,
+            max_body_bytes=max_body_bytes,
             backoff=None,  # `patience` tries again, and `limit` sees what each try met
         )
+
+
+def _choose_carrier(plan: Plan) -> Carrier:
+    """Return how the plan's objects travel; storage classes only where both sides know the same ones."""
+    threshold_bytes = plan.multipart_threshold_bytes
+    if plan.server_side:
+        return ServerCopy(plan.legacy.bucket, threshold_bytes)
+    same_provider = plan.legacy.endpoint_url == plan.production.endpoint_url
+    return StreamCopy(keep_class=same_provider, threshold_bytes=threshold_bytes)
 
 
 def _check_bucket(side: Side) -> None:

@@ -15,6 +15,8 @@ from rowferry_worker.flight import Flight, Load
 from rowferry_worker.route import Route
 
 LOOK_UP_EVERY = timedelta(seconds=0.25)
+TAKE_BACK_WITHIN = timedelta(seconds=3)
+"""How long the uploads that a batch has begun have to be aborted once the worker gives it up."""
 
 
 class Released(RowferryError):
@@ -63,6 +65,8 @@ class Work:
         while not load.wait(LOOK_UP_EVERY):
             if self.give_up.is_set():
                 self.flight.withdraw(load)
+                self.route.cancel()
+                load.done.wait(TAKE_BACK_WITHIN.total_seconds())
                 raise Released("the worker was told to stop")
             if not withdrawn and time.monotonic() >= self.until:
                 self.flight.withdraw(load)

@@ -1,0 +1,195 @@
+"""Large objects go part by part from the plan's bound on, with digests checked, and no upload outlives a stop."""
+
+import hashlib
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from migration import Migration
+from processes import wait_for
+from request_log import RequestLog, Seen, logged
+from rowferry.errors import ObjectDamaged
+from rowferry.s3_answer import Answer
+from rowferry_worker.carriers import describe_object
+from rowferry_worker.parts import StreamedParts
+from servers import Buckets
+
+MIB = 1024 * 1024
+BOUND = 5 * MIB
+"""The smallest part that S3 takes, unless it is the last."""
+LARGE = b"0123456789abcdef" * (11 * MIB // 16) + b"the rest"
+
+
+@pytest.fixture
+def log(buckets: Buckets) -> Iterator[RequestLog]:
+    with logged(buckets.server.endpoint_url) as log:
+        yield log
+
+
+@pytest.fixture(params=["server", "stream"])
+def bounded(
+    request: pytest.FixtureRequest, log: RequestLog, buckets: Buckets, make_migration: Callable[..., Migration]
+) -> Migration:
+    """A migration whose plan has objects above 5 MiB travel part by part, either way."""
+    migration = make_migration(buckets, buckets)
+    migration.plan["migration"] |= {"transfer": request.param, "multipart_threshold_bytes": BOUND}
+    for side in ("legacy", "production"):
+        migration.plan[side]["endpoint_url"] = log.endpoint_url
+    return migration
+
+
+def numbers_of_parts(log: RequestLog) -> list[str]:
+    return [
+        seen.query.partition("partNumber=")[2].partition("&")[0] for seen in log.seen if "partNumber=" in seen.query
+    ]
+
+
+def test_what_is_larger_than_the_bound_goes_part_by_part(bounded: Migration, log: RequestLog) -> None:
+    bounded.add(1, "just.bin", LARGE[:BOUND])
+    bounded.enqueue()
+    bounded.work()
+    assert numbers_of_parts(log) == []
+    bounded.add(2, "above.bin", LARGE[: BOUND + 1], ContentType="video/mp4", Metadata={"by": "me"}, Tagging="a=b")
+    bounded.add(3, "large.bin", LARGE)
+    bounded.enqueue()
+    bounded.work()
+    assert sorted(numbers_of_parts(log)) == ["1", "1", "2", "2", "3"]
+    found = bounded.production.head("avatar/above.bin")
+    assert (found["ContentType"], found["Metadata"]) == ("video/mp4", {"by": "me"})
+    assert bounded.production.tags("avatar/above.bin") == {"a": "b"}
+    assert bounded.production.open_uploads() == []
+    bounded.audit()
+
+
+def test_every_part_is_pinned_to_the_version_first_seen(bounded: Migration, log: RequestLog) -> None:
+    bounded.add(1, "large.bin", LARGE)
+    etag = bounded.legacy.head("image/large.bin")["ETag"]
+    bounded.enqueue()
+    bounded.work()
+    name = "x-amz-copy-source-if-match" if bounded.read_plan().transfer == "server" else "if-match"
+    ranged = [seen for seen in log.seen if "x-amz-copy-source-range" in seen.headers or "if-match" in seen.headers]
+    assert len(ranged) == 3
+    assert {seen.headers[name] for seen in ranged} == {etag}
+
+
+def test_the_storage_class_of_a_large_object_travels_with_it(bounded: Migration) -> None:
+    bounded.add(1, "large.bin", LARGE, StorageClass="STANDARD_IA")
+    if bounded.legacy.head("image/large.bin").get("StorageClass") != "STANDARD_IA":
+        pytest.skip("this server knows no storage classes")
+    bounded.enqueue()
+    bounded.work()
+    assert bounded.production.head("avatar/large.bin")["StorageClass"] == "STANDARD_IA"
+    bounded.audit()
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "keep", "sent"),
+    [
+        ("STANDARD_IA", True, "STANDARD_IA"),
+        ("GLACIER_IR", True, "GLACIER_IR"),
+        ("GLACIER", True, None),
+        ("DEEP_ARCHIVE", True, None),
+        ("STANDARD_IA", False, None),
+    ],
+)
+def test_no_object_becomes_an_archive(storage_class: str, keep: bool, sent: str | None) -> None:
+    """A row must never point at an object that has to be restored before it can be read."""
+    steps = describe_object("k", Answer(200, {"x-amz-storage-class": storage_class}), keep_class=keep)
+    with pytest.raises(StopIteration) as stopped:
+        next(steps)
+    assert dict(stopped.value.value).get("x-amz-storage-class") == sent
+
+
+def test_a_worker_that_is_told_to_stop_takes_its_upload_back(bounded: Migration, log: RequestLog) -> None:
+    bounded.add(1, "large.bin", LARGE)
+    bounded.enqueue()
+
+    def is_second_part(seen: Seen) -> bool:
+        return "partNumber=2" in seen.query
+
+    with log.holding(is_second_part) as held:
+        with bounded.workers(1, "--grace", "0") as (worker,):
+            wait_for(lambda: held)
+            assert bounded.production.open_uploads() == ["avatar/large.bin"]
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0
+        assert bounded.production.open_uploads() == []
+    assert bounded.verdicts() == ["RELEASED"]
+    bounded.work()
+    bounded.audit()
+
+
+@pytest.mark.parametrize("bound", [0, BOUND - 1, 6 * 1024**3, "5 MB"])
+def test_a_bound_that_s3_does_not_allow_is_one_sentence(bound: object, migration: Migration) -> None:
+    migration.plan["migration"]["multipart_threshold_bytes"] = bound
+    migration.write_plan()
+    done = migration.run("plan")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "migration.multipart_threshold_bytes" in done.stderr
+
+
+# The digests of a streamed object, without a server
+
+BODY = b"abcdef"
+
+
+def send_all(parts: StreamedParts, read: bytes, *etags: str) -> None:
+    """Send parts of two bytes; the servers give `read` and answer with these ETags, `md5` being the right one."""
+    for number, etag in enumerate(etags, 1):
+        body = read[number * 2 - 2 : number * 2]
+        steps = parts.send("u", number, number * 2 - 2, number * 2 - 1)
+        next(steps)
+        request = steps.send(Answer(206, {}, body))
+        assert request.operation == "UploadPart"
+        assert "Content-MD5" in dict(request.headers)
+        told = hashlib.md5(body).hexdigest() if etag == "md5" else etag
+        with pytest.raises(StopIteration):
+            steps.send(Answer(200, {"etag": f'"{told}"'}))
+
+
+def completed(etag: str, **headers: str) -> Answer:
+    body = f"<CompleteMultipartUploadResult><ETag>&quot;{etag}&quot;</ETag></CompleteMultipartUploadResult>"
+    return Answer(200, headers, body.encode())
+
+
+def composite(*bodies: bytes) -> str:
+    return hashlib.md5(b"".join(hashlib.md5(body).digest() for body in bodies)).hexdigest() + f"-{len(bodies)}"
+
+
+def new_parts(**headers: str) -> StreamedParts:
+    head: Any = Answer(200, {"content-length": str(len(BODY)), "etag": '"x"', **headers})
+    return StreamedParts("old", "new", head)
+
+
+def test_the_etag_of_the_whole_is_held_against_the_parts() -> None:
+    parts = new_parts()
+    send_all(parts, BODY, "md5", "md5", "md5")
+    parts.check_written(completed(composite(b"ab", b"cd", b"ef")))
+    with pytest.raises(ObjectDamaged, match="should have ETag"):
+        parts.check_written(completed(composite(b"ab", b"cd", b"eX")))
+    with pytest.raises(ObjectDamaged, match="should have ETag"):
+        parts.check_written(completed(composite(b"ab", b"cd")))
+
+
+def test_an_etag_that_is_no_digest_says_nothing() -> None:
+    parts = new_parts()
+    send_all(parts, BODY, "md5", "not-an-md5", "md5")
+    parts.check_written(completed(composite(b"quite", b"different")))
+    parts = new_parts()
+    send_all(parts, BODY, "md5", "md5", "md5")
+    parts.check_written(completed("something-else"))
+    parts.check_written(completed(composite(b"x"), **{"x-amz-server-side-encryption": "aws:kms"}))
+
+
+def test_a_part_that_arrives_damaged_is_not_completed() -> None:
+    with pytest.raises(ObjectDamaged, match="part 1 has MD5"):
+        send_all(new_parts(), BODY, hashlib.md5(b"other").hexdigest())
+
+
+def test_what_was_read_is_held_against_the_digest_of_the_legacy_object() -> None:
+    right, wrong = (hashlib.md5(body).hexdigest() for body in (BODY, b"abcdeX"))
+    send_all(new_parts(etag=f'"{right}"'), BODY, "md5", "md5", "md5")
+    with pytest.raises(ObjectDamaged, match="the bytes read"):
+        send_all(new_parts(etag=f'"{wrong}"'), BODY, "md5", "md5", "md5")
