@@ -47,7 +47,24 @@ COOK_BOOK = ROOT / "docs" / "sql.md"
 """Has tests of its own, with a queue in the state that each recipe is for."""
 
 TREES = ("rowferry", "enqueue", "worker", "sql", "tests", "tools", "docs", "requirements", ".ci")
-SHELL_WORDS = {".", "cd", "cp", "curl", "docker", "export", "git", "kill", "pip", "psql", "python3", "ssh", "systemctl"}
+SHELL_WORDS = {
+    ".",
+    "cd",
+    "cp",
+    "curl",
+    "docker",
+    "doctl",
+    "export",
+    "git",
+    "install",
+    "kill",
+    "kubectl",
+    "pip",
+    "psql",
+    "python3",
+    "ssh",
+    "systemctl",
+}
 """Commands of others that the docs may use."""
 
 PATH = re.compile(rf"(?:\./)?(?:{'|'.join(map(re.escape, TREES))})/[\w.*/{{}}-]*")
@@ -85,7 +102,7 @@ def parse_command(words: list[str]) -> None:
 
 
 def list_make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 # Commands
@@ -188,6 +205,7 @@ def test_every_variable_is_one_that_rowferry_reads(page: Path) -> None:
     for side in ("legacy", "production"):
         known |= set(_name_variables(Side(side, "")))  # type: ignore[arg-type]
     known |= {f"{name}_FILE" for name in known}
+    known |= set(re.findall(r"\$\{(ROWFERRY_\w+)", (ROOT / "compose.yaml").read_text()))
     found = set(VARIABLE.findall(page.read_text()))
     families = {name for name in found if f"`{name}_…`" in page.read_text() or f"{name}_*" in page.read_text()}
     assert found - families <= known
