@@ -35,6 +35,14 @@ def test_the_worker_is_built_on_an_exact_version_of_python() -> None:
     assert {base.split(" AS ")[0].strip() for base in bases[1:]} == {"${PYTHON_IMAGE}"}
 
 
+def test_the_image_is_locked_and_runs_without_root_and_without_a_shell() -> None:
+    lines = (TOP / "worker" / "Dockerfile").read_text().splitlines()
+    assert any("pip download" in line and "--require-hashes" in line for line in lines)
+    assert [line for line in lines if line.startswith("USER")] == ["USER 10001:10001"]
+    assert 'ENTRYPOINT ["rowferry"]' in lines
+    assert [line.startswith('CMD ["worker"') for line in lines if line.startswith("CMD")] == [True]
+
+
 @EACH
 def test_nobody_but_this_machine_reaches_a_port(name: str) -> None:
     assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", []))
