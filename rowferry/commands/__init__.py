@@ -102,5 +102,6 @@ def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _fail(sentence: str, status: int) -> NoReturn:
-    click.secho(f"rowferry: {sentence}", err=True, fg="red" if status == 2 else None)
+    end = "" if sentence.endswith((".", "?")) else "."
+    click.secho(f"rowferry: {sentence}{end}", err=True, fg="red" if status == 2 else None)
     sys.exit(status)
