@@ -35,7 +35,7 @@ class Terminal:
         self._output = b""
         self.process = subprocess.Popen(
             [sys.executable, "-c", TAKE_TERMINAL, *arguments],
-            env={**os.environ, "TERM": "xterm-256color", **environment},
+            env={**without_size(os.environ), "TERM": "xterm-256color", **environment},
             stdin=self._slave,
             stdout=self._slave,
             stderr=self._slave,
@@ -95,6 +95,11 @@ class Terminal:
         os.close(self._slave)
         self._reader.join(10)
         os.close(self._master)
+
+
+def without_size(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the size that the tests' own terminal may have put into it."""
+    return {name: value for name, value in environment.items() if name not in {"COLUMNS", "LINES"}}
 
 
 @contextmanager

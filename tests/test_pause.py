@@ -86,7 +86,8 @@ def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) 
         "avatars is paused.",
         "covers is paused.",
     ]
-    assert migration.work() == []
+    migration.work()
+    assert migration.statuses() == {"INIT"}
     again = migration.run("pause", "covers")
     assert "covers is paused already, since 2" in again.stdout
     resumed = migration.run("resume", "--all")
@@ -96,7 +97,8 @@ def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) 
         "covers goes on: open batches 1, workers 0.\n"
         "Nobody works on them: start `rowferry worker`, anywhere.\n"
     )
-    assert len(migration.work()) == 2
+    migration.work()
+    assert migration.statuses() == {"DONE"}
 
 
 def test_an_operators_machine_needs_no_plan_where_there_is_one_migration(migration: Migration) -> None:

@@ -27,7 +27,7 @@ from rowferry.watch.frame import KEYS, draw_frame
 from rowferry.watch.layout import cut_rows, share_lines
 from rowferry.watch.picture import Hand, Picture, Reason, Resting, Worker, read_picture
 from rowferry.watch.source import LONGEST_REST, Seen, choose_rest
-from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal
+from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 
 NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
 
@@ -341,4 +341,4 @@ def test_a_migration_that_is_not_there_is_a_mistake(table: EntryTable) -> None:
 
 def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rowferry", "watch", "--once", *arguments]
-    return subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=without_size(os.environ), capture_output=True, text=True, check=False)
