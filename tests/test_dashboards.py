@@ -185,3 +185,14 @@ def test_the_words_about_requeueing_can_be_run(busy_queue: EntryTable) -> None:
     (statement,) = re.findall(r"```sql\n(.*?)```", panel["options"]["content"], re.DOTALL)
     busy_queue.execute(statement.replace("${migration}", "avatars"))
     assert busy_queue.statuses() == {"INIT", "DONE"}
+
+
+def test_the_docs_speak_of_every_panel_and_alert() -> None:
+    page = (FOLDER.parent / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    for board, heading in (("migration", "## Migration"), ("workers", "## Workers")):
+        section = page.split(f"{heading}\n")[1].split("\n## ")[0]
+        told = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)
+        assert told[2:] == [panel["title"] for panel in list_panels(board)]
+    rules = yaml.safe_load((FOLDER / "prometheus" / "rules" / "alerts.yml").read_text())["groups"][0]["rules"]
+    told = re.findall(r"^\| (Rowferry\w+) \|", page, re.MULTILINE)
+    assert told == [rule["alert"] for rule in rules]

@@ -46,7 +46,7 @@ PERMISSIONS = ROOT / "docs" / "permissions.md"
 COOK_BOOK = ROOT / "docs" / "sql.md"
 """Has tests of its own, with a queue in the state that each recipe is for."""
 
-TREES = ("rowferry", "enqueue", "worker", "sql", "tests", "tools", "docs", "requirements", ".ci")
+TREES = ("rowferry", "enqueue", "worker", "sql", "tests", "tools", "docs", "requirements", "dashboards", ".ci")
 SHELL_WORDS = {
     ".",
     "cd",
