@@ -16,6 +16,7 @@ from migration import Migration
 from processes import wait_for
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker import heart
+from rowferry_worker.fleet import Fleet
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.notify import Pulse, notify
 
@@ -102,7 +103,7 @@ class StandInLedger(Ledger):
         self.beats += 1
         if self.away:
             raise DatabaseUnavailable("PostgreSQL cannot be reached")
-        return []
+        return [{"fleet_size": 1, "replica_lag": None}]
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def steady() -> Event:
 @pytest.fixture
 def _beating_heart(ledger: StandInLedger, steady: Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(heart, "BEAT_EVERY", timedelta(seconds=0.01))
-    beating = heart.Heart(ledger, "w", 1, 1, ["migrate"], steady.is_set, Event())
+    beating = heart.Heart(ledger, "w", 1, 1, ["migrate"], steady.is_set, Fleet(), Event())
     thread = beating.start()
     yield
     beating.sign_off()
