@@ -5,14 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from psycopg.conninfo import make_conninfo
 from rich.console import Console
 
 from entry_table import EntryTable
@@ -20,13 +22,14 @@ from queue_states import Actor, acting, denied, missing
 from rowferry.batch import Verdict
 from rowferry.database import connect
 from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.grants import Purpose, apply_grants, compose_grants
 from rowferry.progress import Counts, read_counts
 from rowferry.schema import initialise
 from rowferry.watch.dialog import Dialog, press
 from rowferry.watch.frame import KEYS, draw_frame
 from rowferry.watch.layout import cut_rows, share_lines
 from rowferry.watch.picture import Hand, Picture, Reason, Resting, Worker, read_picture
-from rowferry.watch.source import LONGEST_REST, Seen, choose_rest
+from rowferry.watch.source import LONGEST_REST, Seen, act, choose_rest
 from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 
 NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
@@ -342,3 +345,50 @@ def test_a_migration_that_is_not_there_is_a_mistake(table: EntryTable) -> None:
 def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rowferry", "watch", "--once", *arguments]
     return subprocess.run(command, env=without_size(os.environ), capture_output=True, text=True, check=False)
+
+
+# With the rights of an operator, and with less
+
+
+@pytest.fixture
+def log_in_as(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Purpose], None]]:
+    """Return what turns DATABASE_URL into that of a new role with the grants of a purpose."""
+    roles: list[str] = []
+
+    def log_in(purpose: Purpose) -> None:
+        role = f"test_{uuid4().hex}"
+        table.execute(f"create role {role} login password 'not a secret'")
+        roles.append(role)
+        with connect("test", autocommit=True) as connection:
+            apply_grants(connection, compose_grants(role, [purpose], table.read_plan()))
+        monkeypatch.setenv("DATABASE_URL", make_conninfo(table.dsn, user=role, password="not a secret"))
+
+    yield log_in
+    for role in roles:
+        table.execute(f"drop owned by {role}")
+        table.execute(f"drop role {role}")
+
+
+@pytest.mark.usefixtures("busy")
+def test_an_operators_role_may_watch_and_press_every_key(
+    table: EntryTable, log_in_as: Callable[[Purpose], None]
+) -> None:
+    log_in_as("operator")
+    assert "2 in ERROR" in run_watch().stdout
+    with connect("test", autocommit=True) as connection:
+        assert act(connection, "pause", "avatars") == "Paused: in hand 1, waiting 2."
+        assert act(connection, "resume", "avatars") == "Resumed: open batches 3."
+        assert act(connection, "requeue", "avatars") == "Batches back in the queue: 2."
+    assert "ERROR" not in table.statuses()
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_workers_role_may_watch_and_is_told_that_it_may_not_press_a_key(
+    table: EntryTable, log_in_as: Callable[[Purpose], None]
+) -> None:
+    log_in_as("worker")
+    with in_terminal("watch", "--interval", "0.2") as terminal:
+        terminal.wait_for("2 in ERROR", KEYS)
+        terminal.press("p")
+        terminal.wait_for("PostgreSQL does not allow this role to do that", "2 in ERROR", KEYS)
+    assert not table.execute("select from rowferry.migration where paused_at is not null")
