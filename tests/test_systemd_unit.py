@@ -2,11 +2,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from migration import Migration
 from rowferry_worker.daemon import GIVE_BACK_WITHIN, Options
 from rowferry_worker.heart import BEAT_EVERY
 
@@ -80,3 +82,24 @@ def test_the_program_takes_the_options_that_the_unit_gives() -> None:
 
     given = set(re.findall(r"(--[a-z-]+)=", find("ExecStart")))
     assert given <= {option for parameter in command.params for option in parameter.opts}
+
+
+REFUSE_WRITABLE_CODE = """
+import ctypes, os, sys
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, since Linux 6.3
+    sys.exit(77)
+os.execv(sys.executable, [sys.executable, "-m", "rowferry", "worker", "--until-empty"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd is for Linux")
+def test_a_worker_does_its_work_without_memory_that_is_writable_and_executable(migration: Migration) -> None:
+    """What MemoryDenyWriteExecute= of the unit forbids, forbidden by the kernel itself."""
+    assert find("MemoryDenyWriteExecute") == "yes"
+    migration.fill(20)
+    migration.enqueue()
+    ended = subprocess.run([sys.executable, "-c", REFUSE_WRITABLE_CODE], capture_output=True, timeout=60, check=False)
+    if ended.returncode == 77:
+        pytest.skip("this kernel has no MDWE")
+    assert ended.returncode == 0, ended.stderr
+    migration.audit()
