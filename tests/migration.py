@@ -19,7 +19,8 @@ from rowferry_worker.claim import claim_batch
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.route import Routes
-from rowferry_worker.slot import Shared, Slot
+from rowferry_worker.shared import Shared
+from rowferry_worker.slot import Slot
 from servers import Buckets
 from worker_process import WorkerProcess
 

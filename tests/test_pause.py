@@ -136,3 +136,15 @@ def test_an_enqueue_under_way_is_given_as_the_reason_why_a_pause_must_wait(table
             pause(connection, None)
         enqueuer.rollback()
         assert len(pause(connection, None)) == 1
+
+
+def test_migrate_refuses_a_paused_migration_instead_of_waiting(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(2)
+    migration.enqueue(batch_size=1)
+    migration.write_plan()
+    migration.execute("update rowferry.migration set paused_at = now()")
+    refused = migration.run("migrate", "--yes", "--no-objects")
+    assert refused.returncode == 2
+    assert refused.stderr == "rowferry: Migration avatars is paused: run `rowferry resume` first.\n"
+    assert migration.attempts() == []

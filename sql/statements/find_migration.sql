@@ -1,3 +1,5 @@
-select id
+select
+    id,
+    paused_at
 from rowferry.migration
 where name = %(name)s

@@ -26,7 +26,8 @@ from rowferry_worker.metrics_server import serve_own_metrics
 from rowferry_worker.notify import notify
 from rowferry_worker.queues import list_queues
 from rowferry_worker.route import Routes
-from rowferry_worker.slot import Shared, Slot
+from rowferry_worker.shared import Shared
+from rowferry_worker.slot import Slot
 from rowferry_worker.supervised import is_orphan
 
 _log = logging.getLogger(__name__)
@@ -105,8 +106,9 @@ def _run_slots(shared: Shared, options: Options) -> None:
     threads = [Thread(target=Slot(shared).run, name=f"slot {n}", daemon=True) for n in range(options.slots)]
     for thread in threads:
         thread.start()
-    while _any_alive(threads) and not shared.stopping.wait(LOOK_UP_EVERY.total_seconds()):
-        if is_orphan():
+    while _any_alive(threads) and not shared.stopping.is_set():
+        time.sleep(LOOK_UP_EVERY.total_seconds())
+        if is_orphan() and not shared.stopping.is_set():
             _log.warning("the supervisor has died; finishing what is in hand")
             shared.stopping.set()
     notify("STOPPING=1", "STATUS=finishing what is in hand")
@@ -116,6 +118,11 @@ def _run_slots(shared: Shared, options: Options) -> None:
 
 
 def _listen_for_signals(shared: Shared) -> None:
+    """Set events when signals come: in the main thread, which must never be waiting for one of them.
+
+    A handler may interrupt `Event.wait` while it holds the lock that `Event.set` needs, and would wait for ever.
+    """
+
     def stop(number: int, _frame: FrameType | None) -> None:
         again = shared.stopping.is_set()
         (shared.give_up if again else shared.stopping).set()
@@ -129,7 +136,7 @@ def _join(threads: Sequence[Thread], within: timedelta, *, unless: Event) -> Non
     """Wait until the threads have ended, `within` is over, or `unless` is set."""
     deadline = time.monotonic() + within.total_seconds()
     while _any_alive(threads) and time.monotonic() < deadline and not unless.is_set():
-        unless.wait(LOOK_UP_EVERY.total_seconds() / 4)
+        time.sleep(LOOK_UP_EVERY.total_seconds() / 4)
 
 
 def _any_alive(threads: Sequence[Thread]) -> bool:

@@ -2,9 +2,7 @@
 
 import logging
 import time
-from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Event
 
 import psycopg
 
@@ -14,13 +12,11 @@ from rowferry.errors import RowferryError, UserMistake
 from rowferry.log_fields import log_fields
 from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
-from rowferry_worker.flight import Flight
 from rowferry_worker.heart import BEAT_EVERY
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.notify import LONGEST_TURN, Pulse
 from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.retry import jittered, retry_delay
-from rowferry_worker.route import Route, Routes
+from rowferry_worker.route import Route
+from rowferry_worker.shared import Shared
 from rowferry_worker.tracing import trace_batch
 from rowferry_worker.work import Released, Work
 
@@ -30,37 +26,6 @@ SHORTEST_REST = timedelta(seconds=0.1)
 LONGEST_REST = timedelta(seconds=5)
 """An idle slot looks for work this often: a claim costs some 0.1 ms."""
 LONGEST_OUTAGE_REST = timedelta(seconds=30)
-
-
-@dataclass(slots=True)
-class Shared:
-    """What the slots of one worker process share."""
-
-    worker_id: str
-    queues: list[str]
-    ledger: Ledger
-    routes: Routes
-    flight: Flight
-    until_empty: bool = False
-    time_budget: timedelta = timedelta(seconds=20)
-    """How long a batch may take before what is not begun of it goes back."""
-    stopping: Event = field(default_factory=Event)
-    """Set: claim nothing more."""
-    give_up: Event = field(default_factory=Event)
-    """Set: give back what is in hand."""
-    reason: Exception | None = None
-    """Why this worker cannot go on: its settings are wrong, or it has a fault of its own."""
-    pulse: Pulse = field(default_factory=Pulse)
-
-    def is_steady(self) -> bool:
-        """Return whether each slot began a turn, or S3 answered one of them, within LONGEST_TURN."""
-        earliest = time.monotonic() - LONGEST_TURN.total_seconds()
-        return self.pulse.is_steady() or self.flight.stepped_at >= earliest
-
-    def stop_for(self, reason: Exception) -> None:
-        """Stop claiming, for a reason that `run_worker` will raise."""
-        self.reason = self.reason or reason
-        self.stopping.set()
 
 
 class Slot:
@@ -135,10 +100,7 @@ class Slot:
                 processed = process_batch(work)
                 tell(processed)
         except (Released, UserMistake) as error:
-            connection.rollback()
-            shared.ledger.call("end_attempt", attempt.id, "RELEASED", str(error))
-            metrics.attempts.labels(batch.queue_name, str(Verdict.RELEASED)).inc()
-            _log.info("batch given back", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
+            self._give_back(connection, batch, attempt, error)
             if isinstance(error, UserMistake):
                 raise
         except BaseException:
@@ -149,6 +111,15 @@ class Slot:
             self._report(batch, attempt, processed, time.monotonic() - began)
         finally:
             metrics.batches_in_hand.dec()
+
+    def _give_back(self, connection: Connection, batch: Batch, attempt: Attempt, error: RowferryError) -> None:
+        """Undo the attempt and close it in the ledger; should either fail, it is closed at the next connection."""
+        self._lost_attempts.append(attempt.id)
+        _log.info("batch given back", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
+        metrics.attempts.labels(batch.queue_name, str(Verdict.RELEASED)).inc()
+        connection.rollback()
+        self._shared.ledger.call("end_attempt", attempt.id, "RELEASED", str(error))
+        self._lost_attempts.remove(attempt.id)
 
     def _report(self, batch: Batch, attempt: Attempt, processed: Processed, seconds: float) -> None:
         """Say the verdict in one line; rest for a while when a server is busy or away."""

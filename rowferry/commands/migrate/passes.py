@@ -74,14 +74,17 @@ class Run:
         """Wait until no batch is INIT; workers that die are replaced."""
         restarts = 0
         while True:
+            asked = time.monotonic()
             pace = self._pace(before, began)
+            reading_seconds = time.monotonic() - asked
             self.on_progress(pace)
             if pace.counts.batches_init == 0:
                 return
             if workers.ended_by_mistake or restarts > RESTARTS:
                 raise RowferryError(f"The workers cannot go on: {workers.last_words}")
             restarts += workers.replace_dead()
-            time.sleep(LOOK_EVERY.total_seconds())
+            # A long queue takes long to count: no more than a tenth of the time goes into that.
+            time.sleep(max(LOOK_EVERY.total_seconds(), 9 * reading_seconds))
 
     def _pace(self, before: Counts, began: float) -> Pace:
         counts = self._read_counts().since(before)

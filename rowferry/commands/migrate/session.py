@@ -22,6 +22,7 @@ from rowferry.log import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
 from rowferry.schema import check_version, initialise
+from rowferry.statements import statement
 from rowferry.wording import count, count_batches, count_entries
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
@@ -116,8 +117,16 @@ def _make_ready(connection: Connection, screen: Screen) -> None:
         screen.say(f"Initialised the schema rowferry: {', '.join(done.migrations) or 'functions and views'}")
 
 
+def _refuse_paused(connection: Connection, plan: Plan) -> None:
+    """Raise UserMistake when the migration is paused: its workers would wait without a word."""
+    row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
+    if row and row["paused_at"]:
+        raise UserMistake(f"Migration {plan.name} is paused: run `rowferry resume` first.")
+
+
 def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> int:
     _make_ready(connection, screen)
+    _refuse_paused(connection, plan)
     if choices.requeue:
         with translated_errors():
             (row,) = call(connection, "requeue")
