@@ -58,13 +58,13 @@ class Plan:
     transfer: Transfer = "auto"
     max_attempts: int = 5
     simulated: bool = False
-    multipart_threshold_bytes: int | None = None
-    """Objects above this travel part by part, in parts of at most this size; None: above what one request can carry."""
     max_rows_per_second: float | None = None
     """Rows rewritten a second, by all workers together; None: no bound."""
     max_replica_lag: float | None = None
     """Workers claim nothing while a streaming replica is further behind than this many seconds; None: they do not
     look."""
+    multipart_threshold_bytes: int | None = None
+    """Objects above this travel part by part, in parts of at most this size; None: above what one request can carry."""
 
     @property
     def server_side(self) -> bool:

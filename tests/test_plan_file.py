@@ -176,6 +176,7 @@ PLANS = st.builds(
     st.booleans(),
     st.none() | st.floats(1, 100),
     st.none() | st.floats(1, 100),
+    st.none() | st.integers(5 * 1024**2, 5 * 1024**3),
 )
 
 

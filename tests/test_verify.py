@@ -292,6 +292,34 @@ def test_a_verification_that_runs_twice_at_once_does_each_batch_once(migration: 
     assert outcomes(batches) == {"kept": 20}
 
 
+def test_a_verification_past_its_time_budget_puts_the_rest_back(migration: Migration) -> None:
+    migration.fill(60)
+    migrate(migration)
+    migration.enqueue(60, queue="verify")
+    arguments = ("--queue", "verify", "--until-empty", "--parallel=1", "--slots=1", "--time-budget=0.1")
+    with migration.workers(1, *arguments) as (worker,):
+        assert worker.wait() == 0
+    batches = migration.batches()[1:]
+    assert len(batches) > 1
+    assert outcomes(batches) == {"kept": 60}
+    assert sum(batch["entry_count"] for batch in batches) == 60
+
+
+def test_a_verification_that_killed_its_workers_is_halved_and_counts_each_entry_once(migration: Migration) -> None:
+    migration.fill(4)
+    migrate(migration)
+    migration.enqueue(queue="verify")
+    for _ in range(2):
+        migration.execute(
+            "select rowferry.begin_attempt(id, requeues, 'dead') from rowferry.batch_queue where queue_name = 'verify'"
+        )
+    migration.work("verify")
+    batches = migration.batches()[1:]
+    assert [batch["status"] for batch in batches] == ["DONE"] * 3
+    assert outcomes(batches) == {"kept": 4}
+    assert [batch["entry_count"] for batch in batches] == [0, 2, 2]
+
+
 # The command
 
 
