@@ -1,0 +1,57 @@
+"""What counting costs: CPU per request and per entry that the worker's metrics add, alone and with `--processes`.
+
+Run it by `.venv/bin/python bench/metrics_cost.py`; the best of five rounds is told, since only that is the code's own.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+ROUNDS, CALLS = 5, 50_000
+REQUESTS_AN_ENTRY = 2
+"""A HEAD and a copy, where the server ignores If-None-Match."""
+
+
+def measure(function: Callable[[], object]) -> float:
+    """Return the CPU of one call, in microseconds."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        for _ in range(CALLS):
+            function()
+        best = min(best, time.process_time() - began)
+    return best / CALLS * 1e6
+
+
+def tell(mode: str) -> None:
+    """Measure in this process, whose environment chooses the mode, and print one line."""
+    from rowferry.s3_answer import Answer  # noqa: PLC0415 - the mode is chosen before these are imported
+    from rowferry.s3_request import head_object  # noqa: PLC0415
+    from rowferry_worker import metrics  # noqa: PLC0415
+    from rowferry_worker.limit import Limit  # noqa: PLC0415
+    from rowferry_worker.traffic import observe_try  # noqa: PLC0415
+
+    limit, request, answer = Limit(1, 64), head_object("legacy", "a"), Answer(200)
+    deciding = measure(lambda: limit.note("HeadObject", 0.01, throttled=False))
+    a_request = measure(lambda: observe_try(limit, request, answer, 0.01, again=False)) - deciding
+    landing = measure(metrics.objects_in_flight.dec) + measure(lambda: metrics.copy_seconds.observe(0.1))
+    an_entry = REQUESTS_AN_ENTRY * a_request + landing
+    sys.stdout.write(f"{mode:<12} {a_request:5.1f} µs a request  {an_entry:5.1f} µs an entry\n")
+
+
+def main() -> None:
+    """Measure both modes, each in a process of its own."""
+    if len(sys.argv) > 1:
+        tell(sys.argv[1])
+        return
+    subprocess.run([sys.executable, __file__, "one process"], check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        several = {"PROMETHEUS_MULTIPROC_DIR": folder, "ROWFERRY_PROCESS_NUMBER": "1"}
+        subprocess.run([sys.executable, __file__, "--processes"], check=True, env={**os.environ, **several})
+
+
+if __name__ == "__main__":
+    main()
