@@ -1,0 +1,69 @@
+"""A signal finds the main thread where it can be heard."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from entry_table import EntryTable
+from processes import wait_for
+from rowferry_worker import daemon
+from rowferry_worker.flight import Flight
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.route import Routes
+from rowferry_worker.shared import Shared
+
+
+class Watched(threading.Event):
+    """Notes who waits for it."""
+
+    waiting: set[threading.Thread]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waiting.add(threading.current_thread())
+        return super().wait(timeout)
+
+
+@pytest.fixture(autouse=True)
+def _handlers_as_before() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread hears signals")
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(table: EntryTable) -> None:
+    """Event.wait holds a lock that Event.set needs: a signal at that moment would stop the worker for ever."""
+    table.add_legacy([1])
+    table.enqueue()
+    table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
+    stopping, give_up = Watched(), Watched()
+    ledger, routes = Ledger("test"), Routes(1)
+    shared = Shared(
+        "test", ["migrate"], ledger, routes, Flight(1), until_empty=True, stopping=stopping, give_up=give_up
+    )
+    sender = threading.Thread(target=signal_once_waited_for, args=(stopping,))
+    sender.start()
+    try:
+        daemon._run_slots(shared, daemon.Options(slots=1))
+    finally:
+        sender.join()
+        ledger.close()
+        routes.close()
+    assert stopping.is_set()
+    assert stopping.waiting
+    assert threading.main_thread() not in stopping.waiting | give_up.waiting
+
+
+def signal_once_waited_for(event: Watched) -> None:
+    """Send SIGTERM to this process once its slot waits for work."""
+    wait_for(lambda: event.waiting)
+    os.kill(os.getpid(), signal.SIGTERM)
