@@ -109,6 +109,15 @@ def table(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[EntryTable
 
 
 @pytest.fixture
+def ten(table: EntryTable) -> EntryTable:
+    """A table with one waiting batch of ten entries, which may be tried three times."""
+    table.plan["migration"]["max_attempts"] = 3
+    table.add_legacy(range(10))
+    table.enqueue(10)
+    return table
+
+
+@pytest.fixture
 def make_migration(
     database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., Migration]]:

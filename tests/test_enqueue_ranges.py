@@ -1,0 +1,119 @@
+"""An enqueue covers every legacy entry exactly once, whatever the ids, and however many run it at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import datetime, timedelta
+from threading import Barrier
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg.rows import dict_row
+
+from entry_table import FROM, TO, EntryTable
+from processes import wait_for
+from rowferry.session import LOCK_TIMEOUT
+from rowferry_enqueue.enqueue import Request, enqueue
+from waiting_ranges import MISCOUNTED, NOT_IN_ONE_RANGE, OVERLAPS, finish
+
+LETTERS = st.text("aAbBzZäÄß-_ 0.", max_size=4)
+ID_TYPES: dict[str, st.SearchStrategy[str]] = {
+    "bigint": st.integers(-(2**63), 2**63 - 1).map(str),
+    "uuid": st.uuids().map(str),
+    "text": st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4),
+    'text collate "C"': LETTERS,
+    "varchar(9)": LETTERS,
+    "numeric": st.decimals(-999, 999, allow_nan=False, places=3).map(str),
+    "timestamptz": st.datetimes(datetime(1, 1, 2)).map("{}+00".format),  # noqa: DTZ001
+}
+
+
+@pytest.mark.parametrize("id_type", ID_TYPES)
+def test_every_legacy_entry_is_in_exactly_one_waiting_range(id_type: str, table: EntryTable) -> None:
+    """Whatever the ids, the batch sizes, what became of earlier batches, and what came later."""
+    check_ranges(table, id_type, ID_TYPES[id_type])
+
+
+def test_ranges_follow_the_collation_of_the_id_column(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with closing(EntryTable(any_database)) as table:
+        if not table.execute("select 1 from pg_collation where collname = 'und-x-icu'"):
+            pytest.skip("this PostgreSQL sorts in one way only")
+        check_ranges(table, 'text collate "und-x-icu"', LETTERS)
+
+
+def check_ranges(table: EntryTable, id_type: str, ids_of_type: st.SearchStrategy[str]) -> None:
+    ordered = id_type.replace("varchar(9)", "text")
+
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        empty(table, id_type)
+        ids = data.draw(st.lists(ids_of_type, unique=True, min_size=8, max_size=30))
+        forms = data.draw(st.lists(st.sampled_from([FROM, FROM, FROM, TO, "other/"]), min_size=30, max_size=30))
+        rows = {row_id: f"{form}{number}" for number, (row_id, form) in enumerate(zip(ids, forms, strict=False))}
+        later = set(data.draw(st.lists(st.sampled_from(ids), max_size=15)))
+        table.insert({row_id: key for row_id, key in rows.items() if row_id not in later})
+        table.enqueue(data.draw(st.integers(1, 7)))
+        for batch in table.batches():
+            finish(table, batch, data.draw(st.sampled_from(["INIT", "INIT", "ERROR", "DONE"])))
+        before = {batch["id"] for batch in table.batches()}
+        table.insert({row_id: key for row_id, key in rows.items() if row_id in later})
+        batch_size = data.draw(st.integers(1, 7))
+        table.enqueue(batch_size)
+        added = [batch for batch in table.batches() if batch["id"] not in before]
+        assert all(1 <= batch["entry_count"] <= batch_size for batch in added)
+        assert table.execute(MISCOUNTED.format(type=table.id_type), [[batch["id"] for batch in added]]) == []
+        assert table.execute(NOT_IN_ONE_RANGE.format(type=table.id_type)) == []
+        assert table.execute(OVERLAPS.format(ordered=ordered)) == []
+
+    check()
+
+
+def empty(table: EntryTable, id_type: str) -> None:
+    """Give the table no rows and ids of another type, and empty the queue."""
+    table.id_type = id_type.partition(" ")[0]
+    table.execute("drop table public.avatars")
+    table.execute(f"create table public.avatars (id {id_type} primary key, path text)")
+    table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure")
+
+
+def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
+    table: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes: longer than rows that the application holds are waited for."""
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.05")
+    table.add_legacy(range(100))
+    with connect_plainly(table.dsn) as first, ThreadPoolExecutor(1) as pool:
+        with first.transaction():
+            enqueue(first, table.read_plan(), Request(10, limit=60))
+            second = pool.submit(table.enqueue, 7)
+            wait_for(lambda: second.done() or is_waiting_for_lock(table, timedelta(milliseconds=200)))
+            assert not second.done()
+            assert table.batches() == []
+        assert second.result(15)[0].entries == 40
+    assert table.execute(NOT_IN_ONE_RANGE.format(type="bigint")) == []
+
+
+def connect_plainly(dsn: str) -> psycopg.Connection[dict[str, object]]:
+    return psycopg.connect(dsn, autocommit=True, row_factory=dict_row)
+
+
+def is_waiting_for_lock(table: EntryTable, since: timedelta) -> bool:
+    waiting = "wait_event_type = 'Lock' and clock_timestamp() - query_start > %s"
+    return bool(table.execute(f"select from pg_stat_activity where {waiting}", [since]))
+
+
+def test_many_enqueuers_at_once_do_not_double(table: EntryTable) -> None:
+    table.add_legacy(range(1000))
+    together = Barrier(6)
+
+    def run(batch_size: int) -> int:
+        together.wait(15)
+        return table.enqueue(batch_size)[0].entries
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(run, [7, 9, 11, 13, 15, 17])) == 1000
+    assert table.execute(NOT_IN_ONE_RANGE.format(type="bigint")) == []
+    assert table.execute(OVERLAPS.format(ordered="bigint")) == []
