@@ -16,7 +16,7 @@ COMMANDS = {
     "demo": "Watch a whole migration on this machine, with servers of its own.",
     "plan": "Print an example plan, or what a plan says.",
     "init": "Bring the schema `rowferry` of the database to this version.",
-    "check": "Hold the plan against the real database and buckets; write nothing.",
+    "check": "Hold the plan against the real database and buckets; change nothing.",
     "status": "Count entries by form, objects by bucket, batches by status.",
     "migrate": "The whole job in one command: check, enqueue, work, show progress.",
     "enqueue": "Cut the legacy entries into batches and put them in the queue.",
