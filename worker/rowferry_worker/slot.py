@@ -35,7 +35,6 @@ class Slot:
         """Connect when it runs."""
         self._shared = shared
         self._connection: Connection | None = None
-        self._lost_attempts: list[int] = []
         self._outages = 0
         self._rest = SHORTEST_REST
 
@@ -104,7 +103,7 @@ class Slot:
             if isinstance(error, UserMistake):
                 raise
         except BaseException:
-            self._lost_attempts.append(attempt.id)
+            shared.ledger.owe("end_attempt", attempt.id, "LOST", "the connection was lost")
             _log.warning("batch lost", extra={"verdict": "LOST"})  # Why, is told where the loss is dealt with.
             raise
         else:
@@ -113,13 +112,12 @@ class Slot:
             metrics.batches_in_hand.dec()
 
     def _give_back(self, connection: Connection, batch: Batch, attempt: Attempt, error: RowferryError) -> None:
-        """Undo the attempt and close it in the ledger; should either fail, it is closed at the next connection."""
-        self._lost_attempts.append(attempt.id)
+        """Undo the attempt and close it in the ledger, if need be when the database is back."""
+        self._shared.ledger.owe("end_attempt", attempt.id, "RELEASED", str(error))
         _log.info("batch given back", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
         metrics.attempts.labels(batch.queue_name, str(Verdict.RELEASED)).inc()
         connection.rollback()
-        self._shared.ledger.call("end_attempt", attempt.id, "RELEASED", str(error))
-        self._lost_attempts.remove(attempt.id)
+        self._shared.ledger.settle()
 
     def _report(self, batch: Batch, attempt: Attempt, processed: Processed, seconds: float) -> None:
         """Say the verdict in one line; rest for a while when a server is busy or away."""
@@ -147,9 +145,6 @@ class Slot:
         if self._connection is None:
             self._connection = connect(f"worker {self._shared.worker_id}")
             self._outages = 0
-            while self._lost_attempts:
-                self._shared.ledger.call("end_attempt", self._lost_attempts[-1], "LOST", "the connection was lost")
-                self._lost_attempts.pop()
         return self._connection
 
     def _survive(self, error: RowferryError) -> None:
