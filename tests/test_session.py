@@ -4,10 +4,12 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 
 import psycopg
@@ -119,7 +121,8 @@ unix_socket_dir =
     )
     command = [PGBOUNCER_PROGRAM, str(tmp_path / "pgbouncer.ini")]
     if os.geteuid() == 0:
-        for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        own_folders = takewhile(lambda folder: folder != Path(tempfile.gettempdir()), tmp_path.parents)
+        for folder in (tmp_path, *own_folders):
             folder.chmod(0o777)
         command[1:1] = ["-u", "nobody"]
     process = subprocess.Popen([*command, "-q"], stderr=subprocess.DEVNULL)
