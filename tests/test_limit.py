@@ -1,5 +1,8 @@
 """The limit of objects in flight follows what the servers let through, within its bounds."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,3 +83,19 @@ def test_it_never_leaves_its_bounds(bounds: list[int], answers: list[tuple[float
     for seconds, throttled in answers:
         limit.note("CopyObject", seconds, throttled=throttled)
         assert least <= limit.value <= most
+
+
+def test_nobody_ever_sees_it_beyond_its_bounds_while_many_tell_it_of_answers() -> None:
+    limit, seen, done = Limit(1, 8), set[int](), Event()
+
+    def look() -> None:
+        while not done.is_set():
+            seen.add(limit.value)
+
+    with ThreadPoolExecutor(5) as pool:
+        pool.submit(look)
+        tellers = [pool.submit(pass_rounds, limit, 300, throttled_share=0.1) for _ in range(4)]
+        for teller in tellers:
+            teller.result()
+        done.set()
+    assert max(seen) <= 8

@@ -7,6 +7,7 @@ congestion (Brakmo and Peterson, "TCP Vegas", 1994).
 """
 
 from dataclasses import dataclass, field
+from threading import Lock
 
 START = 16
 """Objects in flight to begin with; doubled each round until the first sign of congestion."""
@@ -39,6 +40,7 @@ class Limit:
     _answers: int = field(init=False, default=0)
     _latency: dict[str, float] = field(init=False, default_factory=dict[str, float])
     _best: dict[str, float] = field(init=False, default_factory=dict[str, float])
+    _turn: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self) -> None:
         """Begin small."""
@@ -54,29 +56,31 @@ class Limit:
 
         Return whether a round has ended, after which the limit may be another.
         """
-        if throttled:
-            self._throttled += 1
-        else:
-            before = self._latency.get(operation, seconds)
-            self._latency[operation] = before + SMOOTHING * (seconds - before)
-            self._best[operation] = min(self._best.get(operation, seconds), seconds)
-        self._answers += 1
-        ended = self._answers >= self.value
-        if ended:
-            self._end_round()
-        return ended
+        with self._turn:
+            if throttled:
+                self._throttled += 1
+            else:
+                before = self._latency.get(operation, seconds)
+                self._latency[operation] = before + SMOOTHING * (seconds - before)
+                self._best[operation] = min(self._best.get(operation, seconds), seconds)
+            self._answers += 1
+            ended = self._answers >= self.value
+            if ended:
+                self._end_round()
+            return ended
 
     def _end_round(self) -> None:
-        """Move the limit by what the round has shown."""
+        """Move the limit by what the round has shown; it is set once, for others read it meanwhile."""
         step = max(1.0, self.most / ROUNDS_TO_MOST)
+        moved = self._value
         if self._throttled:
-            kept = 1 - THROTTLED_CUT * self._throttled / self._answers
-            self._value, self._slow_start = self._value * kept + step, False
+            moved = moved * (1 - THROTTLED_CUT * self._throttled / self._answers) + step
         elif self._is_slow():
-            self._value, self._slow_start = self._value * SLOW_FACTOR, False
+            moved *= SLOW_FACTOR
         else:
-            self._value = self._value * 2 if self._slow_start else self._value + step
-        self._value = min(float(self.most), max(float(self.least), self._value))
+            moved = moved * 2 if self._slow_start else moved + step
+        self._slow_start = self._slow_start and moved >= self._value and not self._throttled
+        self._value = min(float(self.most), max(float(self.least), moved))
         self._best = {operation: best * BEST_DRIFT for operation, best in self._best.items()}
         self._throttled = self._answers = 0
 
