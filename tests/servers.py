@@ -1,6 +1,8 @@
 """The servers that tests run against: one database for each test, two buckets for each test, both thrown away."""
 
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +22,10 @@ from rowferry.demo.s3_server import S3Server
 
 OLDEST_POSTGRES = 14
 TEMPLATE = "rowferry_template"
+MEMORY = Path("/dev/shm")
+MANY = 50
+"""Objects to remove in one request; few are removed one by one, since not every key can be written in its XML."""
+ENOUGH_BYTES = 3 * 1024**3
 
 
 def find_installations() -> dict[int, Path]:
@@ -54,19 +60,41 @@ class DatabaseServers:
         """Yield the DSN of a database of its own to which `rowferry init` has been applied; drop it afterwards."""
         server = self._find_or_start(binaries)
         name = f"test_{uuid4().hex}"
-        create, drop = "create database {} template {}", "drop database {} with (force)"
-        execute(server.dsn(), sql.SQL(create).format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+        drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            # From PostgreSQL 15 on, copying the template's files has to be asked for: it is seven times faster.
+            strategy = "strategy file_copy" if connection.info.server_version >= 150_000 else ""
+            create = sql.SQL(f"create database {{}} template {{}} {strategy}")
+            connection.execute(create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
         try:
             yield server.dsn(name)
         finally:
-            execute(server.dsn(), sql.SQL(drop).format(sql.Identifier(name)))
+            execute(server.dsn(), drop)
 
     def _find_or_start(self, binaries: Path) -> EmbeddedPostgres:
         if binaries not in self._servers:
-            server = self._until.enter_context(EmbeddedPostgres(binaries=binaries))
+            with temporary_folders_in_memory():
+                server = self._until.enter_context(EmbeddedPostgres(binaries=binaries))
             make_template(server)
             self._servers[binaries] = server
         return self._servers[binaries]
+
+
+@contextmanager
+def temporary_folders_in_memory() -> Iterator[None]:
+    """Make temporary folders in memory, where there is plenty of it: a database a test is a thousand files a test."""
+    before = tempfile.tempdir
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH_BYTES and not is_noexec(MEMORY):
+        tempfile.tempdir = str(MEMORY)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def is_noexec(folder: Path) -> bool:
+    """Return whether programs may not run there, as copies of PostgreSQL's may have to."""
+    return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
 
 
 def make_template(server: EmbeddedPostgres) -> None:
@@ -126,6 +154,9 @@ def remove_bucket(client: Any, name: str) -> None:
         for upload in client.list_multipart_uploads(Bucket=name).get("Uploads", []):
             client.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
-            for found in page.get("Contents", []):
-                client.delete_object(Bucket=name, Key=found["Key"])
+            found = [{"Key": item["Key"]} for item in page.get("Contents", [])]
+            if len(found) > MANY:
+                client.delete_objects(Bucket=name, Delete={"Objects": found, "Quiet": True})
+            for key in found if len(found) <= MANY else ():
+                client.delete_object(Bucket=name, **key)
         client.delete_bucket(Bucket=name)
