@@ -68,6 +68,7 @@ class RequestLog:
         self._tasks: set[asyncio.Task[None]] = set()
         self._hold: Hold | None = None
         self._refusals: list[Refusal] = []
+        self._listener: Callable[[Seen], object] | None = None
         self.endpoint_url = ""
         self.seen: list[Seen] = []
 
@@ -95,6 +96,15 @@ class RequestLog:
         finally:
             self._hold = None
             self._loop.call_soon_threadsafe(hold.release.set)
+
+    @contextmanager
+    def telling(self, listener: Callable[[Seen], object]) -> Iterator[None]:
+        """Call the listener with each request before the server sees it, until the block ends."""
+        self._listener = listener
+        try:
+            yield
+        finally:
+            self._listener = None
 
     @contextmanager
     def breaking(self, matches: Callable[[Seen], bool]) -> Iterator[None]:
@@ -170,6 +180,8 @@ class RequestLog:
         head = await client.readuntil(b"\r\n\r\n")
         seen = read_request(head)
         self.seen.append(seen)
+        if self._listener is not None:
+            self._listener(seen)
         await self._wait("request", seen)
         if refusal := next((refusal for refusal in self._refusals if refusal.matches(seen)), None):
             await client.readexactly(int(seen.headers.get("content-length", 0)))
