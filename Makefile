@@ -40,8 +40,8 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/prove_hosts.py
 
-bench: $(VENV)/.with-dev ## Measure one worker against an S3 stand-in of a set latency; BENCH_ARGS='--help' tells more.
-	@$(VENV)/bin/python bench/worker_speed.py $(BENCH_ARGS)
+bench: $(VENV)/.with-pictures ## Measure rowferry side by side with its rivals; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
+	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 
 pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a real run, for docs/; needs prometheus.
 	@tools/need prometheus promtool

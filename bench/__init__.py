@@ -1,0 +1,14 @@
+"""What `make bench` measures: one file a bench, in `bench/benches/`, each loaded when it is run."""
+
+from importlib import import_module
+from types import ModuleType
+
+BENCHES = {
+    "copy": "One worker at 70 ms latency against boto3, ten processes, rclone and s5cmd.",
+}
+"""Each bench with its line in `python -m bench --list`, in the order in which they run."""
+
+
+def load_bench(name: str) -> ModuleType:
+    """Return the module of a bench: `run(record)` measures, `draw(axis, result)`, if it has one, plots the result."""
+    return import_module(f"bench.benches.{name}")

@@ -1,0 +1,83 @@
+"""`make bench`: run the benches, write their results, print what was asked for and what was seen.
+
+python -m bench [--only copy,claim] [--short] [--list]
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bench import BENCHES, load_bench
+from bench.page import describe_target, list_targets, read_results
+from bench.record import RESULTS, Record
+
+console = Console()
+
+
+def parse_only(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[str]:
+    """Return the names of the chosen benches in the order in which they run; all of them where none was chosen."""
+    chosen = value.split(",") if value else list(BENCHES)
+    if unknown := sorted(set(chosen) - set(BENCHES)):
+        raise click.BadParameter(f"there is no {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    return [name for name in BENCHES if name in chosen]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--only", callback=parse_only, metavar="NAME,…", help="Run these alone.")
+@click.option("--short", is_flag=True, help="Prove in seconds that the benches run; the figures say nothing.")
+@click.option("--results", type=click.Path(path_type=Path), help="Where the results go; docs/ stays as it is then.")
+@click.option("--list", "listing", is_flag=True, help="Say which benches there are, and run none.")
+def command(only: list[str], short: bool, results: Path | None, listing: bool) -> None:
+    """Measure rowferry on this machine, side by side with its rivals."""
+    if listing:
+        for name in only:
+            console.print(f"{name:<12} {BENCHES[name]}")
+        return
+    folder = results or (Path(tempfile.mkdtemp(prefix="rowferry-bench-")) if short else RESULTS)
+    for number, name in enumerate(only, 1):
+        run_bench(name, f"{number}/{len(only)}", short=short, folder=folder)
+    print_targets(folder, only)
+    if folder == RESULTS:
+        tell_docs()
+
+
+def run_bench(name: str, place: str, *, short: bool, folder: Path) -> None:
+    """Run one bench and write its results."""
+    with console.status(f"{place} {name}") as status:
+        record = Record(name, BENCHES[name], short, lambda line: status.update(f"{place} {name}: {line}"))
+        load_bench(name).run(record)
+    path = record.write(folder)
+    seconds = record.compose()["seconds"]
+    console.print(f"[green]✓[/green] {place} {name:<12} {BENCHES[name]} [dim]{seconds:.0f} s, {path}[/dim]")
+
+
+def print_targets(folder: Path, names: list[str]) -> None:
+    """Print one line a target of the benches that were run."""
+    table = Table("bench", "what", "target", "seen", "reached", title="What was asked for, and what was seen")
+    for result, target in list_targets(read_results(folder, names)):
+        _, wanted, seen, reached = describe_target(target)
+        colour = "green" if target["reached"] else "red"
+        table.add_row(result["name"], target["what"], wanted, seen, f"[{colour}]{reached}[/{colour}]")
+    console.print(table)
+
+
+def tell_docs() -> None:
+    """Bring the figures and the plots of docs/ to these results."""
+    from bench.page import rewrite_page  # noqa: PLC0415
+
+    rewrite_page()
+    try:
+        from bench.plots import plot_all  # noqa: PLC0415 - only where matplotlib is
+    except ImportError:
+        console.print("No matplotlib here, so the plots stay as they were: `make bench` installs it.")
+        return
+    for path in plot_all():
+        console.print(f"[dim]drew {path}[/dim]")
+
+
+if __name__ == "__main__":
+    sys.exit(command())

@@ -1,0 +1,48 @@
+"""Where and with what a bench ran."""
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+PACKAGES = ("rowferry", "awscrt", "boto3", "psycopg")
+
+
+def describe_machine() -> dict[str, str | int | float]:
+    """Return what the figures depend on."""
+    return {
+        "cpu": read_cpu_model(),
+        "cores": os.cpu_count() or 0,
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+def read_cpu_model() -> str:
+    """Return the name of the processor; of its architecture where the system does not tell more."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def list_versions() -> dict[str, str]:
+    """Return what takes part in every bench; a bench adds its rivals."""
+    versions = {package: metadata.version(package) for package in PACKAGES}
+    versions["rowferry"] += f" ({describe_commit()})"
+    return {"python": platform.python_version(), **versions}
+
+
+def describe_commit() -> str:
+    """Return the commit that is measured, and whether files differ from it; "no git" outside of a checkout."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        run = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=20, check=False
+        )
+    except OSError:
+        return "no git"
+    return run.stdout.strip() or "no git"

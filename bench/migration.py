@@ -1,0 +1,57 @@
+"""A migration for the benches: a table of legacy rows, its batches, and workers that are measured."""
+
+import sys
+from collections.abc import Mapping
+
+from bench.stage import Usage, run_measured
+from rowferry.database import connect
+from rowferry.plan import Entries, Plan, Side
+from rowferry_enqueue.enqueue import Request, enqueue
+
+ROWS = """
+drop table if exists pictures;
+create table pictures (id bigint generated always as identity primary key, path text not null);
+insert into pictures (path) select 'image/' || i || '.png' from generate_series(1, %(rows)s) as i;
+analyze pictures;
+truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure;
+"""
+SPAN = """
+select
+    sum(migrated)::int as migrated, sum(kept)::int as kept, sum(entry_count)::int as entries,
+    extract(epoch from max(finished_at) - min(started_at))::float as seconds
+from rowferry.batch_queue
+where status = 'DONE'
+"""
+LEFT = "select count(*)::int as legacy from pictures where path like 'image/%%'"
+
+
+def make_rows(rows: int) -> None:
+    """Make the table anew with this many legacy rows, and empty the queue."""
+    with connect("bench", autocommit=True) as connection:
+        for statement in filter(str.strip, ROWS.split(";")):
+            connection.execute(statement.encode(), {"rows": rows} if "%(" in statement else None)
+
+
+def enqueue_rows(legacy_url: str, production_url: str, batch_size: int) -> None:
+    """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production`."""
+    sides = Side("legacy", "legacy", legacy_url), Side("production", "production", production_url)
+    plan = Plan("bench", *sides, (Entries("pictures", "id", "path", "image/", "avatar/"),))
+    with connect("bench", autocommit=True) as connection:
+        enqueue(connection, plan, Request(batch_size))
+
+
+def run_worker(*arguments: str, environment: Mapping[str, str] | None = None) -> Usage:
+    """Run `rowferry worker` until the queue is empty."""
+    command = [sys.executable, "-m", "rowferry", "worker", "--until-empty", "--log-format=json", *arguments]
+    return run_measured(command, environment)
+
+
+def read_span(rows: int) -> float:
+    """Return the seconds from the first claim to the last verdict; AssertionError unless all rows are production."""
+    with connect("bench", autocommit=True) as connection:
+        span, left = connection.execute(SPAN.encode()).fetchone(), connection.execute(LEFT.encode()).fetchone()
+    assert span is not None
+    assert left is not None
+    assert left["legacy"] == 0, f"{left['legacy']} rows are still legacy"
+    assert span["migrated"] + span["kept"] == rows, f"{span} where {rows} entries were expected"
+    return float(span["seconds"])
