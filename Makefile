@@ -40,7 +40,7 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/prove_hosts.py
 
-bench: $(VENV)/.with-pictures ## Measure rowferry side by side with its rivals; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
+bench: $(VENV)/.with-bench ## Measure rowferry side by side with its rivals; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 
 pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a real run, for docs/; needs prometheus.
@@ -58,6 +58,7 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/dev.txt" $(LOCK) --upgrade --extra demo --extra otel --group dev -o requirements/dev.txt
 	@tools/step "locking requirements/demo.txt" $(LOCK) --extra demo -c requirements/dev.txt -o requirements/demo.txt
 	@tools/step "locking requirements/pictures.txt" $(LOCK) --extra demo --group pictures -c requirements/dev.txt -o requirements/pictures.txt
+	@tools/step "locking requirements/bench.txt" $(LOCK) --extra demo --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) -c requirements/dev.txt -o requirements/worker.txt
 
 clean: ## Remove the environment, the tools built for the tests, and all caches.
@@ -79,6 +80,10 @@ $(VENV)/.with-dev: requirements/dev.txt requirements/demo.txt pyproject.toml | $
 
 $(VENV)/.with-pictures: requirements/pictures.txt | $(VENV)/.with-dev
 	@tools/install-pinned $(VENV) pictures
+	@touch $@
+
+$(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-pictures
+	@tools/install-pinned $(VENV) bench
 	@touch $@
 
 .tools/uv/bin/uv:
