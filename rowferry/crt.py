@@ -3,6 +3,7 @@
 # pyright: reportMissingTypeStubs=false
 # awscrt carries few types: its modules are taken as Any here, and narrowed where they leave this file.
 
+import ctypes
 import io
 import os
 import threading
@@ -27,6 +28,8 @@ _auth: Any = awscrt.auth
 _http: Any = awscrt.http
 _io: Any = awscrt.io
 _s3: Any = awscrt.s3
+
+_ANY_REQUEST = _s3.S3RequestType.DEFAULT
 
 
 class Cancellable(Protocol):
@@ -104,7 +107,7 @@ class CrtConnection:
         body = io.BytesIO(request.body) if request.body else None
         path = self._path_before_key + request.target
         return self._client.make_request(
-            type=_s3.S3RequestType.DEFAULT,
+            type=_ANY_REQUEST,
             operation_name=request.operation,
             request=_http.HttpRequest(request.method, path, _http.HttpHeaders(headers), body),
             on_headers=callbacks.on_headers,
@@ -127,6 +130,22 @@ def _configure_retries(backoff: timedelta | None) -> Any:
         retry_mode=_s3.S3RetryMode.EXPONENTIAL_BACKOFF,
         backoff_scale_factor_ms=max(1, int(backoff.total_seconds() * 1000)),
     )
+
+
+_attached: set[int] = set()
+"""Event-loop threads, by ident, whose Python thread state stays between two callbacks."""
+
+
+def keep_thread_state() -> None:
+    """Keep the calling thread's Python thread state once its callback returns.
+
+    A thread that Python did not start gets a new state for each callback, and loses it again: an mmap, a munmap and
+    page faults each time. One PyGILState_Ensure more than there are releases keeps it.
+    """
+    ident = threading.get_ident()
+    if ident not in _attached:
+        _attached.add(ident)
+        ctypes.pythonapi.PyGILState_Ensure()
 
 
 def translate_error(error: Exception) -> ObjectError:

@@ -3,10 +3,12 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from rowferry.crt import Cancellable, translate_error
+from msgspec.structs import replace
+
+from rowferry.crt import Cancellable, keep_thread_state, translate_error
 from rowferry.errors import ObjectError, ObjectRejected
 from rowferry.s3_answer import Answer, read_answer
 from rowferry.s3_request import Request, limit_body
@@ -89,7 +91,8 @@ class Exchange:
         **_: object,
     ) -> None:
         """Turn what came, or did not come, into the answer and hand it over."""
-        if getattr(error, "name", "") in ANSWERED:
+        keep_thread_state()
+        if error is not None and getattr(error, "name", "") in ANSWERED:
             self._traffic.last_answer = time.monotonic()
         if status_code == 416 and self.sent is not self.request:
             # Only an empty object lacks a first byte; then there is no need for a limit.
