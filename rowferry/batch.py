@@ -6,6 +6,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from rowferry.errors import ObjectError, RowferryError
 
 
@@ -23,7 +25,10 @@ class Outcome(StrEnum):
     @property
     def settled(self) -> bool:
         """Return whether nobody needs to look at the entry again."""
-        return self in {Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.VANISHED}
+        return self in _SETTLED
+
+
+_SETTLED = (Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.VANISHED)
 
 
 class Verdict(StrEnum):
@@ -62,16 +67,14 @@ class Attempt:
     """Attempts before this one that ended with the death of their worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, gc=False):
     """One row of the user's table: its id as text, and the key it holds."""
 
     id: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntryResult:
+class EntryResult(Struct, frozen=True, gc=False):
     """What became of one entry, and the error where there was one."""
 
     entry: Entry
@@ -108,7 +111,5 @@ class Judgement:
 
 def count_outcomes(results: Iterable[EntryResult]) -> dict[Outcome, int]:
     """Return how many entries had each outcome, all seven of them, zeros included."""
-    counts = dict.fromkeys(Outcome, 0)
-    for result in results:
-        counts[result.outcome] += 1
-    return counts
+    outcomes = [result.outcome for result in results]
+    return {outcome: outcomes.count(outcome) for outcome in Outcome}

@@ -1,8 +1,9 @@
 """What an S3 server's answer means: its status, headers and XML read into facts and error classes; no I/O here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from xml.etree import ElementTree
+
+from msgspec import Struct, field
 
 from rowferry.errors import (
     AccessDenied,
@@ -72,8 +73,7 @@ _ONLY_WHEN_NAMELESS = frozenset({404, 409})
 """Statuses that many different refusals share: without a known code they say what `_CLASS_OF_STATUS` says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What came of one request: an HTTP answer, or the error that stands for there being none."""
 
     status: int

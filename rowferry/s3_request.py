@@ -1,9 +1,12 @@
 """Every S3 request of the hot path as plain data: built and percent-encoded here, sent by `object_client`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from functools import cache
 from urllib.parse import quote
 from xml.sax.saxutils import escape
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rowferry.errors import ObjectRejected
 from rowferry.keys import MAX_KEY_BYTES
@@ -12,8 +15,7 @@ from rowferry.plan import SideName
 Pairs = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True, gc=False):
     """One S3 request to one side's bucket; the bucket, host and signature are added by the client that sends it."""
 
     side: SideName
@@ -86,8 +88,13 @@ def _build(
 
 def _encode_source(bucket: str, key: str, etag: str | None) -> Pairs:
     """Return the headers that name a copy's source and, where `etag` is given, pin it to that version."""
-    source = ("x-amz-copy-source", f"/{quote(bucket, safe='')}/{encode_key(key)}")
+    source = ("x-amz-copy-source", f"/{_encode_bucket(bucket)}/{encode_key(key)}")
     return (source,) if etag is None else (source, ("x-amz-copy-source-if-match", f'"{etag}"'))
+
+
+@cache
+def _encode_bucket(bucket: str) -> str:
+    return quote(bucket, safe="")
 
 
 def _forbid_overwrite(if_none_match: bool) -> Pairs:

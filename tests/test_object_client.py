@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from clients import COPY, GET, HEAD, WAIT_SECONDS, ask, clients_of, facing, opened, side_of
 from processes import wait_for
@@ -75,23 +76,23 @@ def test_closing_answers_what_is_in_flight_and_refuses_what_comes_later() -> Non
 
 def test_answers_never_come_from_inside_send() -> None:
     callers: queue.SimpleQueue[threading.Thread] = queue.SimpleQueue()
-    broken = replace(COPY, headers=(("x-amz-meta-a", "one\r\ntwo"),))
+    broken = structs.replace(COPY, headers=(("x-amz-meta-a", "one\r\ntwo"),))
     with facing(answer(200)) as (client, _):
-        for request in (HEAD, broken, replace(HEAD, side="legacy")):
+        for request in (HEAD, broken, structs.replace(HEAD, side="legacy")):
             client.send(request, lambda _: callers.put(threading.current_thread()))
             assert callers.get(timeout=WAIT_SECONDS) is not threading.current_thread()
 
 
 def test_a_request_that_cannot_be_sent_is_answered_too() -> None:
     with facing(answer(200)) as (client, server):
-        assert isinstance(ask(client, replace(COPY, headers=(("a", "one\r\ntwo"),))).error, ObjectRejected)
-        assert isinstance(ask(client, replace(COPY, headers=(("a", "\ud800"),))).error, ServerFault)
+        assert isinstance(ask(client, structs.replace(COPY, headers=(("a", "one\r\ntwo"),))).error, ObjectRejected)
+        assert isinstance(ask(client, structs.replace(COPY, headers=(("a", "\ud800"),))).error, ServerFault)
     assert server.requests == []
 
 
 def test_nothing_is_ever_written_to_the_legacy_side() -> None:
     with StandIn(answer(200)) as server, opened(side_of(server, "legacy")) as client:
-        assert isinstance(ask(client, replace(COPY, side="legacy")).error, ObjectRejected)
+        assert isinstance(ask(client, structs.replace(COPY, side="legacy")).error, ObjectRejected)
         assert isinstance(ask(client, COPY).error, ObjectRejected)
         assert ask(client, s3_request.head_object("legacy", "k")).error is None
     assert server.request_lines == ["HEAD /bucket/k HTTP/1.1"]

@@ -29,8 +29,6 @@ class Load:
     send: Send
     reserve: Reserve | None
     ends: list[Ended | None]
-    began: list[float]
-    """When each journey began, by time.monotonic()."""
     remaining: int
     done: Event = field(default_factory=Event)
     fault: Exception | None = None
@@ -51,78 +49,101 @@ class Flight:
     def __init__(self, most: int, least: int = 1) -> None:
         """`most`, `least`: the bounds of the objects in flight, for the whole process."""
         self.limit = Limit(least, most)
-        self._patience = Patience(partial(observe_try, self.limit))
+        self.patience = Patience(partial(observe_try, self.limit))
         self.stepped_at = time.monotonic()
         """When a journey last went a step, by time.monotonic()."""
         self._in_flight = 0
-        self._waiting: deque[tuple[Load, int, Journey]] = deque()
+        self._waiting: deque[_Passenger] = deque()
         self._filling = False
         self._turn = Lock()
 
     def launch(self, send: Send, journeys: Sequence[Journey], reserve: Reserve | None = None) -> Load:
         """Put journeys in the queue and return at once with their load; `reserve` paces their requests."""
-        load = Load(send, reserve, [None] * len(journeys), [0.0] * len(journeys), len(journeys))
+        load = Load(send, reserve, [None] * len(journeys), len(journeys))
         if not journeys:
             load.done.set()
         with self._turn:
-            self._waiting.extend((load, index, journey) for index, journey in enumerate(journeys))
+            self._waiting.extend(_Passenger(self, load, index, journey) for index, journey in enumerate(journeys))
         self._fill()
         return load
 
     def withdraw(self, load: Load) -> None:
         """End the journeys of a load that have not begun, as Withdrawn; those under way go on."""
         with self._turn:
-            withdrawn = [waiting for waiting in self._waiting if waiting[0] is load]
-            self._waiting = deque(waiting for waiting in self._waiting if waiting[0] is not load)
-        for _, index, journey in withdrawn:
-            journey.close()
-            self._note(load, index, Withdrawn("Withdrawn", "its turn did not come"))
-
-    def _fill(self) -> None:
-        """Begin waiting journeys up to the limit; one thread at a time does it for all."""
-        while True:
+            withdrawn = [waiting for waiting in self._waiting if waiting.load is load]
+            self._waiting = deque(waiting for waiting in self._waiting if waiting.load is not load)
+        for passenger in withdrawn:
+            passenger.journey.close()
             with self._turn:
-                if self._filling or not self._waiting or self._in_flight >= self.limit.value:
-                    return
-                self._filling = True
-                free = self.limit.value - self._in_flight
-                starting = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
-                self._in_flight += len(starting)
-                metrics.objects_in_flight.inc(len(starting))
-            for load, index, journey in starting:
-                load.began[index] = time.monotonic()
-                self._step(load, index, journey, None)
-            with self._turn:
-                self._filling = False
+                passenger.note(Withdrawn("Withdrawn", "its turn did not come"))
 
-    def _step(self, load: Load, index: int, journey: Journey, answer: Answer | None) -> None:
-        """Give a journey its answer and send what it asks for next."""
-        self.stepped_at = time.monotonic()
-        try:
-            request = next(journey) if answer is None else journey.send(answer)
-        except StopIteration as stop:
-            self._land(load, index, stop.value)
-        except ObjectError as error:
-            self._land(load, index, error)
-        except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event-loop thread
-            load.fault = fault
-            self._land(load, index, Cancelled("Fault", str(fault)))
-        else:
-            go_on = partial(self._step, load, index, journey)
-            self._patience.send(load.send, request, go_on, reserve=load.reserve)
-
-    def _land(self, load: Load, index: int, end: Ended) -> None:
+    def land(self, passenger: "_Passenger", end: Ended) -> None:
+        """Note how a journey has ended, and begin others in its place."""
         with self._turn:
             self._in_flight -= 1
+            passenger.note(end)
         metrics.objects_in_flight.dec()
-        metrics.copy_seconds.observe(time.monotonic() - load.began[index])
-        self._note(load, index, end)
+        metrics.copy_seconds.observe(time.monotonic() - passenger.began)
         self._fill()
 
-    def _note(self, load: Load, index: int, end: Ended) -> None:
+    def _fill(self) -> None:
+        """Begin waiting journeys up to the limit; one thread at a time does it for all.
+
+        One that ends at once, without a request, comes back here from within: the outer call then goes on for it.
+        """
         with self._turn:
-            load.ends[index] = end
-            load.remaining -= 1
-            landed = load.remaining == 0
-        if landed:
+            if self._filling:
+                return
+            self._filling = True
+        while starting := self._choose():
+            metrics.objects_in_flight.inc(len(starting))
+            for passenger in starting:
+                passenger.began = time.monotonic()
+                passenger.step(None)
+
+    def _choose(self) -> "list[_Passenger]":
+        """Take out those for whom there is room; when there are none, filling is over."""
+        with self._turn:
+            room = min(self.limit.value - self._in_flight, len(self._waiting))
+            starting = [self._waiting.popleft() for _ in range(room)]
+            self._in_flight += len(starting)
+            self._filling = bool(starting)
+            return starting
+
+
+class _Passenger:
+    """One journey on its way: it takes each answer to the journey, and sends what that asks for next."""
+
+    __slots__ = ("began", "flight", "index", "journey", "load")
+
+    def __init__(self, flight: Flight, load: Load, index: int, journey: Journey) -> None:
+        self.flight = flight
+        self.load = load
+        self.index = index
+        self.journey = journey
+        self.began = 0.0
+        """By time.monotonic()."""
+
+    def step(self, answer: Answer | None) -> None:
+        """Give the journey its answer, None to begin with, and send what it asks for next."""
+        flight, load = self.flight, self.load
+        flight.stepped_at = time.monotonic()
+        try:
+            request = next(self.journey) if answer is None else self.journey.send(answer)
+        except StopIteration as stop:
+            flight.land(self, stop.value)
+        except ObjectError as error:
+            flight.land(self, error)
+        except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event-loop thread
+            load.fault = fault
+            flight.land(self, Cancelled("Fault", str(fault)))
+        else:
+            flight.patience.send(load.send, request, self.step, reserve=load.reserve)
+
+    def note(self, end: Ended) -> None:
+        """Write the end down; the caller holds the flight's turn."""
+        load = self.load
+        load.ends[self.index] = end
+        load.remaining -= 1
+        if load.remaining == 0:
             load.done.set()

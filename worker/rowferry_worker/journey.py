@@ -5,7 +5,8 @@ the copy read from top to bottom, cost no thread, and are tested without a serve
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectNotFound
@@ -14,8 +15,7 @@ from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request, head_object
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(Struct, frozen=True, gc=False):
     """How a journey ended well: the production object stands (migrated, kept) or a different one does (conflict)."""
 
     outcome: Outcome

@@ -7,6 +7,7 @@ from threading import Lock
 
 BURST = timedelta(seconds=0.1)
 """How much of an unused moment may be caught up with."""
+NO_WAIT = timedelta(0)
 
 
 class Pace:
@@ -22,7 +23,7 @@ class Pace:
         """Take so many turns and return how long to wait before using them; zero while there is room."""
         rate = self._per_second()
         if rate is None:
-            return timedelta(0)
+            return NO_WAIT
         now = time.monotonic()
         with self._turn:
             begin = max(self._next, now - BURST.total_seconds())

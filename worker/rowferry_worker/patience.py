@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Protocol
 
 from rowferry.errors import ServerFault, Throttled, Unreachable
@@ -45,46 +44,55 @@ class Patience:
         self._alarm = Alarm()
 
     def send(
-        self,
-        send: Send,
-        request: Request,
-        on_answer: Callable[[Answer], None],
-        *,
-        reserve: Reserve | None = None,
-        tried: int = 0,
+        self, send: Send, request: Request, on_answer: Callable[[Answer], None], *, reserve: Reserve | None = None
     ) -> None:
-        """Send a request and give the last answer to `on_answer`; `tried` counts the tries before this one.
+        """Send a request and give the last answer to `on_answer`.
 
         Each try takes its turn: a fleet's bound counts requests, not objects.
         """
+        _Errand(self._observe, self._alarm, send, request, on_answer, reserve=reserve).begin()
 
-        def try_now() -> None:
-            self._try(send, request, on_answer, reserve=reserve, tried=tried)
 
-        if reserve is not None and (wait := reserve(request)):
-            self._alarm.call_later(wait, try_now)
-        else:
-            try_now()
+class _Errand:
+    """One request, from its first try to its last answer."""
 
-    def _try(
+    __slots__ = ("_alarm", "_began", "_observe", "_on_answer", "_request", "_reserve", "_send", "_tried")
+
+    def __init__(
         self,
+        observe: Observe,
+        alarm: Alarm,
         send: Send,
         request: Request,
         on_answer: Callable[[Answer], None],
         *,
         reserve: Reserve | None,
-        tried: int,
     ) -> None:
-        began = time.monotonic()
+        self._observe = observe
+        self._alarm = alarm
+        self._send = send
+        self._request = request
+        self._on_answer = on_answer
+        self._reserve = reserve
+        self._tried = 0
 
-        def judge(answer: Answer) -> None:
-            again = isinstance(answer.error, PASSING) and tried + 1 < TRIES
-            self._observe(request, answer, time.monotonic() - began, again=again)
-            if not again:
-                on_answer(answer)
-                return
-            wait = retry_delay(tried + 1, base=BASE, longest=LONGEST)
-            again_later = partial(self.send, send, request, on_answer, reserve=reserve, tried=tried + 1)
-            self._alarm.call_later(wait, again_later)
+    def begin(self) -> None:
+        """Try when the turn has come."""
+        if self._reserve is not None and (wait := self._reserve(self._request)):
+            self._alarm.call_later(wait, self._try)
+        else:
+            self._try()
 
-        send(request, judge)
+    def _try(self) -> None:
+        self._began = time.monotonic()
+        self._send(self._request, self._judge)
+
+    def _judge(self, answer: Answer) -> None:
+        """Hand the answer over, or begin again after a pause."""
+        self._tried += 1
+        again = answer.error is not None and isinstance(answer.error, PASSING) and self._tried < TRIES
+        self._observe(self._request, answer, time.monotonic() - self._began, again=again)
+        if again:
+            self._alarm.call_later(retry_delay(self._tried, base=BASE, longest=LONGEST), self.begin)
+        else:
+            self._on_answer(answer)

@@ -1,9 +1,9 @@
 """Station 4 of 5: rewrite the rows, guarded by the keys they held, and leave out only those the database refuses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import psycopg
+from msgspec import Struct
 from psycopg import errors, sql
 
 from rowferry.batch import Entry, EntryResult, Outcome
@@ -14,8 +14,7 @@ from rowferry.session import answered
 from rowferry.statements import statement
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True, gc=False):
     """An entry whose object stands at its production key: the row may follow."""
 
     entry: Entry
