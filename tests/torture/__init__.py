@@ -1,0 +1,1 @@
+"""`make torture`: faults of every kind during real migrations, and an auditor that looks on all the while."""

@@ -1,0 +1,60 @@
+"""`make torture`: run scenarios one after the other; exit status 1 when anything at all was violated."""
+
+import secrets
+import sys
+import traceback
+
+import click
+
+from torture.run import Run
+from torture.scenarios import NAMES, find_scenario
+
+
+@click.command()
+@click.option("--only", multiple=True, type=click.Choice(NAMES), help="A scenario; may be given again.")
+@click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
+@click.option("--short", is_flag=True, help="The short form that `make test` runs.")
+def main(only: tuple[str, ...], seed: int | None, short: bool) -> None:
+    """Torture rowferry on this machine, with servers and a data set of its own."""
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    runs = [torture(name, seed, short=short) for name in only or NAMES]
+    sys.exit(any(run.violation_count for run in runs))
+
+
+def torture(name: str, seed: int, *, short: bool) -> Run:
+    """Run one scenario and say what came of it."""
+    scenario = find_scenario(name)
+    run = Run(name, seed, short, say=lambda words: show_progress(name, words))
+    try:
+        scenario.torture(run)
+    except Exception:  # noqa: BLE001 - the other scenarios are still to be run
+        traceback.print_exc()
+        run.violation_count += 1
+        run.violations.append("the scenario did not come to its end")
+    show(run, scenario.WHAT)
+    return run
+
+
+def show_progress(name: str, words: str) -> None:
+    """Show one line that the next one replaces, on a terminal; else nothing."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[2K  {name}: {words}", nl=False, err=True)
+
+
+def show(run: Run, what: str) -> None:
+    """Print the account of a run."""
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[2K", nl=False, err=True)
+    mark = click.style("✗", fg="red") if run.violation_count else click.style("✓", fg="green")
+    faults = ", ".join(f"{count:,} {kind}" for kind, count in sorted(run.faults.items()))
+    click.echo(f"{mark} {run.name}: {what}")
+    click.echo(f"  {faults} · {run.entries:,} entries · {run.audits:,} audits · {run.violation_count:,} violations")
+    click.echo(f"  {run.seconds:.0f} s · seed {run.seed}")
+    for words in run.skipped:
+        click.echo(f"  skipped: {words}")
+    for words in run.violations:
+        click.secho(f"  VIOLATION: {words}", fg="red")
+
+
+if __name__ == "__main__":
+    main(prog_name="make torture")

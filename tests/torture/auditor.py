@@ -1,0 +1,152 @@
+"""Looks on during a scenario: at every instant each row's key names an object that holds the right bytes."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import timedelta
+from threading import Event, Lock, Thread
+from typing import Self
+
+import psycopg
+
+from entry_table import FROM
+from objects import ObjectSide
+from rowferry.demo.s3_server import S3Server
+from torture.object_reader import ObjectReader
+from torture.truth import Truth
+
+ROWS = "select id::text, path from public.avatars where path is not null"
+KEY = "select path from public.avatars where id::text = %s"
+KEYS_AT_ONCE = 100
+LONGEST_OUTAGE = timedelta(seconds=120)
+MOST_MOVES = 20
+"""A row whose key is another one at each look is given up after so many: it never stood still for a violation."""
+SAMPLES = 20
+"""So many violations are described; all are counted."""
+
+
+class Auditor:
+    """Two threads with connections of their own: one follows every change of a key, one sweeps over all rows.
+
+    A violation is a row that still names the object that was found missing or different when it is read again.
+    """
+
+    def __init__(
+        self, dsn: str, server: S3Server, legacy: ObjectSide, production: ObjectSide, truth: Truth, *, seed: int = 0
+    ) -> None:
+        self._dsn, self._server, self._truth = dsn, server, truth
+        self._buckets = (legacy.bucket, production.bucket)
+        self._random = random.Random(seed)
+        self._turn = Lock()
+        self._ended = Event()
+        self._threads = [Thread(target=self._guard, args=[body], daemon=True) for body in (self._follow, self._sweep)]
+        self.audits = 0
+        """Objects that were read and held against their row."""
+        self.count = 0
+        """Violations."""
+        self.violations: list[str] = []
+        """The first of them, in words."""
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Stop looking; may be called again."""
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(LONGEST_OUTAGE.total_seconds() + 60)
+
+    def report(self, words: str) -> None:
+        """Count a violation."""
+        with self._turn:
+            self.count += 1
+            if len(self.violations) < SAMPLES:
+                self.violations.append(words)
+
+    def check_all(self) -> set[str]:
+        """Check every row once, now; return the ids of all rows."""
+        with self._connect() as connection, closing(ObjectReader(self._server)) as reader:
+            rows = connection.execute(ROWS).fetchall()
+            for row_id, key in rows:
+                self._check(connection, reader, row_id, key)
+        return {row_id for row_id, _ in rows}
+
+    # The two threads
+
+    def _guard(self, body: Callable[[psycopg.Connection, ObjectReader], None]) -> None:
+        """Run a thread's body until the end; an outage of PostgreSQL is survived, nothing else is."""
+        with closing(ObjectReader(self._server)) as reader:
+            while not self._ended.is_set():
+                try:
+                    with self._connect() as connection:
+                        body(connection, reader)
+                except psycopg.OperationalError:
+                    self._ended.wait(0.05)
+                except Exception as error:  # noqa: BLE001 - else the auditor would be silent for ever
+                    self.report(f"the auditor itself failed: {error!r}")
+                    return
+
+    def _follow(self, connection: psycopg.Connection, reader: ObjectReader) -> None:
+        """Check each row as soon as it is seen with another key than before."""
+        seen: dict[str, str] = {}
+        while not self._ended.is_set():
+            rows = connection.execute(ROWS).fetchall()
+            changed = [(row_id, key) for row_id, key in rows if seen.get(row_id) != key]
+            self._check_many(connection, reader, changed)
+            seen = dict(rows)
+            self._ended.wait(0.1)
+
+    def _sweep(self, connection: psycopg.Connection, reader: ObjectReader) -> None:
+        """Check all rows in a random order, again and again, in half of the time."""
+        while not self._ended.is_set():
+            rows = connection.execute(ROWS).fetchall()
+            self._random.shuffle(rows)
+            for start in range(0, len(rows), KEYS_AT_ONCE):
+                began = time.monotonic()
+                ids = [row_id for row_id, _ in rows[start : start + KEYS_AT_ONCE]]
+                fresh = connection.execute(f"{ROWS} and id::text = any(%s)".encode(), [ids]).fetchall()
+                self._check_many(connection, reader, fresh)
+                self._ended.wait(time.monotonic() - began)
+            self._ended.wait(0.1)
+
+    def _check_many(
+        self, connection: psycopg.Connection, reader: ObjectReader, rows: Sequence[tuple[str, str]]
+    ) -> None:
+        for row_id, key in rows:
+            if self._ended.is_set():
+                return
+            self._check(connection, reader, row_id, key)
+
+    def _check(self, connection: psycopg.Connection, reader: ObjectReader, row_id: str, key: str) -> None:
+        """Hold one row against its object; it may move on meanwhile."""
+        for _ in range(MOST_MOVES):
+            found = reader.read(self._buckets[not key.startswith(FROM)], key)
+            with self._turn:
+                self.audits += 1
+            if self._truth.allows(row_id, found and found.body):
+                return
+            again = connection.execute(KEY, [row_id]).fetchone()
+            if again is None or again[0] is None:
+                return  # Deleted; whether by the application, is found out in the end.
+            if again[0] == key:
+                what = "names no object" if found is None else f"names an object of {len(found.body)} wrong bytes"
+                self.report(f"row {row_id} {what}: {key!r}")
+                return
+            key = again[0]
+
+    def _connect(self) -> psycopg.Connection:
+        """Connect, however long PostgreSQL is away. Raises the last error after LONGEST_OUTAGE."""
+        give_up_at = time.monotonic() + LONGEST_OUTAGE.total_seconds()
+        while True:
+            try:
+                return psycopg.connect(self._dsn, autocommit=True, connect_timeout=5, application_name="auditor")
+            except psycopg.OperationalError:
+                if self._ended.is_set() or time.monotonic() > give_up_at:
+                    raise
+                time.sleep(0.05)

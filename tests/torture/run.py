@@ -1,0 +1,70 @@
+"""One run of one scenario: its seed and length, and what is counted on the way."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from torture.world import World, make_world
+
+
+def say_nothing(_: str) -> None:
+    """Take progress without showing it."""
+
+
+@dataclass
+class Run:
+    """What a scenario is given; it counts its faults, its worlds count the rest."""
+
+    name: str
+    seed: int
+    short: bool = False
+    """Well under a minute on a quiet machine, as `make test` wants it."""
+    say: Callable[[str], None] = say_nothing
+    """Shows one line of progress."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """Faults injected, by kind: "SIGKILL", "restarts"."""
+    entries: int = 0
+    audits: int = 0
+    violation_count: int = 0
+    violations: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    """What could not be done here, and why."""
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(f"{self.name} {self.seed}")
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    @contextmanager
+    def world(self, **options: Any) -> Iterator[World]:
+        """Yield a world (`make_world` names the options); what its auditor saw is added to the run."""
+        with make_world(self.random.randrange(2**32), **options) as world:
+            try:
+                yield world
+            finally:
+                world.auditor.end()
+                self.entries += world.entries
+                self.audits += world.auditor.audits
+                self.violation_count += world.auditor.count
+                self.violations += world.auditor.violations
+
+    def as_document(self, what: str) -> dict[str, Any]:
+        """Return the run's line of the results."""
+        return {
+            "scenario": self.name,
+            "what": what,
+            "faults": dict(sorted(self.faults.items())),
+            "entries": self.entries,
+            "audits": self.audits,
+            "violations": self.violation_count,
+            "seconds": round(self.seconds),
+            "seed": self.seed,
+            "skipped": self.skipped,
+        }

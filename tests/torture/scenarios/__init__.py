@@ -1,0 +1,11 @@
+"""The scenarios, one file each: `WHAT` says in a sentence what is done, `torture(run)` does it."""
+
+from importlib import import_module
+from types import ModuleType
+
+NAMES = ("kills",)
+"""In the order in which they run."""
+
+
+def find_scenario(name: str) -> ModuleType:
+    return import_module(f"torture.scenarios.{name}")

@@ -1,0 +1,171 @@
+"""The final account of a scenario: nothing lost, nothing doubled, nothing left behind, the legacy bucket as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import local
+from typing import TYPE_CHECKING, Any
+
+from entry_table import FROM, TO
+from objects import ObjectSide
+from processes import wait_for
+from rowferry.batch import Outcome
+from rowferry.demo.s3_server import S3Server
+from torture.object_reader import Found, ObjectReader
+
+if TYPE_CHECKING:
+    from torture.world import World
+
+READERS = 8
+LOCKS_END_WITHIN = timedelta(seconds=30)
+LOCKS = """
+select a.application_name, a.state, l.mode, l.relation::regclass::text as relation
+from pg_locks as l join pg_stat_activity as a on l.pid = a.pid
+where a.datname = current_database() and a.pid <> pg_backend_pid() and a.application_name like 'rowferry%'
+"""
+IDLE = """
+select application_name, state from pg_stat_activity
+where application_name like 'rowferry%' and state like 'idle in transaction%'
+"""
+OPEN_ATTEMPTS = """
+select a.id, a.batch_id, w.pid, w.stopped_at
+from rowferry.batch_attempt as a join rowferry.worker as w on a.worker_id = w.id where a.verdict is null
+"""
+
+
+@dataclass
+class Expected:
+    """In what a scenario's end may differ from that of a calm migration."""
+
+    legacy_left: Collection[str] = ()
+    """Ids of rows that must still be legacy; all others must not be."""
+    error: Callable[[dict[str, Any]], bool] = lambda _: False
+    """Whether a batch may be in ERROR."""
+    written: Collection[str] = ()
+    """Legacy keys that the application itself has written during the run."""
+    strays: Callable[[str], bool] = lambda _: False
+    """Whether a production object may be there that no row points at, by its key: its row was deleted, for instance."""
+    sum_of_entries: int | None = None
+    """What all batches together account for; None: one outcome for each entry of the world."""
+    untouched: Collection[str] = field(default_factory=tuple)
+    """Ids of rows that were no entries at all."""
+
+
+class LegacyRecord:
+    """What the legacy bucket held: bytes, properties and time of the last write of each object."""
+
+    def __init__(self, server: S3Server, side: ObjectSide) -> None:
+        self._server, self._side = server, side
+        self._taken: dict[str, Found | None] = {}
+
+    def take(self, keys: Iterable[str]) -> None:
+        """Note these objects as they are now."""
+        self._taken |= self._read(list(keys))
+
+    def differences(self, written: Collection[str] = ()) -> Iterator[str]:
+        """Yield what is not as it was; `written` are keys that the application itself has written."""
+        there = set(self._side.listing())
+        for key in (there ^ set(self._taken)) - set(written):
+            yield f"legacy object {key!r} {'appeared' if key in there else 'is gone'}"
+        kept = [key for key in self._taken if key not in written]
+        for key, found in self._read(kept).items():
+            if found != self._taken[key]:
+                yield f"legacy object {key!r} was written"
+
+    def _read(self, keys: list[str]) -> dict[str, Found | None]:
+        own = local()
+        readers: list[ObjectReader] = []
+
+        def read(key: str) -> Found | None:
+            if not hasattr(own, "reader"):
+                own.reader = ObjectReader(self._server)
+                readers.append(own.reader)
+            return own.reader.read(self._side.bucket, key)
+
+        with ThreadPoolExecutor(READERS) as pool:
+            found = dict(zip(keys, pool.map(read, keys), strict=True))
+        for reader in readers:
+            reader.close()
+        return found
+
+
+def settle(world: World, expected: Expected) -> Iterator[str]:
+    """Yield, in words, each thing that does not add up. No worker may be running."""
+    yield from settle_rows(world, expected)
+    yield from settle_batches(world, expected)
+    yield from settle_production(world, expected)
+    yield from world.legacy_record.differences(expected.written)
+    yield from settle_uploads(world)
+    yield from settle_locks(world)
+    yield from settle_attempts(world)
+
+
+def settle_rows(world: World, expected: Expected) -> Iterator[str]:
+    """Check every row once more: it is there, its object is right, and it has the form that it should have."""
+    there = world.auditor.check_all()
+    for row_id in sorted(world.truth.ids() ^ there):
+        yield f"row {row_id} {'appeared' if row_id in there else 'is lost'}"
+    left = {row["id"] for row in world.query("select id::text from public.avatars where path like %s", FROM + "%")}
+    for row_id in sorted(left ^ set(expected.legacy_left)):
+        yield f"row {row_id} {'is still legacy' if row_id in left else 'was migrated, which it should not be'}"
+
+
+def settle_batches(world: World, expected: Expected) -> Iterator[str]:
+    """Check that every batch is finished and balances, that each entry has one outcome, and that the report agrees."""
+    total = 0
+    for batch in world.query("select * from rowferry.batch_queue order by id"):
+        outcomes = sum(batch[outcome] for outcome in Outcome)
+        total += outcomes
+        if batch["status"] == "INIT" or (batch["status"] == "ERROR" and not expected.error(batch)):
+            yield f"batch {batch['id']} is {batch['status']}: {batch['error']}"
+        if batch["entry_count"] != outcomes:
+            yield f"batch {batch['id']} has {batch['entry_count']} entries and {outcomes} outcomes"
+    wanted = world.entries if expected.sum_of_entries is None else expected.sum_of_entries
+    if total != wanted:
+        yield f"{wanted} entries have {total} outcomes"
+    report = world.report()
+    if not report["balances"]:
+        yield "the report does not balance"
+    if (planned := sum(table["planned"] for table in report["tables"])) != wanted:
+        yield f"the report has planned {planned} entries instead of {wanted}"
+
+
+def settle_production(world: World, expected: Expected) -> Iterator[str]:
+    """Check that production holds one object for each production row, and no others."""
+    there = set(world.migration.production.listing())
+    rows = world.query("select distinct path from public.avatars where path like %s", TO + "%")
+    pointed_at = {row["path"] for row in rows}
+    for key in sorted(there - pointed_at):
+        if not expected.strays(key):
+            yield f"production object {key!r} belongs to no row"
+    for key in sorted(pointed_at - there):
+        yield f"production object {key!r} is not listed"
+
+
+def settle_uploads(world: World) -> Iterator[str]:
+    """Check that `rowferry clean-uploads` takes back what killed workers have begun, and leaves nothing open."""
+    if world.migration.production.open_uploads():
+        world.rowferry("clean-uploads", "--older-than=0m", "--yes")
+    for key in world.migration.production.open_uploads():
+        yield f"a multipart upload of {key!r} is still open"
+    for key in world.migration.legacy.open_uploads():
+        yield f"a multipart upload of the legacy object {key!r} is open"
+
+
+def settle_locks(world: World) -> Iterator[str]:
+    """Check that no session of a worker holds a lock or a transaction once PostgreSQL has noticed its end."""
+    try:
+        wait_for(lambda: not (world.query(LOCKS) or world.query(IDLE)), deadline=LOCKS_END_WITHIN)
+    except AssertionError:
+        yield f"locks are left: {world.query(LOCKS)} {world.query(IDLE)}"
+
+
+def settle_attempts(world: World) -> Iterator[str]:
+    """Check that an attempt without a verdict is that of a worker that died, of which each of its slots had one."""
+    died = {death.pid for crew in world.crews for death in crew.deaths} | world.killed_pids
+    for attempt in world.query(OPEN_ATTEMPTS):
+        if attempt["stopped_at"] is not None or attempt["pid"] not in died:
+            yield f"attempt {attempt['id']} at batch {attempt['batch_id']} is open, but its worker did not die"

@@ -1,0 +1,52 @@
+"""What every row's object may hold, at this moment: known to the harness alone."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from threading import Lock
+
+
+class Truth:
+    """Digests by row id. Whoever changes an object or a row says so here first; threads may share it."""
+
+    def __init__(self) -> None:
+        self._turn = Lock()
+        self._digests: dict[str, frozenset[bytes]] = {}
+
+    def expect(self, row_id: object, *bodies: bytes) -> None:
+        """From now on the row's object holds one of these bodies, and nothing else."""
+        with self._turn:
+            self._digests[str(row_id)] = frozenset(map(_digest, bodies))
+
+    def allow(self, row_id: object, body: bytes) -> None:
+        """From now on this body is right as well: the application is about to overwrite the object."""
+        with self._turn:
+            self._digests[str(row_id)] = self._digests.get(str(row_id), frozenset()) | {_digest(body)}
+
+    def forget(self, row_id: object) -> None:
+        """The application is about to delete the row."""
+        with self._turn:
+            self._digests.pop(str(row_id), None)
+
+    def knows(self, row_id: str) -> bool:
+        with self._turn:
+            return row_id in self._digests
+
+    def allows(self, row_id: str, body: bytes | None) -> bool:
+        """Return whether the row's object may hold this body; None stands for an object that is not there."""
+        if body is None:
+            return False
+        found = _digest(body)
+        with self._turn:
+            return found in self._digests.get(row_id, ())
+
+    def ids(self) -> set[str]:
+        with self._turn:
+            return set(self._digests)
+
+    def expect_all(self, bodies: Iterable[tuple[object, bytes]]) -> None:
+        for row_id, body in bodies:
+            self.expect(row_id, body)
+
+
+def _digest(body: bytes) -> bytes:
+    return sha256(body).digest()

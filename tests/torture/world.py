@@ -1,0 +1,200 @@
+"""The world of one scenario: a PostgreSQL and S3 servers of its own, a table with its objects, a plan, an auditor."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from entry_table import FROM
+from migration import Migration
+from processes import wait_for
+from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+from rowferry.schema import initialise
+from servers import Buckets, connect_s3, find_versitygw, temporary_folders_in_memory
+from torture.auditor import Auditor
+from torture.crew import Command, Crew
+from torture.settlement import Expected, LegacyRecord, settle
+from torture.truth import Truth
+
+COMMAND_DEADLINE = timedelta(seconds=120)
+LARGE_BYTES = 11 * 1024 * 1024
+"""Three parts of at least 5 MiB, the least that S3 takes."""
+CONTENT_TYPES = ("image/png", "image/jpeg", "application/octet-stream")
+WAITING = "select count(*)::int as waiting from rowferry.batch_queue where status = 'INIT'"
+
+
+@dataclass
+class World:
+    """Everything that a scenario works with. `migration` is the table, the plan and both buckets."""
+
+    seed: int
+    folder: Path
+    postgres: EmbeddedPostgres
+    s3: S3Server
+    migration: Migration
+    truth: Truth
+    auditor: Auditor
+    until: ExitStack
+    legacy_record: LegacyRecord = field(init=False)
+    environment: dict[str, str] = field(default_factory=dict)
+    """What workers find in their environment besides what every worker must: a proxy's address, for instance."""
+    killed_pids: set[int] = field(default_factory=set)
+    crews: list[Crew] = field(default_factory=list)
+    entries: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.legacy_record = LegacyRecord(self.s3, self.migration.legacy)
+
+    # What there is to migrate
+
+    def fill(self, count: int, *, large: int = 0) -> None:
+        """Add rows, and legacy objects of random bytes with properties; `large` of them are copied part by part."""
+        start = self.entries + 1
+        self.entries += count
+        numbers = range(start, start + count)
+        sizes = {number: self.random.randrange(0, 4096) for number in numbers}
+        sizes |= dict.fromkeys(self.random.sample(numbers, large), LARGE_BYTES)
+        bodies = {number: self.random.randbytes(size) for number, size in sizes.items()}
+        for number, body in bodies.items():
+            self.truth.expect(number, body)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(self._put, bodies.keys(), bodies.values()))
+        self.legacy_record.take(key_of(number) for number in numbers)
+        self.migration.insert({str(number): key_of(number) for number in numbers})
+
+    def _put(self, number: int, body: bytes) -> None:
+        properties = {"ContentType": CONTENT_TYPES[number % 3], "Metadata": {"number": str(number)}}
+        self.migration.legacy.put(key_of(number), body, **properties)
+
+    # What is done with it
+
+    def rowferry(self, *arguments: str, statuses: tuple[int, ...] = (0,)) -> str:
+        """Run a command to its end, and return what it printed."""
+        ended = subprocess.run(
+            [sys.executable, "-m", "rowferry", *arguments],
+            env={**os.environ, **self.migration.environment},
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_DEADLINE.total_seconds(),
+            check=False,
+        )
+        assert ended.returncode in statuses, f"rowferry {arguments} ended with {ended.returncode}:\n{ended.stderr}"
+        return ended.stdout
+
+    def enqueue(self, batch_size: int = 25) -> None:
+        """Make a pass: batches for all legacy entries that have none."""
+        self.migration.write_plan()
+        self.rowferry("enqueue", f"--batch-size={batch_size}", "--yes")
+
+    @contextmanager
+    def workers(self, seats: int, *arguments: str, command: Command | None = None) -> Iterator[Crew]:
+        """Yield running workers, each replaced when it dies."""
+        environment = {**self.migration.environment, **self.environment}
+        with Crew(seats, self.folder, environment, *arguments, command=command) as crew:
+            self.crews.append(crew)
+            yield crew
+
+    def ask(self, query: str, *parameters: object) -> Any:
+        """Return the one value of the one row, on a connection that survives restarts of PostgreSQL."""
+        (row,) = self.query(query, *parameters)
+        (value,) = row.values()
+        return value
+
+    def query(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        with psycopg.connect(self.migration.dsn, autocommit=True, row_factory=dict_row) as connection:
+            return connection.execute(query.encode(), parameters or None).fetchall()
+
+    def waiting(self) -> int:
+        """Return how many batches are INIT."""
+        return self.ask(WAITING)
+
+    def make_due(self) -> None:
+        """End the rest that batches take before their next attempt."""
+        with psycopg.connect(self.migration.dsn, autocommit=True) as connection:
+            connection.execute("update rowferry.batch_queue set run_after = now() where status = 'INIT'")
+
+    def wait_until_done(self, within: timedelta = timedelta(seconds=300)) -> None:
+        """Return when no batch is INIT any more."""
+        wait_for(self._is_done, deadline=within)
+
+    def _is_done(self) -> bool:
+        try:
+            return self.waiting() == 0
+        except psycopg.OperationalError:
+            return False
+
+    # What has become of it
+
+    def settle(self, expected: "Expected | None" = None) -> None:
+        """Make the final account; workers must have been stopped. What does not add up, the auditor counts."""
+        self.auditor.end()
+        for words in settle(self, expected or Expected()):
+            self.auditor.report(words)
+
+    def report(self) -> dict[str, Any]:
+        """Return what `rowferry report` says of the migration."""
+        return json.loads(self.rowferry("report", "--json", statuses=(0, 1)))
+
+
+def key_of(number: int) -> str:
+    """Return a legacy key: folders, spaces and letters that have to be encoded."""
+    return f"{FROM}u{number}/{('me', 'a b+c', 'ä%41', 'x=&y')[number % 4]}.png"
+
+
+@contextmanager
+def make_world(
+    seed: int,
+    *,
+    settings: Mapping[str, str] | None = None,
+    plan: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Iterator[World]:
+    """Yield a world without entries, its auditor at work; everything of it is ended and removed afterwards.
+
+    `settings` are PostgreSQL's; `plan` is laid over the plan, table by table (`{"migration": {"transfer": "stream"}}`).
+    """
+    with ExitStack() as until:
+        with temporary_folders_in_memory():
+            postgres = until.enter_context(EmbeddedPostgres(settings=settings))
+        folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
+        with psycopg.Connection.connect(postgres.dsn(), row_factory=dict_row) as connection:
+            initialise(connection)
+        s3 = until.enter_context(make_s3_server())
+        buckets = make_buckets(s3, until)
+        migration = until.enter_context(closing(Migration(postgres.dsn(), buckets, buckets, folder)))
+        for name, table in (plan or {}).items():
+            migration.plan.setdefault(name, {}).update(table)
+        truth = Truth()
+        auditor = Auditor(postgres.dsn(), s3, migration.legacy, migration.production, truth, seed=seed)
+        until.enter_context(auditor)
+        yield World(seed, folder, postgres, s3, migration, truth, auditor, until)
+
+
+def make_s3_server() -> S3Server:
+    """Return versitygw, which checks signatures and digests, or moto where there is no versitygw."""
+    program = find_versitygw()
+    return VersityServer(program) if program else MotoServer()
+
+
+def make_buckets(server: S3Server, until: ExitStack) -> Buckets:
+    client = connect_s3(server)
+    until.callback(client.close)
+    buckets = Buckets(server, client, "legacy", "production")
+    for name in (buckets.legacy, buckets.production):
+        client.create_bucket(Bucket=name)
+    return buckets
