@@ -132,8 +132,8 @@ def _configure_retries(backoff: timedelta | None) -> Any:
     )
 
 
-_attached: set[int] = set()
-"""Event-loop threads, by ident, whose Python thread state stays between two callbacks."""
+_thread = threading.local()
+"""Lives in a thread's Python state: what is noted here is gone once that is."""
 
 
 def keep_thread_state() -> None:
@@ -142,9 +142,8 @@ def keep_thread_state() -> None:
     A thread that Python did not start gets a new state for each callback, and loses it again: an mmap, a munmap and
     page faults each time. One PyGILState_Ensure more than there are releases keeps it.
     """
-    ident = threading.get_ident()
-    if ident not in _attached:
-        _attached.add(ident)
+    if not hasattr(_thread, "is_kept"):
+        _thread.is_kept = True
         ctypes.pythonapi.PyGILState_Ensure()
 
 
