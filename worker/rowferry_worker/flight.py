@@ -104,10 +104,12 @@ class Flight:
     def _choose(self) -> "list[_Passenger]":
         """Take out those for whom there is room; when there are none, filling is over."""
         with self._turn:
-            room = min(self.limit.value - self._in_flight, len(self._waiting))
-            starting = [self._waiting.popleft() for _ in range(room)]
+            room = self.limit.value - self._in_flight
+            if room <= 0 or not self._waiting:
+                self._filling = False
+                return []
+            starting = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
             self._in_flight += len(starting)
-            self._filling = bool(starting)
             return starting
 
 

@@ -34,6 +34,8 @@ class Limit:
 
     least: int
     most: int
+    value: int = field(init=False)
+    """How many objects may be in flight now."""
     _value: float = field(init=False)
     _slow_start: bool = field(init=False, default=True)
     _throttled: int = field(init=False, default=0)
@@ -44,12 +46,7 @@ class Limit:
 
     def __post_init__(self) -> None:
         """Begin small."""
-        self._value = float(min(self.most, max(self.least, START)))
-
-    @property
-    def value(self) -> int:
-        """Return how many objects may be in flight now."""
-        return int(self._value)
+        self._set(START)
 
     def note(self, operation: str, seconds: float, *, throttled: bool) -> bool:
         """Take an answer in: what was asked, how long it took, and whether it said to slow down.
@@ -80,9 +77,13 @@ class Limit:
         else:
             moved = moved * 2 if self._slow_start else moved + step
         self._slow_start = self._slow_start and moved >= self._value and not self._throttled
-        self._value = min(float(self.most), max(float(self.least), moved))
+        self._set(moved)
         self._best = {operation: best * BEST_DRIFT for operation, best in self._best.items()}
         self._throttled = self._answers = 0
+
+    def _set(self, value: float) -> None:
+        self._value = min(float(self.most), max(float(self.least), value))
+        self.value = int(self._value)
 
     def _is_slow(self) -> bool:
         """Return whether any operation takes much longer than it can."""
