@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-NAMES = ("kills",)
+NAMES = ("kills", "steps")
 """In the order in which they run."""
 
 

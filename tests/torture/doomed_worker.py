@@ -1,0 +1,86 @@
+"""`python -m torture.doomed_worker STEP …`: a `rowferry worker` that kills itself right after a named step of a batch.
+
+Nothing in rowferry knows of it: the functions of the stations are wrapped here, from outside.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from rowferry.commands import main
+from rowferry_worker import process, slot
+from rowferry_worker.queues import migrate
+
+MID_COPY = 3
+"""So many objects are copied when a worker dies in the middle of it."""
+
+
+def die() -> None:
+    """End as `kill -9` ends a process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_after(module: Any, function: str, when: Callable[[Any], bool] = lambda _: True) -> None:
+    """Kill the process once a function of a module has returned what `when` waits for."""
+    original = getattr(module, function)
+
+    def doomed(*arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        if when(result):
+            die()
+        return result
+
+    setattr(module, function, doomed)
+
+
+def die_in_the_middle_of_copying() -> None:
+    """Kill the process when it has copied MID_COPY objects."""
+    copy_object = migrate.copy_object
+    copied: list[str] = []
+
+    def doomed(way: Any, old: str, new: str) -> Any:
+        result = yield from copy_object(way, old, new)
+        copied.append(old)
+        if len(copied) == MID_COPY:
+            die()
+        return result
+
+    migrate.copy_object = doomed
+
+
+def die_in_commit() -> None:
+    """Kill the process when it has sent COMMIT on the batch and not yet read the answer."""
+    write = process._write
+
+    def doomed_commit(connection: psycopg.Connection[Any]) -> None:
+        connection.pgconn.send_query(b"COMMIT")
+        while connection.pgconn.flush():
+            pass
+        die()
+
+    def doomed(connection: Any, *arguments: Any) -> None:
+        write(connection, *arguments)
+        psycopg.Connection.commit = doomed_commit
+
+    process._write = doomed
+
+
+STEPS: dict[str, Callable[[], None]] = {
+    "after-claim": lambda: die_after(slot, "claim_batch", lambda batch: batch is not None),
+    "after-attempt": lambda: die_after(slot, "begin_attempt"),
+    "mid-copy": die_in_the_middle_of_copying,
+    "after-copy": lambda: die_after(migrate, "copy_objects"),
+    "in-savepoint": lambda: die_after(migrate, "update_rows"),
+    "before-commit": lambda: die_after(process, "_write"),
+    "in-commit": die_in_commit,
+    "after-commit": lambda: die_after(slot, "process_batch"),
+}
+
+if __name__ == "__main__":
+    STEPS[sys.argv[1]]()
+    sys.argv[:2] = ["rowferry", "worker"]
+    sys.exit(main())
