@@ -15,7 +15,7 @@ as $$
         from rowferry.migration as m
         where $1 is null or m.name = $1
         order by m.id
-        for update
+        for no key update
     )
 
     update rowferry.migration as m

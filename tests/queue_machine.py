@@ -1,0 +1,174 @@
+"""What workers do to a queue, each step at the test's command, and a model beside it that says what must come of it."""
+
+from contextlib import ExitStack, closing
+from datetime import timedelta
+
+from hypothesis import event
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from entry_table import EntryTable
+from queue_model import SETTLED, UNSETTLED, Hand, ModelAttempt, ModelBatch, QueueModel
+from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.database import Connection, connect
+from rowferry_worker.claim import begin_attempt, claim_batch
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.split import put_rest_back, split_in_halves
+from rowferry_worker.treatment import choose_treatment
+from rowferry_worker.verdict import judge, write_failure, write_verdict
+
+SESSIONS = 3
+WAITS = st.sampled_from([timedelta(0), timedelta(hours=1)])
+EMPTY = "truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure restart identity"
+INSERT = """
+insert into rowferry.batch_queue (migration_id, payload, entry_count, max_attempts)
+select id, jsonb_build_object('entries', 'public.avatars.path', 'first', %s::text, 'last', %s::text), %s, %s
+from rowferry.migration returning id
+"""
+DUE = "select id, run_after from rowferry.batch_queue where status = 'INIT' and run_after <= clock_timestamp()"
+
+
+class WorkersMachine(RuleBasedStateMachine):
+    """Three sessions that claim, begin, perform and commit; `model` is told of each step and predicts its answer."""
+
+    def __init__(self, table: EntryTable) -> None:
+        super().__init__()
+        self.table, self.model, self.entries = table, QueueModel(), 0
+        table.execute(EMPTY)
+        table.execute("update rowferry.migration set paused_at = null")
+        self.until = ExitStack()
+        self.ledger = self.until.enter_context(closing(Ledger("model")))
+        self.sessions = [connect(f"worker {number}") for number in range(SESSIONS)]
+        self.claims: dict[int, tuple[Batch, Attempt | None]] = {}
+        """What the real claim and the real ledger said, by session."""
+
+    def teardown(self) -> None:
+        for session in self.sessions:
+            session.close()
+        self.until.close()
+
+    def pick(self, data: st.DataObject, *, claimed: bool, begun: bool = False, written: bool = False) -> int:
+        """Draw a session in a state."""
+        return data.draw(st.sampled_from(self.which(claimed=claimed, begun=begun, written=written)))
+
+    def which(self, *, claimed: bool, begun: bool = False, written: bool = False) -> list[int]:
+        def fits(hand: Hand | None) -> bool:
+            found = (hand is not None, bool(hand and hand.attempt_id), bool(hand and hand.verdict))
+            return found == (claimed, begun, written)
+
+        return [number for number in range(SESSIONS) if fits(self.model.hands.get(number))]
+
+    @rule(size=st.integers(1, 4), max_attempts=st.integers(1, 3))
+    def enqueue(self, size: int, max_attempts: int) -> None:
+        first, self.entries = self.entries + 1, self.entries + size
+        (row,) = self.table.execute(INSERT, (first, self.entries, size, max_attempts))
+        new = ModelBatch(row["id"], dict.fromkeys(range(first, first + size)), max_attempts)
+        self.model.batches[new.id] = new
+
+    @precondition(lambda self: self.which(claimed=False))
+    @rule(data=st.data(), steps=st.sampled_from([1, 2, 3, 4, 4, 4]))
+    def work(self, data: st.DataObject, steps: int) -> None:
+        """Go so many steps with a batch at once: claim, begin, perform, commit."""
+        number = self.pick(data, claimed=False)
+        for step in (self._claim, self._begin, self._perform, self._commit)[:steps]:
+            if step is self._claim or number in self.model.hands:
+                step(number, data)
+
+    def _claim(self, number: int, _: st.DataObject) -> None:
+        expected = self.model.claimable({row["id"]: row["run_after"] for row in self.table.execute(DUE)})
+        batch = claim_batch(self.sessions[number], ["migrate"])
+        assert (batch and batch.id) == expected
+        if batch is None:
+            self.sessions[number].rollback()
+        else:
+            self.model.hands[number], self.claims[number] = Hand(batch.id), (batch, None)
+
+    @precondition(lambda self: self.which(claimed=True))
+    @rule(data=st.data())
+    def begin(self, data: st.DataObject) -> None:
+        self._begin(self.pick(data, claimed=True), data)
+
+    def _begin(self, number: int, _: st.DataObject) -> None:
+        hand, (batch, _) = self.model.hands[number], self.claims[number]
+        expected = self.model.begin(hand)
+        attempt = begin_attempt(self.ledger, batch, f"worker {number}")
+        assert (attempt.number, attempt.crashes) == expected
+        hand.attempt_id, hand.number, hand.crashes = attempt.id, attempt.number, attempt.crashes
+        self.model.ledger[attempt.id] = ModelAttempt(batch.id, batch.requeues, attempt.number)
+        self.claims[number] = (batch, attempt)
+
+    @precondition(lambda self: self.which(claimed=True, begun=True))
+    @rule(data=st.data())
+    def perform(self, data: st.DataObject) -> None:
+        self._perform(self.pick(data, claimed=True, begun=True), data)
+
+    def _perform(self, number: int, data: st.DataObject) -> None:
+        """Do what the treatment says, up to the COMMIT."""
+        hand, (batch, attempt) = self.model.hands[number], self.claims[number]
+        assert attempt is not None
+        assert choose_treatment(batch, attempt).name == self.model.treatment(hand)
+        event(f"treatment: {self.model.treatment(hand)}")
+        act = {"HALVE": self._halve, "GIVE_UP": self._give_up}.get(self.model.treatment(hand), self._run)
+        act(data, self.sessions[number], hand, batch, attempt)
+
+    def _run(self, data: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
+        """Give each entry an outcome; now and then the time is over before the last of them."""
+        known = self.model.batches[batch.id]
+        changed_back = [entry for entry in known.changed() if data.draw(st.booleans())]
+        read = sorted([*known.to_read(), *changed_back])
+        cut = data.draw(st.integers(1, len(read))) if read and not changed_back else len(read)
+        begun, rest = read[:cut], read[cut:]
+        outcomes = {entry: data.draw(st.sampled_from(SETTLED + UNSETTLED)) for entry in begun}
+        retryable = data.draw(st.booleans())
+        results = [result_of(entry, outcome, retryable=retryable) for entry, outcome in outcomes.items()]
+        judged, wait = judge(results, attempt.number, batch.max_attempts), data.draw(WAITS)
+        unsettled = any(outcome in UNSETTLED for outcome in outcomes.values())
+        verdict = "DONE" if not unsettled else "RETRY" if retryable and hand.number < batch.max_attempts else "ERROR"
+        assert judged.verdict == verdict
+        split = []
+        if rest:
+            left = [Entry(str(entry), "image/x") for entry in rest]
+            new_id = put_rest_back(session, batch, left, keep_last=str(begun[-1]))
+            split = [ModelBatch(new_id, dict.fromkeys(rest), batch.max_attempts, batch.crashes)]
+        write_verdict(session, batch, attempt, Judgement(judged.verdict, wait, judged.error), results)
+        self.model.write(hand, verdict, *split).finish(verdict, hand.number, outcomes, rest)
+
+    def _halve(self, _: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
+        known = self.model.batches[batch.id]
+        read = sorted(known.to_read())
+        crashes, halves, middle = batch.crashes + attempt.crashes, [], (len(read) + 1) // 2
+        if len(read) > 1:
+            entries = [Entry(str(entry), "image/x") for entry in read]
+            ids = split_in_halves(session, batch, entries, crashes)
+            parts = zip(ids, (read[:middle], read[middle:]), strict=True)
+            halves = [ModelBatch(new, dict.fromkeys(part), batch.max_attempts, crashes) for new, part in parts]
+        outcomes = {} if halves else dict.fromkeys(read, "migrated")
+        results = [result_of(entry, outcome) for entry, outcome in outcomes.items()]
+        write_verdict(session, batch, attempt, Judgement(Verdict.DONE), results)
+        self.model.write(hand, "DONE", *halves).finish("DONE", hand.number, outcomes, read if halves else ())
+
+    def _give_up(self, _: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
+        write_failure(session, batch, attempt, Judgement(Verdict.ERROR, error="not run again"))
+        self.model.write(hand, "ERROR").fail("ERROR", hand.number)
+
+    @precondition(lambda self: self.which(claimed=True, begun=True))
+    @rule(data=st.data(), verdict=st.sampled_from([Verdict.ERROR, Verdict.RETRY, Verdict.RELEASED]), wait=WAITS)
+    def fail_as_a_whole(self, data: st.DataObject, verdict: Verdict, wait: timedelta) -> None:
+        number = self.pick(data, claimed=True, begun=True)
+        hand, (batch, attempt) = self.model.hands[number], self.claims[number]
+        assert attempt is not None
+        write_failure(self.sessions[number], batch, attempt, Judgement(verdict, wait, "failed as a whole"))
+        self.model.write(hand, verdict).fail(verdict, hand.number)
+
+    @precondition(lambda self: self.which(claimed=True, begun=True, written=True))
+    @rule(data=st.data())
+    def commit(self, data: st.DataObject) -> None:
+        self._commit(self.pick(data, claimed=True, begun=True, written=True), data)
+
+    def _commit(self, number: int, _: st.DataObject) -> None:
+        self.sessions[number].commit()
+        self.model.commit(number)
+
+
+def result_of(entry: int, outcome: str, *, retryable: bool = False) -> EntryResult:
+    return EntryResult(Entry(str(entry), f"image/{entry}"), Outcome(outcome), 10, "why", "because", retryable)

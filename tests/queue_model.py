@@ -1,0 +1,161 @@
+"""The queue as rowferry promises it: a model in memory of its batches and of the ledger, without a database."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+SETTLED = ("migrated", "kept", "changed", "vanished")
+UNSETTLED = ("missing", "conflict", "failed")
+COUNTED = (None, "DONE", "RETRY", "ERROR")
+"""Verdicts of attempts that cost one of `max_attempts`; None: the worker died, or is at it."""
+
+
+@dataclass
+class ModelAttempt:
+    """One line of the ledger."""
+
+    batch_id: int
+    requeues: int
+    number: int
+    verdict: str | None = None
+
+
+@dataclass
+class ModelBatch:
+    """A batch, with what became of each of its entries; None: nobody has looked yet."""
+
+    id: int
+    outcomes: dict[int, str | None]
+    max_attempts: int
+    crashes: int = 0
+    """Inherited from the batch that this one was split from."""
+    status: str = "INIT"
+    attempts: int = 0
+    requeues: int = 0
+    failed_whole: bool = False
+    """ERROR without outcomes: what is not settled counts as failed."""
+
+    def to_read(self) -> list[int]:
+        """Return the entries that are certainly still legacy."""
+        return [entry for entry, outcome in self.outcomes.items() if outcome is None or outcome in UNSETTLED]
+
+    def changed(self) -> list[int]:
+        """Return the entries that the application had changed, and may have changed back."""
+        return [entry for entry, outcome in self.outcomes.items() if outcome == "changed"]
+
+    def finish(self, verdict: str, number: int, outcomes: Mapping[int, str], left: Iterable[int] = ()) -> None:
+        """Take the outcomes of an attempt; the entries that it has `left` belong to another batch now."""
+        self.outcomes = {**self.outcomes, **outcomes}
+        for entry in left:
+            del self.outcomes[entry]
+        self._take(verdict, number)
+
+    def fail(self, verdict: str, number: int) -> None:
+        """Take the verdict of an attempt without outcomes."""
+        self._take(verdict, min(number, self.max_attempts))
+        self.failed_whole = verdict == "ERROR"
+
+    def requeue(self) -> None:
+        """Go back in the queue with nothing against it; what is settled stays settled."""
+        self.outcomes = {entry: None if out in UNSETTLED else out for entry, out in self.outcomes.items()}
+        self.status, self.attempts, self.crashes, self.failed_whole = "INIT", 0, 0, False
+        self.requeues += 1
+
+    def _take(self, verdict: str, number: int) -> None:
+        self.status = verdict if verdict in {"DONE", "ERROR"} else "INIT"
+        self.attempts = self.attempts if verdict == "RELEASED" else number
+
+    def row(self) -> dict[str, Any]:
+        """Return what the table must hold."""
+        counts = Counter(outcome for outcome in self.outcomes.values() if outcome is not None)
+        if self.failed_whole:
+            counts["failed"] += sum(outcome is None for outcome in self.outcomes.values())
+        return {
+            "id": self.id,
+            "status": self.status,
+            "attempts": self.attempts,
+            "requeues": self.requeues,
+            "crashes": self.crashes,
+            "max_attempts": self.max_attempts,
+            "entry_count": len(self.outcomes),
+            **{outcome: counts[outcome] for outcome in SETTLED + UNSETTLED},
+        }
+
+    def failures(self) -> set[tuple[int, int, str]]:
+        """Return the entries whose outcome must be told one by one."""
+        told = (*UNSETTLED, "changed", "vanished")
+        return {(self.id, entry, outcome) for entry, outcome in self.outcomes.items() if outcome in told}
+
+
+@dataclass
+class Hand:
+    """What a session holds in its open transaction."""
+
+    batch_id: int
+    attempt_id: int | None = None
+    number: int = 0
+    crashes: int = 0
+    written: list[ModelBatch] = field(default_factory=list)
+    """The batches as they are after the COMMIT, once a verdict is written; the first is the one in hand."""
+    verdict: str | None = None
+
+
+@dataclass
+class QueueModel:
+    """Every batch, the whole ledger, and what each session holds."""
+
+    batches: dict[int, ModelBatch] = field(default_factory=dict)
+    ledger: dict[int, ModelAttempt] = field(default_factory=dict)
+    hands: dict[int, Hand] = field(default_factory=dict)
+    """By the number of the session."""
+    paused: bool = False
+
+    def claimable(self, due: Mapping[int, Any]) -> int | None:
+        """Return the batch that the next claim gets; `due` holds, of the batches that are due, since when they are."""
+        held = {hand.batch_id for hand in self.hands.values()}
+        free = [b.id for b in self.batches.values() if b.status == "INIT" and b.id in due and b.id not in held]
+        return min(free, key=lambda id_: (due[id_], id_), default=None) if not self.paused else None
+
+    def begin(self, hand: Hand) -> tuple[int, int]:
+        """Return the number that an attempt at the batch in hand gets, and the crashes before it."""
+        batch = self.batches[hand.batch_id]
+        past = [a for a in self.ledger.values() if (a.batch_id, a.requeues) == (batch.id, batch.requeues)]
+        return sum(a.verdict in COUNTED for a in past) + 1, sum(a.verdict is None for a in past)
+
+    def treatment(self, hand: Hand) -> str:
+        """Return what the batch in hand calls for, given how often it has killed its workers."""
+        batch = self.batches[hand.batch_id]
+        crashes = batch.crashes + hand.crashes
+        if hand.crashes and crashes >= 2 and len(batch.outcomes) > 1:
+            return "HALVE"
+        if (hand.crashes and crashes >= batch.max_attempts) or hand.number > batch.max_attempts:
+            return "GIVE_UP"
+        return "RUN_GENTLY" if crashes else "RUN"
+
+    def write(self, hand: Hand, verdict: str, *more: ModelBatch) -> ModelBatch:
+        """Note that a verdict is written and not committed; return the batch as it will be, to be changed."""
+        hand.verdict = verdict
+        hand.written = [deepcopy(self.batches[hand.batch_id]), *more]
+        return hand.written[0]
+
+    def commit(self, session: int) -> None:
+        """Rows and verdict appear together."""
+        hand = self.hands.pop(session)
+        self.batches |= {batch.id: batch for batch in hand.written}
+        if hand.attempt_id is not None and hand.verdict is not None:
+            self.ledger[hand.attempt_id].verdict = hand.verdict
+
+    def roll_back(self, session: int, verdict: str | None) -> None:
+        """Nothing of it has happened; the ledger is told why, or nothing where the worker died."""
+        hand = self.hands.pop(session)
+        if hand.attempt_id is not None and verdict is not None:
+            self.ledger[hand.attempt_id].verdict = verdict
+
+    def prune(self) -> int:
+        """Forget what is DONE, with its attempts, and return how many batches that were."""
+        done = {batch.id for batch in self.batches.values() if batch.status == "DONE"}
+        self.batches = {id_: batch for id_, batch in self.batches.items() if id_ not in done}
+        self.ledger = {id_: attempt for id_, attempt in self.ledger.items() if attempt.batch_id not in done}
+        return len(done)
