@@ -11,7 +11,7 @@ from rowferry_enqueue.enqueue import Request, enqueue
 ROWS = """
 drop table if exists pictures;
 create table pictures (id bigint generated always as identity primary key, path text not null);
-insert into pictures (path) select 'image/' || i || '.png' from generate_series(1, %(rows)s) as i;
+insert into pictures (path) select 'image/' || lpad(i::text, 9, '0') || '.png' from generate_series(1, %(rows)s) as i;
 analyze pictures;
 truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure;
 """

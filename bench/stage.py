@@ -1,16 +1,16 @@
-"""What the benches need running: a PostgreSQL with its own defaults, the S3 stand-in, and processes that are measured."""
+"""What the benches need running: PostgreSQL with its own defaults, the S3 stand-in, processes that are measured."""
 
 import json
 import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from rowferry.database import connect
 from rowferry.demo.postgres import EmbeddedPostgres
@@ -63,7 +63,7 @@ class StandIn:
 @contextmanager
 def stand_in(latency_ms: float, *arguments: str) -> Iterator[StandIn]:
     """Yield a fresh S3 stand-in that answers after this time; `arguments` are further options of stand_in.py."""
-    command = [sys.executable, str(Path(__file__).with_name("stand_in.py")), "--latency-ms", str(latency_ms)]
+    command = [sys.executable, "-m", "bench.stand_in", "--latency-ms", str(latency_ms)]
     command += ["--seconds", str(LONGEST_SECONDS), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -81,18 +81,20 @@ class Usage:
     cpu_seconds: float
     memory_mb: float
     """The largest resident size of one process of them."""
+    said: str
+    """What it wrote on its standard output."""
 
 
 def run_measured(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """Run a command to its end and return what it used; AssertionError with its last words where it failed."""
     began = time.monotonic()
-    with subprocess.Popen(
-        command, env={**os.environ, **(environment or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        words = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {words[-2000:]}"
-    unit = 1024 if platform.system() == "Linux" else 1024 * 1024
-    return Usage(time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as words:
+        with subprocess.Popen(command, env={**os.environ, **(environment or {})}, stdout=out, stderr=words) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        wall_seconds = time.monotonic() - began
+        out.seek(0)
+        words.seek(0)
+        assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {words.read()[-2000:]}"
+        unit = 1024 if platform.system() == "Linux" else 1024 * 1024
+        return Usage(wall_seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, out.read())

@@ -1,35 +1,120 @@
 """Entries a second, CPU an entry and memory of one worker at 70 ms latency, against its rivals in the same run."""
 
+import json
+import sys
+from collections.abc import Callable, Sequence
+
 from bench.migration import enqueue_rows, make_rows, read_span, run_worker
 from bench.record import Figures, Record
-from bench.stage import read_postgres_version, running_postgres, stand_in
+from bench.rivals import programs
+from bench.stage import Usage, read_postgres_version, run_measured, running_postgres, stand_in
 
 LATENCY_MS = 70
+IN_FLIGHT = 512
+BATCH_SIZE = 100
+SLOTS = 8
+THREADS = 128
+"""Of boto3: more of them make it slower."""
+PROCESSES = 10
 
 
 def run(record: Record) -> None:
     """Measure all contestants in turn."""
-    entries = record.pick(60_000, short=600)
-    record.settings |= {"latency_ms": LATENCY_MS, "entries": entries, "batch_size": 100, "parallel": 512, "slots": 8}
+    entries, copies = record.pick(40_000, short=500), record.pick(8_000, short=300)
+    threaded, one_by_one = record.pick(4_000, short=200), record.pick(PROCESSES * BATCH_SIZE, short=100)
+    record.settings |= {"latency_ms": LATENCY_MS, "in_flight": IN_FLIGHT, "batch_size": BATCH_SIZE, "slots": SLOTS}
+    record.settings |= {"entries": entries, "copies_of_programs": copies, "copies_of_boto3": threaded}
+    record.settings |= {"boto3_threads": THREADS, "processes": PROCESSES, "entries_of_processes": one_by_one}
+    contestants: dict[str, Callable[[], Figures]] = {
+        "rowferry": lambda: migrate(entries),
+        "boto3 in threads": lambda: copy_in_threads(threaded),
+        "ten processes": lambda: migrate_one_by_one(one_by_one),
+        **find_programs(record, copies),
+    }
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
-        record.interleave({"rowferry": lambda: migrate(entries)}, repetitions=record.pick(5, short=1))
-    speed = record.median("rowferry", "entries_per_second")
-    record.expect("entries/s of one worker process, 70 ms latency", speed, at_least=3000)
-    cpu = record.median("rowferry", "cpu_ms_per_entry")
-    record.expect("CPU of the worker per entry", cpu, at_most=0.2, unit=" ms")
+        record.interleave(contestants, repetitions=record.pick(3, short=1))
+    tell(record)
+
+
+def tell(record: Record) -> None:
+    """Hold the medians against the targets."""
+    rate, cpu = "entries_per_second", "cpu_ms_per_entry"
+    record.expect("entries/s, one worker, 70 ms latency", record.median("rowferry", rate), at_least=3000)
+    record.compare("entries/s against ten processes", rate, "rowferry", "ten processes", at_least=20)
+    record.compare("entries/s against rclone's copies/s", rate, "rowferry", "rclone", at_least=3)
+    record.compare("the same, rclone with all checks off", rate, "rowferry", "rclone unchecked", at_least=3)
+    record.compare("entries/s against s5cmd's copies/s", rate, "rowferry", "s5cmd", at_least=3)
+    record.expect("CPU of the worker per entry", record.median("rowferry", cpu), at_most=0.2, unit=" ms")
+    record.compare("the same against boto3 in threads", cpu, "rowferry", "boto3 in threads", at_most=0.2)
+    record.expect("memory of the worker", record.median("rowferry", "memory_mb"), unit=" MB")
+    record.expect("CPU of the stand-in per request", record.median("rowferry", "stand_in_cpu_ms"), unit=" ms")
+
+
+def find_programs(record: Record, copies: int) -> dict[str, Callable[[], Figures]]:
+    """Return rclone, twice, and s5cmd; those that are not here are noted as absent."""
+    rclone, s5cmd = programs.find_rclone(), programs.find_s5cmd()
+    found: dict[str, Callable[[], Figures]] = {}
+    if rclone:
+        record.versions["rclone"] = programs.read_version(rclone)
+        found["rclone"] = lambda: copy_by_program(copies, lambda url: programs.rclone_command(rclone, url, IN_FLIGHT))
+        found["rclone unchecked"] = lambda: copy_by_program(
+            copies, lambda url: programs.rclone_command(rclone, url, IN_FLIGHT, *programs.RCLONE_UNCHECKED)
+        )
+    else:
+        record.absent |= dict.fromkeys(("rclone", "rclone unchecked"), programs.MISSING)
+    if s5cmd:
+        record.versions["s5cmd"] = programs.read_version(s5cmd)
+        found["s5cmd"] = lambda: copy_by_program(copies, lambda url: programs.s5cmd_command(s5cmd, url, IN_FLIGHT))
+    else:
+        record.absent["s5cmd"] = programs.MISSING
+    return found
 
 
 def migrate(entries: int) -> Figures:
     """Let one worker migrate all entries."""
     make_rows(entries)
     with stand_in(LATENCY_MS) as server:
-        enqueue_rows(server.url, server.url, 100)
-        used = run_worker("--parallel=512", "--slots=8")
+        enqueue_rows(server.url, server.url, BATCH_SIZE)
+        used = run_worker(f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}")
         stats = server.read_stats()
+    figures = count(entries, read_span(entries), used)
+    return {**figures, "stand_in_cpu_ms": 1000 * stats["cpu_seconds"] / stats["requests"]}
+
+
+def copy_in_threads(copies: int) -> Figures:
+    """Let boto3 copy as many objects in threads; no row is touched."""
+    with stand_in(LATENCY_MS) as server:
+        command = ["bench.rivals.boto3_threads", f"--url={server.url}", f"--objects={copies}", f"--threads={THREADS}"]
+        used = run_measured([sys.executable, "-m", *command], programs.ACCOUNT)
+        assert server.read_stats()["objects"] == copies
+    return count(copies, json.loads(used.said)["seconds"], used)
+
+
+def migrate_one_by_one(entries: int) -> Figures:
+    """Let ten processes migrate as many entries, each one object at a time."""
+    make_rows(entries)
+    batch_size = -(-entries // PROCESSES)
+    with stand_in(LATENCY_MS) as server:
+        command = ["bench.rivals.ten_processes", f"--url={server.url}", f"--processes={PROCESSES}"]
+        used = run_measured([sys.executable, "-m", *command, f"--batch-size={batch_size}"], programs.ACCOUNT)
+    said = json.loads(used.said)
+    assert said["rows"] == entries
+    return count(entries, said["seconds"], used)
+
+
+def copy_by_program(copies: int, command: Callable[[str], Sequence[str]]) -> Figures:
+    """Let a program copy the prefix, its listing and its start included; no row is touched."""
+    with stand_in(LATENCY_MS, f"--objects={copies}") as server:
+        used = run_measured(command(server.url), programs.ACCOUNT)
+        assert server.read_stats()["objects"] == copies
+    return count(copies, used.wall_seconds, used)
+
+
+def count(entries: int, seconds: float, used: Usage) -> Figures:
+    """Return rate, CPU and memory."""
     return {
-        "entries_per_second": entries / read_span(entries),
+        "entries_per_second": entries / seconds,
         "cpu_ms_per_entry": 1000 * used.cpu_seconds / entries,
         "memory_mb": used.memory_mb,
-        "stand_in_cpu_ms_per_request": 1000 * stats["cpu_seconds"] / stats["requests"],
     }

@@ -1,0 +1,1 @@
+"""What rowferry is measured against: two baselines of our own, rclone and s5cmd where they are installed."""

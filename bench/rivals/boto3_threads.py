@@ -1,0 +1,72 @@
+"""Baseline: boto3 in threads, one client for all. It copies, or streams between two endpoints, and updates no row.
+
+    python -m bench.rivals.boto3_threads --url URL [--to URL] --objects 6000 --threads 64
+
+prints one JSON line: the seconds from the first request to the last answer.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from bench.stand_in_store import key_of
+
+
+def open_client(url: str, threads: int) -> Any:
+    """Return a client that keeps a connection for each thread."""
+    config = Config(max_pool_connections=threads, s3={"addressing_style": "path"})
+    return boto3.client("s3", endpoint_url=url, region_name="us-east-1", config=config)
+
+
+def make_copy(url: str, threads: int, bucket: str) -> Callable[[int], None]:
+    """Return what copies one object within one endpoint."""
+    client = open_client(url, threads)
+
+    def copy(number: int) -> None:
+        key = key_of(number)
+        target = key.replace("image/", "avatar/", 1)
+        client.copy_object(Bucket=bucket, Key=target, CopySource={"Bucket": "legacy", "Key": key})
+
+    return copy
+
+
+def make_stream(url: str, to_url: str, threads: int, bucket: str) -> Callable[[int], None]:
+    """Return what streams one object from one endpoint to the other."""
+    reader, writer = open_client(url, threads), open_client(to_url, threads)
+
+    def stream(number: int) -> None:
+        key = key_of(number)
+        found = reader.get_object(Bucket="legacy", Key=key)
+        target = key.replace("image/", "avatar/", 1)
+        writer.put_object(Bucket=bucket, Key=target, Body=found["Body"].read(), ContentType=found["ContentType"])
+
+    return stream
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--to", help="stream to this endpoint instead")
+    parser.add_argument("--bucket", default="production", help="the bucket to write to")
+    parser.add_argument("--objects", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=64)
+    options = parser.parse_args()
+    if options.to:
+        move = make_stream(options.url, options.to, options.threads, options.bucket)
+    else:
+        move = make_copy(options.url, options.threads, options.bucket)
+    with ThreadPoolExecutor(options.threads) as pool:
+        began = time.monotonic()
+        for _ in pool.map(move, range(1, options.objects + 1)):
+            pass
+        print(json.dumps({"seconds": time.monotonic() - began}))
+
+
+if __name__ == "__main__":
+    main()
