@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-NAMES = ("kills", "steps")
+NAMES = ("kills", "steps", "database")
 """In the order in which they run."""
 
 

@@ -1,0 +1,57 @@
+"""Scenario 2: PostgreSQL is restarted and backends are terminated while workers run; not one of them dies of it."""
+
+import time
+from datetime import timedelta
+from typing import get_args
+
+from processes import wait_for
+from rowferry.demo.postgres import StopMode
+from torture.run import Run
+from torture.world import World
+
+WHAT = "PostgreSQL restarted (fast and immediate in turn), backends of workers terminated at random, over 4 workers"
+
+SEATS = 4
+BETWEEN_RESTARTS = timedelta(seconds=6)
+BETWEEN_TERMINATIONS = timedelta(seconds=0.15)
+"""The most that lies between two faults."""
+LIVE_WITHIN = timedelta(seconds=60)
+LIVE = "select count(*)::int from rowferry.live_workers"
+TERMINATE = """
+select count(pg_terminate_backend(pid))::int from (
+    select pid from pg_stat_activity where application_name like 'rowferry %' order by random() limit 1
+) as victim
+"""
+
+
+def torture(run: Run) -> None:
+    """Terminate backends all the time, and restart the server under them now and then."""
+    restarts, entries = (2, 400) if run.short else (10, 3000)
+    with run.world() as world:
+        world.fill(entries, large=2)
+        world.enqueue(20)
+        with world.workers(SEATS, "--parallel=8") as crew:
+            wait_for(lambda: world.ask(LIVE) == SEATS, deadline=LIVE_WITHIN)
+            for number in range(restarts):
+                terminate_backends(run, world)
+                mode = get_args(StopMode)[number % 2]
+                world.postgres.restart(mode)
+                run.faults[f"{mode} restarts"] += 1
+                run.say(f"{number + 1} of {restarts} restarts, {run.faults['terminated backends']} terminated backends")
+            run.say("waiting for the rest")
+            world.wait_until_done()
+            assert crew.stop() == [0] * SEATS
+            for death in crew.deaths:
+                world.auditor.report(f"a worker died of it: {death}")
+        world.settle()
+
+
+def terminate_backends(run: Run, world: World) -> None:
+    """Terminate one backend after the other until it is time for the next restart; see that there is work."""
+    until = time.monotonic() + run.random.uniform(1, BETWEEN_RESTARTS.total_seconds())
+    while time.monotonic() < until:
+        if world.waiting() < SEATS:
+            world.fill(300)
+            world.enqueue(20)
+        time.sleep(run.random.uniform(0, BETWEEN_TERMINATIONS.total_seconds()))
+        run.faults["terminated backends"] += world.ask(TERMINATE)
