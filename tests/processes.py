@@ -33,7 +33,7 @@ def is_running(pid: int) -> bool:
     return False
 
 
-def wait_for(condition: Callable[[], object], *, deadline: timedelta = timedelta(seconds=15)) -> None:
+def wait_for(condition: Callable[[], object], *, deadline: timedelta = timedelta(seconds=45)) -> None:
     """Return once the condition holds; fail the test at the deadline."""
     give_up_at = time.monotonic() + deadline.total_seconds()
     while not condition():
