@@ -170,9 +170,12 @@ class EmbeddedPostgres:
         self.port = port
 
     def _says_ready(self) -> bool:
-        """Return whether the server's own pid file says that it takes connections; `pg_ctl --wait` reads the same."""
+        """Return whether the server's own pid file says that it takes connections; `pg_ctl --wait` reads the same.
+
+        A standby says so in a word of its own.
+        """
         try:
             lines = (self.folder / "data" / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return False
-        return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
+        return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() in {"ready", "standby"}

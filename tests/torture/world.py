@@ -161,26 +161,32 @@ def key_of(number: int) -> str:
 def make_world(
     seed: int,
     *,
+    postgres: EmbeddedPostgres | None = None,
+    dsn: str | None = None,
     settings: Mapping[str, str] | None = None,
     plan: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Iterator[World]:
     """Yield a world without entries, its auditor at work; everything of it is ended and removed afterwards.
 
-    `settings` are PostgreSQL's; `plan` is laid over the plan, table by table (`{"migration": {"transfer": "stream"}}`).
+    `postgres` is a running server of the scenario's own, `dsn` a way to its database for workers and auditor alike;
+    left out, the world has its own server, with `settings`. `plan` is laid over the plan, table by table
+    (`{"migration": {"transfer": "stream"}}`).
     """
     with ExitStack() as until:
-        with temporary_folders_in_memory():
-            postgres = until.enter_context(EmbeddedPostgres(settings=settings))
+        if postgres is None:
+            with temporary_folders_in_memory():
+                postgres = until.enter_context(EmbeddedPostgres(settings=settings))
+        dsn = dsn or postgres.dsn()
         folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
-        with psycopg.Connection.connect(postgres.dsn(), row_factory=dict_row) as connection:
+        with psycopg.Connection.connect(dsn, row_factory=dict_row) as connection:
             initialise(connection)
         s3 = until.enter_context(make_s3_server())
         buckets = make_buckets(s3, until)
-        migration = until.enter_context(closing(Migration(postgres.dsn(), buckets, buckets, folder)))
+        migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))
         for name, table in (plan or {}).items():
             migration.plan.setdefault(name, {}).update(table)
         truth = Truth()
-        auditor = Auditor(postgres.dsn(), s3, migration.legacy, migration.production, truth, seed=seed)
+        auditor = Auditor(dsn, s3, migration.legacy, migration.production, truth, seed=seed)
         until.enter_context(auditor)
         yield World(seed, folder, postgres, s3, migration, truth, auditor, until)
 

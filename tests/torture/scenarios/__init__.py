@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-NAMES = ("kills", "steps", "database")
+NAMES = ("kills", "steps", "database", "disk", "failover")
 """In the order in which they run."""
 
 

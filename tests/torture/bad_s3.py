@@ -1,0 +1,187 @@
+"""An S3 server that misbehaves, as a proxy before a good one: what is true is in the server behind it."""
+
+import asyncio
+import random
+import re
+import secrets
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Thread
+from urllib.parse import urlsplit
+
+from request_log import LINE_LIMIT_BYTES, READS, Seen, read_answer, read_request
+
+RATES: Mapping[str, float] = {
+    "throttled": 0.20,
+    "answered 500": 0.02,
+    "200 with an error": 0.02,
+    "reset": 0.01,
+    "never answered": 0.005,
+    "truncated": 0.01,
+    "wrong ETag": 0.01,
+}
+"""How often each fault is met, as a share of the requests that it can befall."""
+ETAG_HEADER = re.compile(rb'(?i)(\r\netag: *"?)[0-9a-f]{32}')
+ETAG_ELEMENT = re.compile(rb"(<ETag>(?:&quot;|&#34;|\")?)[0-9a-f]{32}")
+XML = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+HIDING = re.compile("x-amz-copy-source|uploadId=")
+"""What names the operations that may answer 200 and fail all the same, in the headers or the query of a write."""
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class BadS3:
+    """The running proxy; `counts` says what it did to whom, `endpoint_url` where it listens."""
+
+    def __init__(self, endpoint_url: str, seed: int, rates: Mapping[str, float] = RATES) -> None:
+        self._upstream = urlsplit(endpoint_url)
+        self._chance = random.Random(seed)
+        self._loop = asyncio.new_event_loop()
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.rates = dict(rates)
+        """May be emptied while it runs: from then on it behaves."""
+        self.counts: Counter[str] = Counter()
+        self.requests = 0
+        self.endpoint_url = ""
+
+    @contextmanager
+    def running(self) -> Iterator["BadS3"]:
+        thread = Thread(target=self._loop.run_forever, name="bad S3")
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+            yield self
+        finally:
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join()
+            self._loop.close()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=LINE_LIMIT_BYTES)
+        self.endpoint_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        server: Streams | None = None
+        try:
+            server = await asyncio.open_connection(self._upstream.hostname, self._upstream.port, limit=LINE_LIMIT_BYTES)
+            while await self._relay_one((reader, writer), server):
+                pass
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass
+        finally:
+            for end in (writer, *(server[1:] if server else ())):
+                end.close()
+                with suppress(OSError):
+                    await end.wait_closed()
+
+    def _choose(self, seen: Seen) -> str | None:
+        """Return the fault that befalls a request, if one does."""
+        self.requests += 1
+        dice, most = self._chance.random(), 0.0
+        for fault, rate in self.rates.items():
+            most += rate
+            if dice < most:
+                hiding = seen.method not in READS and HIDING.search(f"{seen.query} {' '.join(seen.headers)}")
+                return None if fault == "200 with an error" and not hiding else fault
+        return None
+
+    async def _relay_one(self, client: Streams, server: Streams) -> bool:
+        """Relay one request and its answer, or misbehave. Return whether the connection may be used again."""
+        head = await client[0].readuntil(b"\r\n\r\n")
+        seen = read_request(head)
+        body = await read_body(seen.headers, client[0])
+        fault, late = self._choose(seen), self._chance.random() < 0.5
+        if fault is None or late or fault in {"truncated", "wrong ETag"}:
+            server[1].write(head + body)
+            head, body = await read_whole_answer(seen, server[0])
+        if fault is None:
+            return await send(client, head + body)
+        # Late: the server has done what it was asked for, and only the answer is bad.
+        told = await self._misbehave(fault, seen, client, head, body)
+        if told:
+            self.counts[fault] += 1
+        return fault in {"throttled", "answered 500", "200 with an error", "wrong ETag"} or not told
+
+    async def _misbehave(self, fault: str, seen: Seen, client: Streams, head: bytes, body: bytes) -> bool:
+        """Answer badly; return whether that was possible, else the good answer was sent."""
+        match fault:
+            case "throttled":
+                return await send(client, error_answer(seen, 503, "SlowDown"))
+            case "answered 500":
+                return await send(client, error_answer(seen, 500, "InternalError"))
+            case "200 with an error":
+                # Some end before the error is told: a body that its connection's end delimits can be cut anywhere.
+                return await send(client, error_answer(seen, 200, "InternalError", cut=self._chance.random() < 0.5))
+            case "reset":
+                client[1].get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )
+                client[1].transport.abort()
+            case "never answered":
+                await client[0].read()  # until the client leaves
+            case "truncated":
+                if not body or seen.method == "HEAD":
+                    return not await send(client, head + body)
+                await send(client, head + body[: len(body) // 2])
+            case _:
+                wrong = secrets.token_hex(16).encode()
+                bad = (
+                    ETAG_HEADER.sub(rb"\g<1>" + wrong, head, count=1),
+                    ETAG_ELEMENT.sub(rb"\g<1>" + wrong, body, count=1),
+                )
+                sent = await send(client, b"".join(bad))
+                return sent and bad != (head, body)
+        return True
+
+
+async def read_body(headers: Mapping[str, str], source: asyncio.StreamReader) -> bytes:
+    """Return a whole body, by its length or by its chunks (whose frames are kept)."""
+    if "content-length" in headers:
+        return await source.readexactly(int(headers["content-length"]))
+    whole = b""
+    if "chunked" in headers.get("transfer-encoding", ""):
+        size = None
+        while size != 0:
+            line = await source.readuntil(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            whole += line + await source.readexactly(size + 2)
+    return whole
+
+
+async def read_whole_answer(seen: Seen, source: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """Return the head and the body of the server's answer."""
+    head = await source.readuntil(b"\r\n\r\n")
+    status, headers = read_answer(head)
+    if seen.method == "HEAD" or status in {204, 304}:
+        return head, b""
+    return head, await read_body(headers, source)
+
+
+async def send(client: Streams, message: bytes) -> bool:
+    client[1].write(message)
+    await client[1].drain()
+    return True
+
+
+def error_answer(seen: Seen, status: int, code: str, *, cut: bool = False) -> bytes:
+    """Return an answer with S3's error in its body; `cut`: the body ends before the error."""
+    body = XML + (b"" if cut else f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode())
+    length = 0 if seen.method == "HEAD" else len(body)
+    head = f"HTTP/1.1 {status} As Told\r\nContent-Length: {length}\r\nContent-Type: application/xml\r\n\r\n"
+    return head.encode() + body[:length]

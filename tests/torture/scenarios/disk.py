@@ -1,0 +1,161 @@
+"""Scenario 2, the full disk: first that of the tables, then that of the write-ahead log."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+
+from processes import is_running, wait_for
+from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.demo.server_process import choose_account
+from torture.crew import Crew
+from torture.run import Run
+from torture.standby import execute
+from torture.world import World
+
+WHAT = "The disk of the tables is full, then that of the write-ahead log (PostgreSQL panics), and there is space again"
+
+SEATS = 3
+DISK_BYTES = 96 * 1024 * 1024
+NO_SPACE = "No space left on device"
+SEEN_BY_WORKERS = 5
+"""So many of their statements have to fail before there is space again."""
+WITHIN = timedelta(seconds=120)
+SETTINGS = {"min_wal_size": "32MB", "max_wal_size": "32MB", "wal_recycle": "off"}
+DONE = "select count(*)::int from rowferry.batch_queue where status = 'DONE'"
+
+
+def torture(run: Run) -> None:
+    """Fill both disks, one after the other, while workers run."""
+    if reason := why_not():
+        run.skipped.append(reason)
+        return
+    entries = 600 if run.short else 3000
+    with ExitStack() as until:
+        tables, wal = until.enter_context(small_disk()), until.enter_context(small_disk())
+        postgres = until.enter_context(EmbeddedPostgres(settings=SETTINGS))
+        move_wal(postgres, wal)
+        execute(postgres, f"create tablespace small location '{tables}'", "create database small tablespace small")
+        world = until.enter_context(run.world(postgres=postgres, dsn=postgres.dsn("small")))
+        world.fill(entries)
+        world.enqueue(10)
+        with world.workers(SEATS, "--parallel=4") as crew:
+            wait_for_progress(world)
+            fill_tables(run, crew, tables)
+            wait_for_progress(world)
+            fill_wal(run, world, wal)
+            world.wait_until_done()
+            assert crew.stop() == [0] * SEATS
+            for death in crew.deaths:
+                world.auditor.report(f"a worker died of it: {death}")
+        world.settle()
+
+
+def why_not() -> str | None:
+    """Return why there can be no small disk here; None when there can."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "only root on Linux mounts a small disk"
+    try:
+        with small_disk():
+            return None
+    except subprocess.CalledProcessError:
+        return "this machine lets nobody mount a small disk"
+
+
+@contextmanager
+def small_disk() -> Iterator[Path]:
+    """Yield a folder on a disk of its own, which PostgreSQL may write to."""
+    with TemporaryDirectory(prefix="rowferry-disk-") as folder:
+        Path(folder).chmod(0o755)
+        disk = Path(folder) / "disk"
+        disk.mkdir()
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", disk], check=True, capture_output=True
+        )
+        try:
+            account = choose_account()
+            assert account is not None
+            (disk / "files").mkdir(mode=0o700)
+            os.chown(disk / "files", account.pw_uid, account.pw_gid)
+            yield disk / "files"
+        finally:
+            subprocess.run(["umount", disk], check=True, capture_output=True)
+
+
+def move_wal(postgres: EmbeddedPostgres, disk: Path) -> None:
+    """Put the write-ahead log on a disk of its own, as `initdb --waldir` would."""
+    postgres.stop()
+    wal = postgres.folder / "data" / "pg_wal"
+    shutil.copytree(wal, disk / "pg_wal")
+    shutil.rmtree(wal)
+    wal.symlink_to(disk / "pg_wal")
+    account = choose_account()
+    assert account is not None
+    for path in (disk / "pg_wal", *(disk / "pg_wal").rglob("*")):
+        os.chown(path, account.pw_uid, account.pw_gid)
+    postgres.start()
+
+
+@contextmanager
+def no_space(disk: Path) -> Iterator[None]:
+    """Leave not a byte on the disk meanwhile."""
+    balloon = disk.parent / "balloon"
+    with balloon.open("wb", buffering=0) as file:
+        for size in (1024 * 1024, 4096):
+            with suppress_full_disk():
+                while True:
+                    file.write(bytes(size))
+    try:
+        yield
+    finally:
+        balloon.unlink()
+
+
+@contextmanager
+def suppress_full_disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+
+
+def fill_tables(run: Run, crew: Crew, disk: Path) -> None:
+    """Fill the disk of the tables until workers have felt it."""
+    run.say("no space for tables")
+    with no_space(disk):
+        wait_for(lambda: crew.logs().count(NO_SPACE) >= SEEN_BY_WORKERS, deadline=WITHIN)
+    run.faults["full disks"] += 1
+
+
+def fill_wal(run: Run, world: World, disk: Path) -> None:
+    """Fill the disk of the write-ahead log until PostgreSQL panics; start it when there is space again."""
+    run.say("no space for the write-ahead log")
+    log = world.postgres.folder / "server.log"
+    with no_space(disk):
+        wait_for(lambda: panics(world.postgres, log), deadline=WITHIN)
+    if not is_running(world.postgres.pid):
+        world.postgres.restart()
+    run.faults["full disks"] += 1
+    run.faults["panics"] += 1
+
+
+def panics(postgres: EmbeddedPostgres, log: Path) -> bool:
+    """Use the log up; return whether PostgreSQL has panicked."""
+    with suppress(psycopg.OperationalError):
+        execute(postgres, "select pg_logical_emit_message(true, 'torture', 'x')", "select pg_switch_wal()")
+    return "PANIC" in log.read_text(errors="replace")
+
+
+def wait_for_progress(world: World) -> None:
+    """Return when batches are done that were not done before."""
+    done = world.ask(DONE)
+    wait_for(lambda: world.ask(DONE) > done, deadline=WITHIN)
