@@ -5,6 +5,11 @@ from types import ModuleType
 
 BENCHES = {
     "copy": "One worker at 70 ms latency against boto3, ten processes, rclone and s5cmd.",
+    "versitygw": "The same against a real S3 server.",
+    "stream": "Two endpoints: 20 kB objects streamed, and memory whatever the size of an object.",
+    "scale": "1, 2, 4, 8 workers where latency is the bound.",
+    "memory": "The worker's memory during 1,000,000 entries.",
+    "rerun": "Batches run again over rows that are finished.",
 }
 """Each bench with its line in `python -m bench --list`, in the order in which they run."""
 

@@ -41,6 +41,8 @@ def command(only: list[str], short: bool, results: Path | None, listing: bool) -
     for number, name in enumerate(only, 1):
         run_bench(name, f"{number}/{len(only)}", short=short, folder=folder)
     print_targets(folder, only)
+    if short:
+        console.print("A short run proves that the benches run; its figures say nothing about speed.")
     if folder == RESULTS:
         tell_docs()
 

@@ -1,7 +1,7 @@
 """A migration for the benches: a table of legacy rows, its batches, and workers that are measured."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bench.stage import Usage, run_measured
 from rowferry.database import connect
@@ -32,18 +32,22 @@ def make_rows(rows: int) -> None:
             connection.execute(statement.encode(), {"rows": rows} if "%(" in statement else None)
 
 
-def enqueue_rows(legacy_url: str, production_url: str, batch_size: int) -> None:
-    """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production`."""
-    sides = Side("legacy", "legacy", legacy_url), Side("production", "production", production_url)
+def enqueue_rows(
+    legacy_url: str, production_url: str, batch_size: int, *, production_bucket: str = "production"
+) -> None:
+    """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production` or as it is named."""
+    sides = Side("legacy", "legacy", legacy_url), Side("production", production_bucket, production_url)
     plan = Plan("bench", *sides, (Entries("pictures", "id", "path", "image/", "avatar/"),))
     with connect("bench", autocommit=True) as connection:
         enqueue(connection, plan, Request(batch_size))
 
 
-def run_worker(*arguments: str, environment: Mapping[str, str] | None = None) -> Usage:
-    """Run `rowferry worker` until the queue is empty."""
+def run_worker(
+    *arguments: str, environment: Mapping[str, str] | None = None, on_start: Callable[[int], None] | None = None
+) -> Usage:
+    """Run `rowferry worker` until the queue is empty; `on_start` is told its pid."""
     command = [sys.executable, "-m", "rowferry", "worker", "--until-empty", "--log-format=json", *arguments]
-    return run_measured(command, environment)
+    return run_measured(command, environment, on_start)
 
 
 def read_span(rows: int) -> float:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -85,11 +85,17 @@ class Usage:
     """What it wrote on its standard output."""
 
 
-def run_measured(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
+def run_measured(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    on_start: Callable[[int], None] | None = None,
+) -> Usage:
     """Run a command to its end and return what it used; AssertionError with its last words where it failed."""
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as words:
         with subprocess.Popen(command, env={**os.environ, **(environment or {})}, stdout=out, stderr=words) as process:
+            if on_start:
+                on_start(process.pid)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         wall_seconds = time.monotonic() - began
