@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from entry_table import EntryTable
 from queue_model import SETTLED, UNSETTLED, Hand, ModelAttempt, ModelBatch, QueueModel
@@ -18,6 +18,7 @@ from rowferry_worker.treatment import choose_treatment
 from rowferry_worker.verdict import judge, write_failure, write_verdict
 
 SESSIONS = 3
+MOST_BATCHES = 8
 WAITS = st.sampled_from([timedelta(0), timedelta(hours=1)])
 EMPTY = "truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure restart identity"
 INSERT = """
@@ -39,6 +40,7 @@ class WorkersMachine(RuleBasedStateMachine):
         self.until = ExitStack()
         self.ledger = self.until.enter_context(closing(Ledger("model")))
         self.sessions = [connect(f"worker {number}") for number in range(SESSIONS)]
+        self.operator = self.until.enter_context(closing(connect("operator", autocommit=True)))
         self.claims: dict[int, tuple[Batch, Attempt | None]] = {}
         """What the real claim and the real ledger said, by session."""
 
@@ -58,6 +60,12 @@ class WorkersMachine(RuleBasedStateMachine):
 
         return [number for number in range(SESSIONS) if fits(self.model.hands.get(number))]
 
+    @initialize(batches=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=4))
+    def begin_with(self, batches: list[tuple[int, int]]) -> None:
+        for size, max_attempts in batches:
+            self.enqueue(size, max_attempts)
+
+    @precondition(lambda self: len(self.model.batches) < MOST_BATCHES)
     @rule(size=st.integers(1, 4), max_attempts=st.integers(1, 3))
     def enqueue(self, size: int, max_attempts: int) -> None:
         first, self.entries = self.entries + 1, self.entries + size
@@ -66,12 +74,25 @@ class WorkersMachine(RuleBasedStateMachine):
         self.model.batches[new.id] = new
 
     @precondition(lambda self: self.which(claimed=False))
-    @rule(data=st.data(), steps=st.sampled_from([1, 2, 3, 4, 4, 4]))
+    @rule(data=st.data(), steps=st.sampled_from([1, 2, 2, 3, 4]))
     def work(self, data: st.DataObject, steps: int) -> None:
         """Go so many steps with a batch at once: claim, begin, perform, commit."""
         number = self.pick(data, claimed=False)
-        for step in (self._claim, self._begin, self._perform, self._commit)[:steps]:
-            if step is self._claim or number in self.model.hands:
+        self._claim(number, data)
+        for step in (self._begin, self._perform, self._commit)[: steps - 1]:
+            if number in self.model.hands:
+                step(number, data)
+
+    @precondition(lambda self: self.which(claimed=False) and not self.model.paused)
+    @rule(data=st.data())
+    def work_on_all(self, data: st.DataObject) -> None:
+        """Finish whatever is due, as an undisturbed worker does."""
+        number = self.pick(data, claimed=False)
+        for _ in range(MOST_BATCHES):
+            self._claim(number, data)
+            if number not in self.model.hands:
+                break
+            for step in (self._begin, self._perform, self._commit):
                 step(number, data)
 
     def _claim(self, number: int, _: st.DataObject) -> None:
@@ -113,6 +134,7 @@ class WorkersMachine(RuleBasedStateMachine):
 
     def _run(self, data: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
         """Give each entry an outcome; now and then the time is over before the last of them."""
+        assert attempt.number <= batch.max_attempts, "nothing is tried for ever"
         known = self.model.batches[batch.id]
         changed_back = [entry for entry in known.changed() if data.draw(st.booleans())]
         read = sorted([*known.to_read(), *changed_back])
