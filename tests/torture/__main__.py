@@ -6,6 +6,7 @@ import traceback
 
 import click
 
+from torture.page import record
 from torture.run import Run
 from torture.scenarios import NAMES, find_scenario
 
@@ -14,10 +15,15 @@ from torture.scenarios import NAMES, find_scenario
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="A scenario; may be given again.")
 @click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
 @click.option("--short", is_flag=True, help="The short form that `make test` runs.")
-def main(only: tuple[str, ...], seed: int | None, short: bool) -> None:
+@click.option("--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/reliability.md.")
+def main(only: tuple[str, ...], seed: int | None, short: bool, recorded: bool) -> None:
     """Torture rowferry on this machine, with servers and a data set of its own."""
     seed = secrets.randbelow(10**6) if seed is None else seed
+    if recorded and short:
+        raise click.UsageError("only the long form is worth recording")
     runs = [torture(name, seed, short=short) for name in only or NAMES]
+    if recorded:
+        record(run.as_document(find_scenario(run.name).WHAT) for run in runs if not run.skipped)
     sys.exit(any(run.violation_count for run in runs))
 
 

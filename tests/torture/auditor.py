@@ -17,6 +17,7 @@ from torture.object_reader import ObjectReader
 from torture.truth import Truth
 
 ROWS = "select id::text, path from public.avatars where path is not null"
+IDS = "select id::text from public.avatars"
 KEY = "select path from public.avatars where id::text = %s"
 KEYS_AT_ONCE = 100
 LONGEST_OUTAGE = timedelta(seconds=120)
@@ -72,10 +73,9 @@ class Auditor:
     def check_all(self) -> set[str]:
         """Check every row once, now; return the ids of all rows."""
         with self._connect() as connection, closing(ObjectReader(self._server)) as reader:
-            rows = connection.execute(ROWS).fetchall()
-            for row_id, key in rows:
+            for row_id, key in connection.execute(ROWS).fetchall():
                 self._check(connection, reader, row_id, key)
-        return {row_id for row_id, _ in rows}
+            return {row_id for (row_id,) in connection.execute(IDS).fetchall()}
 
     # The two threads
 

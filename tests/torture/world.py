@@ -74,6 +74,7 @@ class World:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(self._put, bodies.keys(), bodies.values()))
         self.legacy_record.take(key_of(number) for number in numbers)
+        self.migration.close()  # its connection may be one to a PostgreSQL that was restarted since
         self.migration.insert({str(number): key_of(number) for number in numbers})
 
     def _put(self, number: int, body: bytes) -> None:
