@@ -1,14 +1,19 @@
 """`make torture`: run scenarios one after the other; exit status 1 when anything at all was violated."""
 
 import secrets
+import signal
 import sys
 import traceback
+from datetime import timedelta
 
 import click
 
 from torture.page import record
 from torture.run import Run
 from torture.scenarios import NAMES, find_scenario
+
+LONGEST = timedelta(minutes=10)
+"""How long a scenario may take on a busy machine."""
 
 
 @click.command()
@@ -31,14 +36,23 @@ def torture(name: str, seed: int, *, short: bool) -> Run:
     """Run one scenario and say what came of it."""
     scenario = find_scenario(name)
     run = Run(name, seed, short, say=lambda words: show_progress(name, words))
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST.total_seconds())
     try:
         scenario.torture(run)
     except Exception:  # noqa: BLE001 - the other scenarios are still to be run
         traceback.print_exc()
         run.violation_count += 1
         run.violations.append("the scenario did not come to its end")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     show(run, scenario.WHAT)
     return run
+
+
+def give_up(*_: object) -> None:
+    """End a scenario that takes too long; what it has started, it ends on the way out."""
+    raise TimeoutError(f"no end after {LONGEST}")
 
 
 def show_progress(name: str, words: str) -> None:

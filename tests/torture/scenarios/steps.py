@@ -1,21 +1,18 @@
 """Scenario 1, by the book: a worker is killed right after each named step of a batch; another one finishes it."""
 
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from processes import wait_for
+from processes import same_packages, wait_for
 from torture.doomed_worker import MID_COPY, STEPS
 from torture.run import Run
 from torture.world import COMMAND_DEADLINE, World
 
 WHAT = "SIGKILL right after each named step of a batch"
 
-TESTS = Path(__file__).parent.parent.parent
 ENTRIES = 8
 STATE = """
 select
@@ -101,7 +98,7 @@ def faults_of(before: dict[str, int], after: dict[str, int], objects: int) -> It
 def die_at(world: World, step: str) -> None:
     """Run a worker that kills itself after the step; AssertionError when it ends otherwise."""
     command = [sys.executable, "-m", "torture.doomed_worker", step, "--until-empty", "--slots=1"]
-    environment = {**os.environ, **world.migration.environment, "PYTHONPATH": str(TESTS)}
+    environment = {**same_packages(), **world.migration.environment}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
         _, words = worker.communicate(timeout=COMMAND_DEADLINE.total_seconds())
     world.killed_pids.add(worker.pid)
