@@ -46,6 +46,13 @@ from rowferry.session import LOCK_TIMEOUT, PGBOUNCER
     help="Seconds for a batch; what has not begun by then goes back in the queue as a batch of its own.",
 )
 @click.option(
+    "--request-timeout",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Seconds for one S3 request; what has no answer by then is tried again with its batch.",
+)
+@click.option(
     "--lock-timeout",
     default=5.0,
     show_default=True,
@@ -88,6 +95,7 @@ def command(
     until_empty: bool,
     grace: float,
     time_budget: float,
+    request_timeout: float,
     lock_timeout: float,
     pgbouncer: bool,
     metrics_port: int | None,
@@ -113,7 +121,7 @@ def command(
 
         arguments = [f"--parallel={parallel}", f"--slots={slots}", f"--grace={grace}", f"--log-format={log_format}"]
         arguments += [f"--queue={queue}" for queue in queues]
-        arguments += [f"--time-budget={time_budget}"]
+        arguments += [f"--time-budget={time_budget}", f"--request-timeout={request_timeout}"]
         arguments += ["--until-empty"] * until_empty + ["--verbose"] * verbose + ["--trace"] * trace
         command = [sys.executable, "-m", "rowferry", "worker", *arguments]
         return run_processes(processes, command, timedelta(seconds=grace), metrics_host, metrics_port)
@@ -130,6 +138,7 @@ def command(
         until_empty=until_empty,
         grace=timedelta(seconds=grace),
         time_budget=timedelta(seconds=time_budget),
+        request_timeout=timedelta(seconds=request_timeout),
         metrics_host=metrics_host,
         metrics_port=metrics_port,
     )

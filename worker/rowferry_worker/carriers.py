@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import Protocol
 from urllib.parse import urlencode
 
-from rowferry.errors import ObjectDamaged, ObjectRejected
+from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
 from rowferry.s3_answer import Answer, read_tags
 from rowferry.s3_request import Request, copy_object, get_object, get_object_tagging, head_object, put_object
 from rowferry_worker.compare import md5_of
@@ -70,6 +70,9 @@ class ServerCopy:
         )
         answer = yield request
         if answer.error is None:
+            if b"ETag" not in answer.body and "etag" not in answer.headers:
+                # A 200 that was cut off may have been about to tell an error.
+                raise ServerFault("UnreadableAnswer", "the server did not say what it had copied")
             return 0
         if answer.error.code in TOO_LARGE_TO_COPY:
             head = yield from ask(head_object("legacy", source_key))

@@ -26,7 +26,7 @@ from rowferry_worker.ledger import Ledger
 from rowferry_worker.metrics_server import serve_own_metrics
 from rowferry_worker.notify import notify
 from rowferry_worker.queues import list_queues
-from rowferry_worker.route import Routes
+from rowferry_worker.route import REQUEST_DEADLINE, Routes
 from rowferry_worker.shared import Shared
 from rowferry_worker.slot import Slot
 from rowferry_worker.supervised import is_orphan
@@ -56,6 +56,8 @@ class Options:
     """How long batches in hand may take to finish after the first signal."""
     time_budget: timedelta = timedelta(seconds=20)
     """How long a batch may take before what is not begun of it goes back in the queue."""
+    request_timeout: timedelta = REQUEST_DEADLINE
+    """How long one S3 request may take, from its sending to its answer."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """None: the metrics are not served."""
@@ -85,7 +87,7 @@ def _work(worker_id: str, options: Options) -> None:
         worker_id,
         queues,
         Ledger(worker_id),
-        Routes(options.parallel, fleet),
+        Routes(options.parallel, fleet, options.request_timeout),
         Flight(options.parallel),
         options.until_empty,
         options.time_budget,

@@ -53,7 +53,10 @@ def send_in_parts(
     try:
         parts = yield from _send_all(upload_id, size_bytes, part_size(size_bytes, part_bytes), send_part)
         complete = complete_multipart_upload(target_key, upload_id=upload_id, parts=parts, if_none_match=if_none_match)
-        return (yield from ask(complete))
+        completed = yield from ask(complete)
+        if not completed.etag:
+            raise ServerFault("UnreadableAnswer", "the server did not say what it had put together")
+        return completed
     except ObjectError:
         yield abort_multipart_upload(target_key, upload_id=upload_id)
         raise

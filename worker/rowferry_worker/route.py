@@ -35,7 +35,7 @@ from rowferry_worker.fleet import Fleet
 from rowferry_worker.pace import Pace
 
 REQUEST_DEADLINE = timedelta(seconds=60)
-"""How long a request may take, retries included; a copy of 5 GiB takes a server some ten seconds."""
+"""How long one request may take unless told otherwise; a copy of 5 GiB takes a server some ten seconds."""
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key to ask for when any answer will do, "not found" and "not allowed" as well."""
 
@@ -111,9 +111,12 @@ class Route:
 class Routes:
     """The routes of a worker process, opened when a batch first needs them and again when the plan changes."""
 
-    def __init__(self, parallel: int, fleet: Fleet | None = None) -> None:
+    def __init__(
+        self, parallel: int, fleet: Fleet | None = None, request_deadline: timedelta = REQUEST_DEADLINE
+    ) -> None:
         """`parallel`: objects in flight, which bounds the connections to each side."""
         self._parallel = parallel
+        self._request_deadline = request_deadline
         self._fleet = fleet or Fleet()
         self._open: dict[tuple[int, int], Route] = {}
         self._turn = Lock()
@@ -148,7 +151,7 @@ class Routes:
             credentials,
             endpoint=resolve_endpoint(side),
             max_in_flight=self._parallel,
-            deadline=REQUEST_DEADLINE,
+            deadline=self._request_deadline,
             max_body_bytes=max_body_bytes,
             backoff=None,  # `patience` tries again, and `limit` sees what each try met
         )
