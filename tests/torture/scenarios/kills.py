@@ -1,40 +1,57 @@
-"""Scenario 1: workers are killed at random moments, and at each named step of a batch."""
+"""Scenario 1: workers are killed at random moments, 8 of them, and replaced at once."""
 
 import time
 from datetime import timedelta
+from typing import Any
 
 from torture.crew import Crew
 from torture.run import Run
 from torture.world import World
 
-WHAT = "SIGKILL at random moments, over 8 workers that are replaced at once"
+WHAT = "SIGKILL at random moments, over 8 workers that are replaced at once; server-side copies, then streamed ones"
 
 SEATS = 8
 LONGEST_LIFE = timedelta(seconds=1.2)
 """Between two kills lies up to this long, over all workers."""
+PART_BYTES = 5 * 1024 * 1024
+PLANS: dict[str, dict[str, Any]] = {
+    "server-side": {"multipart_threshold_bytes": PART_BYTES},
+    "streamed": {"multipart_threshold_bytes": PART_BYTES, "transfer": "stream"},
+}
+CUT_OFF = "select count(*)::int from rowferry.batch_attempt where verdict is null"
 
 
 def torture(run: Run) -> None:
-    """Kill at random."""
-    kills, entries = (12, 600) if run.short else (200, 5000)
-    with run.world() as world:
-        world.fill(entries, large=3)
+    """Kill at random, in each way in which objects travel; in the short form in one of them."""
+    ways = run.random.sample(list(PLANS), 1) if run.short else list(PLANS)
+    for way in ways:
+        torture_way(run, way)
+
+
+def torture_way(run: Run, way: str) -> None:
+    kills, entries, seats = (10, 500, 4) if run.short else (100, 3000, SEATS)
+    with run.world(plan={"migration": PLANS[way]}) as world:
+        world.fill(entries, large=entries // 100)
         world.enqueue()
-        with world.workers(SEATS, "--parallel=8") as crew:
+        with world.workers(seats, "--parallel=8") as crew:
             kill_at_random(run, world, crew, kills)
             run.say("waiting for the rest")
             world.wait_until_done()
-            assert crew.stop() == [0] * SEATS
+            assert crew.stop() == [0] * seats
+        run.faults["batches cut off"] += world.ask(CUT_OFF)
+        run.faults["uploads cut off"] += len(world.migration.production.open_uploads())
         world.settle()
 
 
 def kill_at_random(run: Run, world: World, crew: Crew, kills: int) -> None:
     """Kill so many workers, and add entries whenever the work runs out before that."""
-    while run.faults["SIGKILL"] < kills:
-        if world.waiting() < SEATS:
-            world.fill(500)
-            world.enqueue()
-        time.sleep(run.random.uniform(0, LONGEST_LIFE.total_seconds()))
-        if crew.kill_one(run.random) is not None:
-            run.faults["SIGKILL"] += 1
-            run.say(f"{run.faults['SIGKILL']} of {kills} killed; {world.waiting()} batches wait")
+    for number in range(kills):
+        pid = None
+        while pid is None:
+            if world.waiting() < SEATS:
+                world.fill(500, large=5)
+                world.enqueue()
+            time.sleep(run.random.uniform(0, LONGEST_LIFE.total_seconds()))
+            pid = crew.kill_one(run.random)
+        run.faults["SIGKILL"] += 1
+        run.say(f"{number + 1} of {kills} killed; {world.waiting()} batches wait")
