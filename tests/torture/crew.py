@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -77,10 +77,14 @@ class Crew:
         with self._turn:
             return [seat.process.pid for seat in self._seats if seat.process is not None]
 
-    def kill_one(self, chance: random.Random, number: int = signal.SIGKILL) -> int | None:
-        """Send a signal to a living worker; return its pid, None when none lives at the moment."""
+    def kill_one(
+        self, chance: random.Random, *, among: Collection[int] | None = None, number: int = signal.SIGKILL
+    ) -> int | None:
+        """Send a signal to a living worker, one of these pids if given; return its pid, None when there is none."""
         with self._turn:
             living = [seat for seat in self._seats if seat.process is not None and seat.process.poll() is None]
+            if among is not None:
+                living = [seat for seat in living if seat.process is not None and seat.process.pid in among]
             if not living:
                 return None
             process = chance.choice(living).process
