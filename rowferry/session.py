@@ -2,15 +2,18 @@
 
 import os
 import socket
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from threading import Timer
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import psycopg
 from psycopg import errors
 
+from rowferry.deadline_watch import DeadlineWatch
 from rowferry.statements import statement
 
 PGBOUNCER = "ROWFERRY_PGBOUNCER"
@@ -59,6 +62,40 @@ def _set(connection: Session, *, is_local: bool) -> None:
     connection.execute(statement("session_settings"), parameters)
 
 
+class _Answers:
+    """The connections that must be answered, and until when."""
+
+    def __init__(self) -> None:
+        self._until: dict[object, tuple[float, Session]] = {}
+        self._turn = Lock()
+
+    def expect(self, connection: Session, until: float) -> object:
+        """Have the connection cut at `until` (`time.monotonic()`), unless what is returned is settled before."""
+        ticket = object()
+        with self._turn:
+            self._until[ticket] = until, connection
+        return ticket
+
+    def settle(self, ticket: object) -> None:
+        """Say that the answer is there."""
+        with self._turn:
+            self._until.pop(ticket, None)
+
+    def cancel_overdue(self, now: float) -> None:
+        """Cut the connections whose time is over."""
+        with self._turn:
+            for ticket in [ticket for ticket, (until, _) in self._until.items() if until <= now]:
+                _cut(self._until.pop(ticket)[1])
+
+
+@cache
+def _answers() -> _Answers:
+    """Return what one thread of this process watches: a timer, which is a thread, for each statement costs 0.1 ms."""
+    answers = _Answers()
+    DeadlineWatch().add(answers)
+    return answers
+
+
 @contextmanager
 def answered(connection: Session, within: timedelta = ANSWER_DEADLINE) -> Generator[None]:
     """Cut the connection when the statements of the block are not answered `within`, and the time for locks besides.
@@ -66,13 +103,12 @@ def answered(connection: Session, within: timedelta = ANSWER_DEADLINE) -> Genera
     They then end with the OperationalError of a lost connection. A peer that still acknowledges packets but never
     answers defeats keepalives and tcp_user_timeout alike.
     """
-    timer = Timer((within + lock_timeout()).total_seconds(), _cut, [connection])
-    timer.daemon = True
-    timer.start()
+    answers = _answers()
+    ticket = answers.expect(connection, time.monotonic() + (within + lock_timeout()).total_seconds())
     try:
         yield
     finally:
-        timer.cancel()
+        answers.settle(ticket)
 
 
 def _cut(connection: Session) -> None:

@@ -5,23 +5,23 @@
 --   Writes: batch_attempt. Called by: rowferry_worker/claim.py.
 create or replace function rowferry.begin_attempt(batch_id bigint, requeues integer, worker_id text)
 returns table (attempt_id bigint, number integer, crashes integer)
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
-    with past as (
-        select
-            count(*) filter (where a.verdict is null or a.verdict in ('RETRY', 'DONE', 'ERROR')) as counted,
-            count(*) filter (where a.verdict is null) as crashes
-        from rowferry.batch_attempt as a
-        where a.batch_id = $1 and a.requeues = $2
-    ),
+#variable_conflict use_column
+begin
+    select
+        1 + count(*) filter (where a.verdict is null or a.verdict in ('RETRY', 'DONE', 'ERROR')),
+        count(*) filter (where a.verdict is null)
+    into strict number, crashes
+    from rowferry.batch_attempt as a
+    where a.batch_id = $1 and a.requeues = $2;
 
-    begun as (
-        insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id)
-        select $1, $2, past.counted + 1, $3 from past
-        returning id, number
-    )
-
-    select begun.id, begun.number, past.crashes::integer from begun cross join past;
+    insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id)
+    values ($1, $2, number, $3)
+    returning id into strict attempt_id;
+    return next;
+end;
 $$;

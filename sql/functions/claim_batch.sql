@@ -1,6 +1,7 @@
 -- rowferry.claim_batch(queues text[])
 --   Locks the oldest due batch of the given queues and returns it; no row when none is free.
---   Batches of paused migrations are passed over.
+--   Batches of paused migrations are passed over. Of several migrations and queues, those come first whose oldest
+--   batch has been due for longest, be it free or not.
 --   `revision` is that of the plan the batch belongs to.
 --   Writes: nothing; the row lock in the caller's transaction is the lease. Called by: rowferry_worker/claim.py.
 create or replace function rowferry.claim_batch(queues text [])
@@ -15,35 +16,61 @@ returns table (
     requeues integer,
     crashes integer
 )
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+-- The plan is kept for the session, so it must not come from a moment when the queue was empty or not yet analysed:
+-- batch_queue_due_idx is always right.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 as $$
-    with picked as materialized (
-        select q.*
+#variable_conflict use_column
+declare
+    line record;
+begin
+    for line in
+        select
+            m.id as migration_id,
+            m.revision,
+            u.queue_name
+        from rowferry.migration as m
+        cross join unnest($1) as u (queue_name)
+        cross join lateral (
+            select
+                q.run_after,
+                q.id
+            from rowferry.batch_queue as q
+            where q.status = 'INIT' and q.migration_id = m.id and q.queue_name = u.queue_name
+            order by q.run_after, q.id
+            limit 1
+        ) as oldest
+        where m.paused_at is null and oldest.run_after <= statement_timestamp()
+        order by oldest.run_after, oldest.id
+    loop
+        return query
+        select
+            q.id,
+            q.migration_id,
+            line.revision,
+            q.queue_name,
+            q.payload,
+            q.entry_count,
+            q.max_attempts,
+            q.requeues,
+            q.crashes
         from rowferry.batch_queue as q
         where
             q.status = 'INIT'
+            and q.migration_id = line.migration_id
+            and q.queue_name = line.queue_name
             and q.run_after <= statement_timestamp()
-            and q.queue_name = any($1)
-            and q.migration_id = any(array(select m.id from rowferry.migration as m where m.paused_at is null))
-            -- Where all are paused, this alone is looked at, and not every batch that waits.
-            and exists (select from rowferry.migration as m where m.paused_at is null)
         order by q.run_after, q.id
         limit 1
-        for update skip locked
-    )
-
-    select
-        picked.id,
-        picked.migration_id,
-        m.revision,
-        picked.queue_name,
-        picked.payload,
-        picked.entry_count,
-        picked.max_attempts,
-        picked.requeues,
-        picked.crashes
-    from picked
-    inner join rowferry.migration as m on picked.migration_id = m.id;
+        for update skip locked;
+        if found then
+            return;
+        end if;
+    end loop;
+end;
 $$;

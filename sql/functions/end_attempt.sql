@@ -1,8 +1,9 @@
 -- rowferry.end_attempt(attempt_id bigint, verdict text, error text)
---   Closes an attempt whose transaction was rolled back while its worker lived: RELEASED (given back) or
---   LOST (the connection went away). Neither counts, and neither is taken for a crash.
+--   Closes an attempt that came to nothing while its worker lived: RELEASED (given back) or LOST (the connection went
+--   away). Neither counts, and neither is taken for a crash.
 --   Does nothing to an attempt that has its verdict already.
---   Writes: batch_attempt. Called by: rowferry_worker/claim.py, on the ledger's own connection.
+--   Writes: batch_attempt. Called by: rowferry_worker/slot.py, on the ledger's own connection, where the batch's
+--   transaction was rolled back; rowferry_worker/verdict.py, in that transaction, where it commits other batches.
 create or replace function rowferry.end_attempt(attempt_id bigint, verdict text, error text)
 returns void
 language sql

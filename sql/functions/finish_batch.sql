@@ -45,9 +45,11 @@ begin
         f.batch_id = $1
         and (f.outcome in ('missing', 'conflict', 'failed') or f.entry_id = any($9));
 
-    insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
-    select $1, u.entry_id, u.key, u.outcome, u.reason, u.error, attempt.number
-    from unnest($10, $11, $12, $13, $14) as u (entry_id, key, outcome, reason, error);
+    if cardinality($10) > 0 then
+        insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
+        select $1, u.entry_id, u.key, u.outcome, u.reason, u.error, attempt.number
+        from unnest($10, $11, $12, $13, $14) as u (entry_id, key, outcome, reason, error);
+    end if;
 
     -- What stays counted from earlier attempts. An entry that was migrated once and is kept when it is read again was
     -- migrated.

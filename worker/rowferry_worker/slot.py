@@ -13,6 +13,7 @@ from rowferry.log_fields import log_fields
 from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
 from rowferry_worker.heart import BEAT_EVERY
+from rowferry_worker.idle import Stride, look_over
 from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.retry import jittered, retry_delay
 from rowferry_worker.route import Route
@@ -37,6 +38,7 @@ class Slot:
         self._connection: Connection | None = None
         self._outages = 0
         self._rest = SHORTEST_REST
+        self._stride = Stride()
 
     def run(self) -> None:
         """Claim and process batches; outlive every outage of PostgreSQL; end when stopping, or when none is left."""
@@ -84,6 +86,9 @@ class Slot:
         if route.is_held_up():
             self._hold_up(connection, route)
             return
+        if more := self._stride.claim_more(connection, batch):
+            self._stride.note(idle=look_over(shared, connection, route, [batch, *more]))
+            return
         attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
         with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
             self._work(connection, batch, attempt, route)
@@ -107,6 +112,7 @@ class Slot:
             _log.warning("batch lost", extra={"verdict": "LOST"})  # Why, is told where the loss is dealt with.
             raise
         else:
+            self._stride.note(idle=processed.is_idle)
             self._report(batch, attempt, processed, time.monotonic() - began)
         finally:
             metrics.batches_in_hand.dec()

@@ -5,15 +5,20 @@ To add a queue, add a file here with two functions. `read(work: Work) -> list[En
 list[EntryResult]` does what the queue is for inside the transaction of `work.connection`, and returns one result for
 each of them, but for those that it leaves to `work.leave_unbegun` when the batch's time is over. Neither commits
 anything or writes a verdict: `process` does.
+
+A queue whose `read` returns exactly the entries of the payload's range that have one form may say so, by a constant
+`FORM` beside them. Batches without any such entry are then finished many at a time (`idle`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
 from rowferry.batch import Entry, EntryResult
 from rowferry.errors import UserMistake
+from rowferry_worker.entries import Form
 from rowferry_worker.work import Work
 
 
@@ -23,8 +28,11 @@ class Queue:
 
     read: Callable[[Work], list[Entry]]
     perform: Callable[[Work], list[EntryResult]]
+    form: Form | None
+    """The form of the entries that `read` returns; None: whatever it pleases."""
 
 
+@cache
 def list_queues() -> list[str]:
     """Return the names of the queues that this worker can serve."""
     return sorted(module.name for module in iter_modules(__path__))
@@ -35,4 +43,4 @@ def find_queue(name: str) -> Queue:
     if name not in list_queues():
         raise UserMistake(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
     module = import_module(f"{__name__}.{name}")
-    return Queue(module.read, module.perform)
+    return Queue(module.read, module.perform, getattr(module, "FORM", None))

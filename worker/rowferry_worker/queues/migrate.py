@@ -9,13 +9,15 @@ from rowferry.keys import production_key
 from rowferry.plan import Entries
 from rowferry_worker import metrics
 from rowferry_worker.copy import copy_object
-from rowferry_worker.entries import read_entries
+from rowferry_worker.entries import Form, read_entries
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied
 from rowferry_worker.rows import Move, update_rows
 from rowferry_worker.travel import travel
 from rowferry_worker.verbose import tell_rows, watch_journey
 from rowferry_worker.work import Work
+
+FORM: Form = "legacy"
 
 
 def perform(work: Work) -> list[EntryResult]:

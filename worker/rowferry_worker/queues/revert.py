@@ -10,13 +10,15 @@ from rowferry.keys import legacy_key
 from rowferry.plan import Entries
 from rowferry.s3_request import head_object
 from rowferry_worker import metrics
-from rowferry_worker.entries import read_entries
+from rowferry_worker.entries import Form, read_entries
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied, Journey, ask
 from rowferry_worker.rows import Move, update_rows
 from rowferry_worker.travel import travel
 from rowferry_worker.verbose import tell_rows
 from rowferry_worker.work import Work
+
+FORM: Form = "production"
 
 
 def perform(work: Work) -> list[EntryResult]:

@@ -7,13 +7,15 @@ from rowferry.entry_sql import EntrySql
 from rowferry.errors import ObjectNotFound, Withdrawn
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
-from rowferry_worker.entries import read_entries
+from rowferry_worker.entries import Form, read_entries
 from rowferry_worker.examine import Demand, Different, examine
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied
 from rowferry_worker.travel import travel
 from rowferry_worker.verbose import watch_journey
 from rowferry_worker.work import Work
+
+FORM: Form = "production"
 
 
 def perform(work: Work) -> list[EntryResult]:
