@@ -141,11 +141,12 @@ class WorkersMachine(RuleBasedStateMachine):
         cut = data.draw(st.integers(1, len(read))) if read and not changed_back else len(read)
         begun, rest = read[:cut], read[cut:]
         outcomes = {entry: data.draw(st.sampled_from(SETTLED + UNSETTLED)) for entry in begun}
-        retryable = data.draw(st.booleans())
-        results = [result_of(entry, outcome, retryable=retryable) for entry, outcome in outcomes.items()]
+        passing = data.draw(st.sampled_from(["never", "soon", "outage"]))
+        results = [result_of(entry, outcome, passing) for entry, outcome in outcomes.items()]
         judged, wait = judge(results, attempt.number, batch.max_attempts), data.draw(WAITS)
         unsettled = any(outcome in UNSETTLED for outcome in outcomes.values())
-        verdict = "DONE" if not unsettled else "RETRY" if retryable and hand.number < batch.max_attempts else "ERROR"
+        again = "RELEASED" if passing == "outage" else "RETRY" if hand.number < batch.max_attempts else "ERROR"
+        verdict = "DONE" if not unsettled else "ERROR" if passing == "never" else again
         assert judged.verdict == verdict
         split = []
         if rest:
@@ -192,5 +193,7 @@ class WorkersMachine(RuleBasedStateMachine):
         self.model.commit(number)
 
 
-def result_of(entry: int, outcome: str, *, retryable: bool = False) -> EntryResult:
-    return EntryResult(Entry(str(entry), f"image/{entry}"), Outcome(outcome), 10, "why", "because", retryable)
+def result_of(entry: int, outcome: str, passing: str = "never") -> EntryResult:
+    """Return the outcome of an entry, whose failure is `passing` "soon", "never", or with an "outage"."""
+    known, retryable, costs = Entry(str(entry), f"image/{entry}"), passing != "never", passing != "outage"
+    return EntryResult(known, Outcome(outcome), 10, "why", "because", retryable, costs)
