@@ -13,6 +13,8 @@ WHAT = "SIGKILL at random moments, over 8 workers that are replaced at once; ser
 SEATS = 8
 LONGEST_LIFE = timedelta(seconds=1.2)
 """Between two kills lies up to this long, over all workers."""
+SHARE_AT_WORK = 0.8
+"""So many of the victims hold a batch; the others may as well be starting."""
 PART_BYTES = 5 * 1024 * 1024
 PLAN: dict[str, dict[str, Any]] = {
     # A batch that was killed by chance so often is no poison.
@@ -20,7 +22,10 @@ PLAN: dict[str, dict[str, Any]] = {
     # Slow enough for a kill to meet workers in the middle of a batch.
     "production": {"max_requests_per_second": 150},
 }
-STARTED = "select pid from rowferry.worker where stopped_at is null"
+AT_WORK = """
+select w.pid from rowferry.worker as w
+where exists (select from rowferry.batch_attempt as a where a.worker_id = w.id and a.verdict is null)
+"""
 CUT_OFF = "select count(*)::int from rowferry.batch_attempt where verdict is null"
 
 
@@ -47,7 +52,7 @@ def torture_way(run: Run, way: str) -> None:
 
 
 def kill_at_random(run: Run, world: World, crew: Crew, kills: int) -> None:
-    """Kill so many workers, and add entries whenever the work runs out before that."""
+    """Kill so many workers, most of them in the middle of a batch; add entries whenever the work runs out."""
     for number in range(kills):
         pid = None
         while pid is None:
@@ -55,6 +60,7 @@ def kill_at_random(run: Run, world: World, crew: Crew, kills: int) -> None:
                 world.fill(500, large=5)
                 world.enqueue()
             time.sleep(run.random.uniform(0, LONGEST_LIFE.total_seconds()))
-            pid = crew.kill_one(run.random, among={row["pid"] for row in world.query(STARTED)})
+            at_work = {row["pid"] for row in world.query(AT_WORK)}
+            pid = crew.kill_one(run.random, among=at_work if run.random.random() < SHARE_AT_WORK else None)
         run.faults["SIGKILL"] += 1
         run.say(f"{number + 1} of {kills} killed; {world.waiting()} batches wait")
