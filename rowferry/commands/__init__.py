@@ -32,6 +32,7 @@ COMMANDS = {
     "report": "Account for a migration: what was planned, and what became of it.",
     "clean-uploads": "Abort multipart uploads that dead workers have left behind.",
     "prepare": "Make a simulated environment: a table and two buckets of small pictures.",
+    "sweep": "Measure which batch size and parallelism are best, in a simulated environment.",
     "prune": "Forget batches that were finished long ago.",
     "completion": "Print the script that completes commands in your shell.",
 }

@@ -1,7 +1,8 @@
-"""S3 servers of one's own: moto, which pip installs, and versitygw, which is a real one."""
+"""S3 servers of one's own: moto, which pip installs, versitygw, which is a real one, and one in memory, for speed."""
 
 import http.client
 import importlib.util
+import json
 import os
 import secrets
 import shutil
@@ -11,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar, Self
+from urllib.parse import urlsplit
 
 from rowferry.demo.server_process import ServerFailed, ServerProcess, find_free_port
 from rowferry.errors import UserMistake
 
 START_DEADLINE = timedelta(seconds=30)
+ASK_SECONDS = 30
 START_TRIES = 3
 """A free port may be gone by the time the server asks for it; then another one is tried."""
 
@@ -109,6 +112,39 @@ class MotoServer(S3Server):
         """Return the command of moto's server, which keeps nothing on disk."""
         del folder
         return [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
+
+
+class MemoryServer(S3Server):
+    """rowferry's own, in a process of its own: objects in memory, little CPU, a set latency, any credentials accepted.
+
+    It knows what a migration within one endpoint asks for, and no multipart uploads.
+    """
+
+    name = "memory"
+
+    def command(self, port: int, folder: Path) -> Sequence[str]:
+        """Return the command of the server, which keeps nothing on disk."""
+        del folder
+        return [sys.executable, "-m", "rowferry.demo.memory_s3", "--port", str(port)]
+
+    def set_latency(self, latency: timedelta) -> None:
+        """Let every answer from now on take this long, up to 10 s, besides the time that it takes anyway."""
+        self._ask("PUT", f"/_latency?seconds={latency.total_seconds()}")
+
+    def read_cpu_seconds(self) -> float:
+        """Return the CPU seconds that it has used so far."""
+        return float(json.loads(self._ask("GET", "/_stats"))["cpu_seconds"])
+
+    def _ask(self, method: str, target: str) -> bytes:
+        """Return the body of the answer to a request that is not S3's. Raises ServerFailed when there is none."""
+        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(self.endpoint_url).port, timeout=ASK_SECONDS)
+        try:
+            connection.request(method, target)
+            return connection.getresponse().read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerFailed(f"The simulated S3 server does not answer: {error}.") from error
+        finally:
+            connection.close()
 
 
 class VersityServer(S3Server):

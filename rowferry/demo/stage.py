@@ -6,7 +6,7 @@
 import os
 import shlex
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,12 +64,12 @@ class Stage:
 
 
 @contextmanager
-def set_stage() -> Generator[Stage]:
+def set_stage(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Stage]:
     """Start both servers, write the plan, and point this process's environment at them; undo it all in the end."""
     with (
         tempfile.TemporaryDirectory(prefix="rowferry-demo-") as name,
         EmbeddedPostgres() as postgres,
-        MotoServer() as s3_server,
+        choose_s3() as s3_server,
     ):
         folder = Path(name)
         plan_path = folder / "rowferry.toml"

@@ -1,0 +1,135 @@
+"""What a sweep tries, in which order, and what it concludes: decisions, without servers."""
+
+import csv
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowferry.sweep.files import CsvFile, describe_sweep
+from rowferry.sweep.grid import Grid, Setting, Trial
+from rowferry.sweep.summary import Result, Summary, recommend, summarise
+from rowferry.sweep.terminal_plot import draw_plot
+
+SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True).map(lambda found: tuple(sorted(found)))
+
+
+def make_grid(sizes: tuple[int, ...] = (100, 500), parallels: tuple[int, ...] = (16, 64), **more: int) -> Grid:
+    settings = {"repetitions": 3, "entries": 100, "slots": 2, "seed": 1, **more}
+    return Grid(batch_sizes=sizes, parallels=parallels, latency=timedelta(milliseconds=70), **settings)
+
+
+def make_result(parallel: int, size: int, rate: float, *problems: str) -> Result:
+    second = timedelta(seconds=1)
+    return Result(Trial(1, Setting(parallel, size), 1), 1000, second * 1000 / rate, second, second / 10, problems)
+
+
+def make_summary(parallel: int, size: int, mean: float, *, stdev: float = 1.0, server_share: float = 0.1) -> Summary:
+    return Summary(Setting(parallel, size), 3, mean, stdev, server_share)
+
+
+@given(SIZES, SIZES, st.integers(1, 4), st.integers(0, 99))
+def test_each_repetition_tries_each_setting_once(
+    sizes: tuple[int, ...], parallels: tuple[int, ...], repetitions: int, seed: int
+) -> None:
+    grid = make_grid(sizes, parallels, repetitions=repetitions, seed=seed)
+    trials = list(grid.order())
+    assert [trial.number for trial in trials] == list(range(1, grid.runs + 1))
+    assert [trial.repetition for trial in trials] == sorted(trial.repetition for trial in trials)
+    counted = Counter((trial.setting, trial.repetition) for trial in trials)
+    assert counted == {(setting, number): 1 for setting in grid.settings for number in range(1, repetitions + 1)}
+    assert len(grid.settings) == len(sizes) * len(parallels)
+
+
+def test_the_order_is_of_chance_and_the_seed_repeats_it() -> None:
+    orders = {tuple(make_grid(seed=seed).order()) for seed in range(20)}
+    assert len(orders) > 10
+    assert list(make_grid(seed=7).order()) == list(make_grid(seed=7).order())
+
+
+def test_mean_and_deviation_are_those_of_the_correct_runs() -> None:
+    rates = [90.0, 100.0, 110.0]
+    results = [make_result(16, 100, rate) for rate in rates]
+    (summary,) = summarise([*results, make_result(16, 100, 900, "a row is wrong")])
+    assert (summary.runs, round(summary.mean, 3), round(summary.stdev, 3)) == (3, 100, 10)
+    assert summary.server_share == pytest.approx(sum(rate / 10_000 for rate in rates) / 3)
+
+
+def test_a_single_run_has_no_deviation_and_wrong_runs_have_no_summary() -> None:
+    (summary,) = summarise([make_result(16, 100, 50), make_result(64, 100, 60, "a row is wrong")])
+    assert (summary.setting, summary.stdev) == (Setting(16, 100), 0)
+    assert recommend(summarise([make_result(64, 100, 60, "a row is wrong")]), 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("within", "expected"),
+    [
+        (0.0, Setting(256, 500)),
+        (0.05, Setting(64, 500)),  # 970 of 1,000; with batches of 100 it is 900
+        (0.10, Setting(64, 100)),
+        (0.50, Setting(64, 100)),  # 16 in flight give 200
+        (0.85, Setting(16, 100)),
+    ],
+)
+def test_the_smallest_setting_near_enough_to_the_best_is_recommended(within: float, expected: Setting) -> None:
+    means = {(16, 100): 200, (16, 500): 210, (64, 100): 900, (64, 500): 970, (256, 100): 990, (256, 500): 1000}
+    found = recommend([make_summary(*setting, mean) for setting, mean in means.items()], within)
+    assert found is not None
+    assert found.setting == expected
+
+
+def test_the_reason_names_both_figures_and_what_would_change_it() -> None:
+    middle = recommend([make_summary(16, 100, 97), make_summary(64, 100, 100)], 0.05)
+    assert middle is not None
+    assert "97% of the fastest (97 ± 1 entries/s of 100 ± 1, which takes 64 in flight" in middle.why[0]
+    assert len(middle.why) == 1
+    edge = recommend([make_summary(16, 100, 20), make_summary(64, 100, 100, server_share=0.9)], 0.05)
+    assert edge is not None
+    assert ["fastest" in edge.why[0], "larger ones" in edge.why[1], "90% of a core" in edge.why[2]] == [True] * 3
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), min_size=4, max_size=4))
+def test_the_plot_has_a_mark_for_every_setting_whatever_the_figures(figures: list[tuple[float, float]]) -> None:
+    settings = make_grid().settings
+    lines = draw_plot([Summary(one, 3, mean, stdev, 0) for one, (mean, stdev) in zip(settings, figures, strict=True)])
+    canvas = [line.partition("┤")[2] for line in lines if "┤" in line]
+    assert [sum(line.count(mark) for line in canvas) for mark in "●▲"] == [2, 2]
+    assert "● batches of 100" in lines[-1]
+
+
+def test_higher_throughput_is_drawn_higher_and_deviation_as_a_bar() -> None:
+    lines = draw_plot([make_summary(16, 100, 100, stdev=0), make_summary(64, 100, 1000, stdev=300)])
+    canvas = [line.partition("┤")[2] for line in lines if "┤" in line]
+    low, high = (
+        next(number for number, line in enumerate(canvas) if "●" in line[part]) for part in (slice(4), slice(4, 99))
+    )
+    assert high < low
+    bar = [line[8:9] for line in canvas]
+    assert bar.count("│") >= 4
+    assert "│" in bar[:high]
+    assert "│" in bar[high + 1 :]
+
+
+def test_the_csv_is_complete_after_each_run(tmp_path: Path) -> None:
+    path, results = tmp_path / "sweep.csv", [make_result(16, 100, 90), make_result(16, 100, 110, "a row is wrong")]
+    with CsvFile(path) as file:
+        for number, result in enumerate(results, start=1):
+            file.add_result(result)
+            assert len(list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))) == number
+        for summary in summarise(results):
+            file.add_summary(summary)
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    assert [row["kind"] for row in rows] == ["run", "run", "summary"]
+    assert [row["correct"] for row in rows] == ["True", "False", "True"]
+    assert [float(row["entries_per_second"]) for row in rows] == [90, 110, 90]
+    assert (rows[2]["repetition"], rows[2]["entries_per_second_stdev"]) == ("1", "0.0")
+
+
+def test_the_document_names_the_problems_of_a_run() -> None:
+    results = [make_result(16, 100, 90, "a row is wrong")]
+    document = describe_sweep(make_grid(), results, [], None)
+    assert document["runs"][0]["problems"] == ["a row is wrong"]
+    assert document["recommendation"] is None
