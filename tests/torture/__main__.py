@@ -26,6 +26,7 @@ def main(only: tuple[str, ...], seed: int | None, short: bool, recorded: bool) -
     seed = secrets.randbelow(10**6) if seed is None else seed
     if recorded and short:
         raise click.UsageError("only the long form is worth recording")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that nothing is left running
     runs = [torture(name, seed, short=short) for name in only or NAMES]
     if recorded:
         record(run.as_document(find_scenario(run.name).WHAT) for run in runs if not run.skipped)
