@@ -23,6 +23,14 @@ from rowferry.session import LOCK_TIMEOUT, PGBOUNCER
     help="Objects in flight at once, in each process.",
 )
 @click.option(
+    "--parallel-least",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    envvar="ROWFERRY_PARALLEL_LEAST",
+    help="Objects in flight that stay allowed while a server throttles or slows down, in each process.",
+)
+@click.option(
     "--slots",
     default=2,
     show_default=True,
@@ -90,6 +98,7 @@ from rowferry.session import LOCK_TIMEOUT, PGBOUNCER
 def command(
     processes: int,
     parallel: int,
+    parallel_least: int,
     slots: int,
     queues: tuple[str, ...],
     until_empty: bool,
@@ -114,12 +123,15 @@ def command(
 
     With --processes a process that dies is replaced, and one port serves the metrics of all.
     """
+    if parallel_least > parallel:
+        raise click.UsageError(f"--parallel-least {parallel_least} is more than --parallel {parallel}")
     set_up_logging(log_format, verbose=verbose)
     os.environ |= {LOCK_TIMEOUT: str(lock_timeout), PGBOUNCER: str(int(pgbouncer))}
     if processes > 1:
         from rowferry_worker.processes import run_processes
 
         arguments = [f"--parallel={parallel}", f"--slots={slots}", f"--grace={grace}", f"--log-format={log_format}"]
+        arguments += [f"--parallel-least={parallel_least}"]
         arguments += [f"--queue={queue}" for queue in queues]
         arguments += [f"--time-budget={time_budget}", f"--request-timeout={request_timeout}"]
         arguments += ["--until-empty"] * until_empty + ["--verbose"] * verbose + ["--trace"] * trace
@@ -133,6 +145,7 @@ def command(
     set_up_tracing(asked=trace)
     options = Options(
         parallel=parallel,
+        parallel_least=parallel_least,
         slots=slots,
         queues=tuple(queues),
         until_empty=until_empty,

@@ -48,6 +48,8 @@ class Options:
 
     parallel: int = 64
     """Objects in flight at once, over all slots."""
+    parallel_least: int = 1
+    """How many of them stay allowed, however the servers answer."""
     slots: int = 2
     """Batches in hand at once: while one drains, the next is filling."""
     queues: tuple[str, ...] = ("migrate",)
@@ -88,7 +90,7 @@ def _work(worker_id: str, options: Options) -> None:
         queues,
         Ledger(worker_id),
         Routes(options.parallel, fleet, options.request_timeout),
-        Flight(options.parallel),
+        Flight(options.parallel, options.parallel_least),
         options.until_empty,
         options.time_budget,
     )

@@ -1,0 +1,56 @@
+"""The limit of objects in flight stays between the bounds that the user sets, whatever the servers say."""
+
+import pytest
+
+from migration import Migration
+from processes import wait_for
+from request_log import RequestLog, Seen
+from scrape import scrape, served_port, sum_of
+
+LIMIT = "rowferry_objects_in_flight_limit"
+
+
+def every_write(seen: Seen) -> bool:
+    return seen.writes_object
+
+
+@pytest.mark.parametrize(
+    ("given", "least", "most"),
+    [
+        ("", 1, 15),
+        ("--parallel-least=30", 30, 30),
+        ("ROWFERRY_PARALLEL_LEAST=30", 30, 30),
+        ("--parallel-least=30 --processes=2", 30, 60),
+        ("--parallel-least=64", 64, 64),
+    ],
+    ids=["unbounded", "option", "variable", "processes", "fixed"],
+)
+def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
+    given: str, least: int, most: int, logged_migration: Migration, log: RequestLog
+) -> None:
+    """Every write is refused: after so many refusals the limit is as low as it may be."""
+    logged_migration.fill(200)
+    logged_migration.enqueue(100)
+    options = ["--parallel=64", "--metrics-port=0", *(word for word in given.split() if word.startswith("--"))]
+    environment = dict(word.split("=") for word in given.split() if not word.startswith("--"))
+    with log.refusing(every_write, 503, "SlowDown"), logged_migration.workers(1, *options, **environment) as (worker,):
+        port = served_port(worker)
+        wait_for(lambda: sum_of(scrape(port), "rowferry_throttled_requests_total") >= 150)
+        seen = sum_of(scrape(port), LIMIT)
+    assert least <= seen <= most
+    logged_migration.audit(legacy_left=range(1, 201))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--parallel", "16", "--parallel-least", "17"), "--parallel-least 17 is more than --parallel 16; see"),
+        (("--parallel-least", "0"), "'--parallel-least': 0 is not in the range 1<=x<=10000"),
+    ],
+)
+def test_bounds_that_cannot_be_meant_are_one_sentence(
+    arguments: tuple[str, ...], words: str, logged_migration: Migration
+) -> None:
+    done = logged_migration.run("worker", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
