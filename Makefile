@@ -3,19 +3,21 @@
 
 VENV := .venv
 VERSITYGW_VERSION := v1.8.0
+TOXIPROXY_VERSION := v2.12.0
 COMPOSE_VERSION := v2.40.3
 UV_VERSION := 0.13.8
 
 PYTEST_ARGS ?= -n 3 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+TORTURE_ARGS ?=
 
 LOCK := .tools/uv/bin/uv pip compile pyproject.toml --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock' --group build
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compose test-hosts test-dashboards bench pictures check format lock clean
+.PHONY: help demo test test-compose test-hosts test-dashboards torture bench pictures check format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +27,7 @@ demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real Post
 
 test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
@@ -39,6 +42,10 @@ test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/prove_hosts.py
+
+torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; 20 minutes.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with its rivals; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)

@@ -1,0 +1,77 @@
+"""toxiproxy, which spoils TCP connections on demand: its server, and the little of its HTTP API that is needed."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from rowferry.demo.server_process import ServerProcess, find_free_port
+
+BUILT = Path(__file__).parent.parent.parent / ".tools" / "bin" / "toxiproxy-server"
+START_DEADLINE = timedelta(seconds=30)
+ANSWER_SECONDS = 30
+
+
+def find_toxiproxy() -> Path | None:
+    """Return the server that `make test` built, or the one on PATH; None when there is neither."""
+    on_path = shutil.which("toxiproxy-server")
+    return BUILT if BUILT.exists() else Path(on_path) if on_path else None
+
+
+class Toxiproxy:
+    """A running server."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}"
+
+    def add_proxy(self, name: str, upstream: str) -> str:
+        """Return the `host:port` that leads to `upstream` from now on."""
+        proxy = self._ask("POST", "/proxies", {"name": name, "listen": "127.0.0.1:0", "upstream": upstream})
+        return proxy["listen"]
+
+    @contextmanager
+    def toxic(self, proxy: str, kind: str, *, toxicity: float = 1.0, **attributes: int) -> Iterator[None]:
+        """Spoil the connections through a proxy, in both directions, until the block ends; `toxicity`: how many."""
+        for stream in ("upstream", "downstream"):
+            toxic = {"name": stream, "type": kind, "stream": stream, "toxicity": toxicity, "attributes": attributes}
+            self._ask("POST", f"/proxies/{proxy}/toxics", toxic)
+        try:
+            yield
+        finally:
+            for stream in ("upstream", "downstream"):
+                self._ask("DELETE", f"/proxies/{proxy}/toxics/{stream}")
+
+    def is_there(self) -> bool:
+        try:
+            self._ask("GET", "/version")
+        except URLError:
+            return False
+        return True
+
+    def _ask(self, method: str, path: str, document: object = None) -> Any:
+        data = None if document is None else json.dumps(document).encode()
+        # It refuses whatever looks like a browser.
+        request = Request(self._url + path, data, {"User-Agent": "rowferry-tests"}, method=method)
+        with urlopen(request, timeout=ANSWER_SECONDS) as answer:
+            body = answer.read()
+        return json.loads(body) if body else None
+
+
+@contextmanager
+def running_toxiproxy(program: Path) -> Iterator[Toxiproxy]:
+    port = find_free_port()
+    folder = Path(tempfile.mkdtemp(prefix="rowferry-toxiproxy-"))
+    process = ServerProcess([str(program), "-host=127.0.0.1", f"-port={port}"], folder=folder, temporary=True)
+    try:
+        found = Toxiproxy(port)
+        process.wait_until(found.is_there, deadline=START_DEADLINE)
+        yield found
+    finally:
+        process.stop()
+        shutil.rmtree(folder, ignore_errors=True)
