@@ -16,6 +16,10 @@ LONGEST = timedelta(minutes=10)
 """How long a scenario may take on a busy machine."""
 
 
+class TooSlow(RuntimeError):
+    """A scenario has not come to its end in time; no kind of OSError, which somebody might take for a server's."""
+
+
 @click.command()
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="A scenario; may be given again.")
 @click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
@@ -26,7 +30,6 @@ def main(only: tuple[str, ...], seed: int | None, short: bool, recorded: bool) -
     seed = secrets.randbelow(10**6) if seed is None else seed
     if recorded and short:
         raise click.UsageError("only the long form is worth recording")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that nothing is left running
     runs = [torture(name, seed, short=short) for name in only or NAMES]
     if recorded:
         record(run.as_document(find_scenario(run.name).WHAT) for run in runs if not run.skipped)
@@ -53,7 +56,7 @@ def torture(name: str, seed: int, *, short: bool) -> Run:
 
 def give_up(*_: object) -> None:
     """End a scenario that takes too long; what it has started, it ends on the way out."""
-    raise TimeoutError(f"no end after {LONGEST}")
+    raise TooSlow(f"no end after {LONGEST}")
 
 
 def show_progress(name: str, words: str) -> None:
@@ -78,4 +81,5 @@ def show(run: Run, what: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that nothing is left running
     main(prog_name="make torture")
