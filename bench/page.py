@@ -1,7 +1,7 @@
-"""docs/speed.md: its table of figures is made from bench/results/*.json, so that it always equals them."""
+"""docs/speed.md: its figures are made from bench/results/*.json, so that the page always equals them."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,6 @@ from bench import BENCHES
 from bench.record import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
-
-BEGIN, END = "<!-- figures: written by `make bench` -->\n", "<!-- end of figures -->"
 
 Result = dict[str, Any]
 
@@ -47,22 +45,69 @@ def write_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def compose_table(results: Iterable[Result]) -> str:
+def compose_targets(results: Iterable[Result]) -> str:
     """Return the table of all targets in Markdown."""
     lines = ["| bench | what | target | seen | reached |", "| --- | --- | --- | --- | --- |"]
     for result, target in list_targets(results):
         lines.append(f"| `{result['name']}` | " + " | ".join(describe_target(target)) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
+
+
+def compose_figures(results: Iterable[Result]) -> str:
+    """Return every figure of every contestant, a table a bench, and with what it was measured."""
+    return "\n\n".join(part for result in results for part in describe_result(result))
+
+
+def describe_result(result: Result) -> Iterator[str]:
+    """Yield the parts of one bench's section."""
+    machine = result["machine"]
+    yield f"### `{result['name']}`"
+    yield (
+        f"{result['what']} Measured on {result['when'][:10]} on {machine['cores']} cores of {machine['cpu']}, "
+        f"{machine['memory_gb']:.0f} GB, {machine['system']}; load before a repetition {describe_load(result)}."
+    )
+    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in result["versions"].items()) + "."
+    settings = [f"{name.replace('_', ' ')} {write_setting(value)}" for name, value in result["settings"].items()]
+    if settings:
+        yield "Settings: " + ", ".join(settings) + "."
+    yield from result["notes"]
+    yield from (f"Absent: {name} ({why})." for name, why in result["absent"].items())
+    lines = ["| contestant | figure | median | from | to |", "| --- | --- | --- | --- | --- |"]
+    for contestant, figures in result["summary"].items():
+        for figure, spread in figures.items():
+            if figure != "load_before":
+                numbers = " | ".join(write_number(spread[part]) for part in ("median", "min", "max"))
+                lines.append(f"| {contestant} | {figure.replace('_', ' ')} | {numbers} |")
+    if len(lines) > 2:
+        yield "\n".join(lines)
+
+
+def describe_load(result: Result) -> str:
+    """Return the span of the load averages before the repetitions."""
+    loads = [run["load_before"] for run in result["repetitions"]] or [0.0]
+    return f"{min(loads):.1f} to {max(loads):.1f}"
+
+
+def write_setting(value: Any) -> str:
+    """Return a setting for reading."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+BLOCKS: dict[str, Callable[[Iterable[Result]], str]] = {"targets": compose_targets, "figures": compose_figures}
+"""What stands between `<!-- NAME: written by make bench -->` and `<!-- end of NAME -->` on the page."""
 
 
 def fill_in(text: str, results: list[Result]) -> str:
-    """Return the page with its block of figures made anew."""
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{compose_table(results)}\n{END}{tail}"
+    """Return the page with its blocks made anew; ValueError where it has lost one."""
+    for name, compose in BLOCKS.items():
+        begin, end = f"<!-- {name}: written by make bench -->\n", f"<!-- end of {name} -->"
+        if begin not in text or end not in text:
+            raise ValueError(f"docs/speed.md has no block {name}")
+        head, _, rest = text.partition(begin)
+        text = f"{head}{begin}\n{compose(results)}\n\n{end}{rest.partition(end)[2]}"
+    return text
 
 
 def rewrite_page() -> None:
     """Bring the page to the results."""
-    if PAGE.exists():
-        PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), read_results()), encoding="utf-8")
+    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), read_results()), encoding="utf-8")

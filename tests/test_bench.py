@@ -1,20 +1,108 @@
-"""The short form of `make bench`: a worker against the stand-in migrates everything, and the figures are told."""
+"""Every bench runs in its short form and checks its own work; the page tells what it saw. No timing is asserted."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-BENCH = Path(__file__).parent.parent / "bench" / "worker_speed.py"
+import pytest
+
+from bench import BENCHES, load_bench
+from bench.page import PAGE, compose_targets, fill_in, list_targets, read_results
+from bench.record import RESULTS, Record
+
+PARTS = {"name", "what", "when", "seconds", "short", "machine", "versions", "settings", "targets", "notes", "absent"}
+PARTS |= {"summary", "repetitions", "series"}
 
 
-def test_one_worker_migrates_all_entries_against_the_stand_in() -> None:
-    arguments = ["--entries=300", "--batch-size=50", "--latency-ms=5", "--parallel=32", "--slots=2"]
-    run = subprocess.run(
-        [sys.executable, str(BENCH), *arguments], capture_output=True, text=True, timeout=100, check=True
-    )
-    figures = json.loads(run.stdout)
-    assert figures["entries"] == 300
-    assert figures["entries_per_second"] > 0
-    assert figures["worker_cpu_ms_per_entry"] > 0
-    assert figures["stand_in_cpu_ms_per_request"] > 0
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", BENCHES)
+def test_every_bench_runs_checks_its_work_and_tells_what_it_saw(name: str, tmp_path: Path) -> None:
+    record = Record(name, BENCHES[name], short=True)
+    load_bench(name).run(record)
+    result = json.loads(record.write(tmp_path).read_text())
+    assert result.keys() == PARTS
+    assert result["short"] is True
+    assert {"cpu", "cores", "memory_gb", "system"} == result["machine"].keys()
+    assert {"rowferry", "python", "awscrt", "boto3"} <= result["versions"].keys()
+    if not result["absent"]:
+        assert result["targets"]
+    for run in result["repetitions"]:
+        assert run.keys() > {"contestant", "load_before"}
+        figures = result["summary"][run["contestant"]]
+        assert all(figures[name]["min"] <= run[name] <= figures[name]["max"] for name in run.keys() - {"contestant"})
+
+
+def test_contestants_take_turns() -> None:
+    record = Record("x", "x")
+    order: list[str] = []
+
+    def measure(name: str, value: float) -> dict[str, float]:
+        order.append(name)
+        return {"pace": value}
+
+    record.interleave({"a": lambda: measure("a", 3), "b": lambda: measure("b", 1)}, repetitions=2)
+    assert order == ["a", "b", "a", "b"]
+    assert [run["contestant"] for run in record.repetitions] == order
+
+
+def test_medians_and_spread_are_those_of_all_repetitions() -> None:
+    record = Record("x", "x")
+    paces = iter((10.0, 40.0, 20.0))
+    record.interleave({"a": lambda: {"pace": next(paces)}}, repetitions=3)
+    assert record.median("a", "pace") == 20
+    assert record.summarise()["a"]["pace"] == {
+        "median": 20,
+        "min": 10,
+        "max": 40,
+        "stdev": pytest.approx(15.2753, 1e-4),
+    }
+
+
+@pytest.mark.parametrize(
+    ("seen", "bounds", "verdict"),
+    [
+        (3.0, {"at_least": 3}, "yes"),
+        (2.999, {"at_least": 3}, "no"),
+        (0.2, {"at_most": 0.2}, "yes"),
+        (0.21, {"at_most": 0.2}, "no"),
+        (7.0, {}, "reported"),
+    ],
+)
+def test_a_target_is_reached_within_its_bounds(seen: float, bounds: dict[str, float], verdict: str) -> None:
+    record = Record("x", "x")
+    record.expect("this", seen, **bounds)
+    assert f"| {verdict} |" in compose_targets([record.compose()])
+
+
+def test_a_rival_that_is_absent_is_named_and_compared_with_nothing() -> None:
+    record = Record("x", "x")
+    record.absent["rival"] = "not installed"
+    record.interleave({"a": lambda: {"pace": 1.0}}, repetitions=1)
+    record.compare("against it", "pace", "a", "rival", at_least=3)
+    result = record.compose()
+    assert result["targets"] == []
+    assert result["absent"] == {"rival": "not installed"}
+
+
+def test_the_table_of_the_page_is_that_of_the_results() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert fill_in(page, read_results()) == page
+
+
+def test_the_table_is_replaced_and_nothing_else() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert fill_in(fill_in(page, []), read_results()) == page
+
+
+def test_published_results_are_those_of_full_runs() -> None:
+    results = read_results()
+    assert {path.stem for path in RESULTS.glob("*.json")} == {result["name"] for result in results}
+    for result in results:
+        assert result["short"] is False
+        assert result["repetitions"]
+        for _, target in list_targets([result]):
+            bounds = (target["at_least"], target["at_most"])
+            low, high = (
+                (bounds[0] is None or target["seen"] >= bounds[0]),
+                (bounds[1] is None or target["seen"] <= bounds[1]),
+            )
+            assert target["reached"] is (low and high)

@@ -5,9 +5,11 @@ import sys
 from collections.abc import Callable, Sequence
 
 from bench.migration import enqueue_rows, make_rows, read_span, run_worker
+from bench.processor import ThreadClock, read_cpu_seconds
 from bench.record import Figures, Record
 from bench.rivals import programs
 from bench.stage import Usage, read_postgres_version, run_measured, running_postgres, stand_in
+from rowferry.demo.postgres import EmbeddedPostgres
 
 LATENCY_MS = 70
 IN_FLIGHT = 512
@@ -21,18 +23,19 @@ PROCESSES = 10
 def run(record: Record) -> None:
     """Measure all contestants in turn."""
     entries, copies = record.pick(40_000, short=500), record.pick(8_000, short=300)
-    threaded, one_by_one = record.pick(4_000, short=200), record.pick(PROCESSES * BATCH_SIZE, short=100)
+    threaded, processes = record.pick(4_000, short=200), record.pick(PROCESSES, short=2)
+    one_by_one = record.pick(PROCESSES * BATCH_SIZE, short=20)
     record.settings |= {"latency_ms": LATENCY_MS, "in_flight": IN_FLIGHT, "batch_size": BATCH_SIZE, "slots": SLOTS}
     record.settings |= {"entries": entries, "copies_of_programs": copies, "copies_of_boto3": threaded}
-    record.settings |= {"boto3_threads": THREADS, "processes": PROCESSES, "entries_of_processes": one_by_one}
-    contestants: dict[str, Callable[[], Figures]] = {
-        "rowferry": lambda: migrate(entries),
-        "boto3 in threads": lambda: copy_in_threads(threaded),
-        "ten processes": lambda: migrate_one_by_one(one_by_one),
-        **find_programs(record, copies),
-    }
-    with running_postgres():
+    record.settings |= {"boto3_threads": THREADS, "processes": processes, "entries_of_processes": one_by_one}
+    with running_postgres() as postgres:
         record.versions["postgresql"] = read_postgres_version()
+        contestants: dict[str, Callable[[], Figures]] = {
+            "rowferry": lambda: migrate(postgres, entries),
+            "boto3 in threads": lambda: copy_in_threads(threaded),
+            "ten processes": lambda: migrate_one_by_one(one_by_one, processes),
+            **find_programs(record, copies),
+        }
         record.interleave(contestants, repetitions=record.pick(3, short=1))
     tell(record)
 
@@ -48,7 +51,11 @@ def tell(record: Record) -> None:
     record.expect("CPU of the worker per entry", record.median("rowferry", cpu), at_most=0.2, unit=" ms")
     record.compare("the same against boto3 in threads", cpu, "rowferry", "boto3 in threads", at_most=0.2)
     record.expect("memory of the worker", record.median("rowferry", "memory_mb"), unit=" MB")
-    record.expect("CPU of the stand-in per request", record.median("rowferry", "stand_in_cpu_ms"), unit=" ms")
+    for name, figure in (("PostgreSQL", "postgresql_cpu_ms"), ("the stand-in", "stand_in_cpu_ms")):
+        record.expect(f"CPU of {name} per entry", record.median("rowferry", figure), unit=" ms")
+    share = record.median("rowferry", "event_loop_share_of_a_core")
+    record.expect("the event-loop thread's share of a core", share)
+    record.expect("cores busy with worker, PostgreSQL and stand-in", record.median("rowferry", "cores_busy"))
 
 
 def find_programs(record: Record, copies: int) -> dict[str, Callable[[], Figures]]:
@@ -71,15 +78,26 @@ def find_programs(record: Record, copies: int) -> dict[str, Callable[[], Figures
     return found
 
 
-def migrate(entries: int) -> Figures:
+def migrate(postgres: EmbeddedPostgres, entries: int) -> Figures:
     """Let one worker migrate all entries."""
     make_rows(entries)
+    clock = ThreadClock()
     with stand_in(LATENCY_MS) as server:
         enqueue_rows(server.url, server.url, BATCH_SIZE)
-        used = run_worker(f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}")
+        database_before = read_cpu_seconds(postgres.pid)
+        used = run_worker(f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}", on_start=clock.watch)
+        database = read_cpu_seconds(postgres.pid) - database_before
+        threads = clock.stop()
         stats = server.read_stats()
-    figures = count(entries, read_span(entries), used)
-    return {**figures, "stand_in_cpu_ms": 1000 * stats["cpu_seconds"] / stats["requests"]}
+    seconds = read_span(entries)
+    return {
+        **count(entries, seconds, used),
+        "event_loop_cpu_ms": 1000 * threads["event_loop"] / entries,
+        "event_loop_share_of_a_core": threads["event_loop"] / seconds,
+        "postgresql_cpu_ms": 1000 * database / entries,
+        "stand_in_cpu_ms": 1000 * stats["cpu_seconds"] / entries,
+        "cores_busy": (used.cpu_seconds + database + stats["cpu_seconds"]) / seconds,
+    }
 
 
 def copy_in_threads(copies: int) -> Figures:
@@ -91,12 +109,12 @@ def copy_in_threads(copies: int) -> Figures:
     return count(copies, json.loads(used.said)["seconds"], used)
 
 
-def migrate_one_by_one(entries: int) -> Figures:
-    """Let ten processes migrate as many entries, each one object at a time."""
+def migrate_one_by_one(entries: int, processes: int) -> Figures:
+    """Let ten processes migrate as many entries, each one object at a time, in one batch each."""
     make_rows(entries)
-    batch_size = -(-entries // PROCESSES)
+    batch_size = -(-entries // processes)
     with stand_in(LATENCY_MS) as server:
-        command = ["bench.rivals.ten_processes", f"--url={server.url}", f"--processes={PROCESSES}"]
+        command = ["bench.rivals.ten_processes", f"--url={server.url}", f"--processes={processes}"]
         used = run_measured([sys.executable, "-m", *command, f"--batch-size={batch_size}"], programs.ACCOUNT)
     said = json.loads(used.said)
     assert said["rows"] == entries

@@ -29,7 +29,7 @@ def run(record: Record) -> None:
     record.settings |= {"batch_size": BATCH_SIZE, "entries": entries, "copies_of_boto3": copies}
     record.settings |= {"boto3_threads": THREADS, "in_flight_for_memory": FEW_IN_FLIGHT}
     sizes: dict[str, Callable[[], Figures]] = {
-        size: partial(weigh, body_bytes, record.pick(count, short=4)) for size, (body_bytes, count) in SIZES.items()
+        size: partial(weigh, body_bytes, record.pick(count, short=2)) for size, (body_bytes, count) in SIZES.items()
     }
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
