@@ -45,6 +45,7 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 
 torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; 20 minutes.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with its rivals; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
