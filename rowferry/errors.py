@@ -109,6 +109,10 @@ class Unreachable(ObjectError):
     costs_attempt = False
 
 
+class CutOff(Unreachable):
+    """The server has fallen silent: it answers neither what is under way nor a new connection."""
+
+
 class Withdrawn(ObjectError):
     """The object's turn did not come while its batch was in hand; it was not asked for at all."""
 

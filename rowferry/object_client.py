@@ -10,7 +10,7 @@ from rowferry.credentials import Credentials, FreshCredentials, expires, freeze_
 from rowferry.crt import CrtConnection, translate_error
 from rowferry.deadline_watch import DeadlineWatch
 from rowferry.endpoint import Endpoint
-from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectRejected, TimedOut
+from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectError, ObjectRejected, TimedOut
 from rowferry.exchange import Exchange, Traffic
 from rowferry.plan import Side
 from rowferry.s3_answer import Answer
@@ -69,7 +69,13 @@ class ObjectClient:
             max_in_flight=max_in_flight,
             backoff=backoff,
         )
+        self._cut_off: ObjectError | None = None
         self._watch.add(self)
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Return when (`time.monotonic()`) the oldest request that is still under way was sent; None: none is."""
+        return min((exchange.started for exchange in list(self._traffic.in_flight.values())), default=None)
 
     @property
     def last_answer(self) -> float | None:
@@ -120,6 +126,13 @@ class ObjectClient:
                 continue
             exchange.cancel(Cancelled("Cancelled", "the worker was told to stop"))
 
+    def cut_off(self, reason: ObjectError | None) -> None:
+        """Answer what is under way, and all that is sent from now on, with `reason`; None: send again."""
+        self._cut_off = reason
+        if reason is not None:
+            for exchange in list(self._traffic.in_flight.values()):
+                exchange.cancel(reason)
+
     def close(self, timeout: timedelta = timedelta(seconds=5)) -> None:
         """Cancel what is in flight and release the connections, waiting at most `timeout` for each of the two.
 
@@ -142,6 +155,8 @@ class ObjectClient:
         """Return the connection to send `request` on, or raise why it is not sent: legacy is only ever read."""
         if self._connection is None:
             raise Cancelled("Closed", "the worker was told to stop")
+        if self._cut_off is not None:
+            raise self._cut_off
         if request.side != self._side.name:
             raise ObjectRejected("WrongSide", f"a {request.side} request was given to the {self._side.name} client")
         if request.side == "legacy" and request.method not in {"GET", "HEAD"}:

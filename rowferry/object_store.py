@@ -6,7 +6,7 @@
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from types import TracebackType
 from typing import Any, Self, cast
@@ -192,25 +192,28 @@ def _share_models() -> Any:
     return cast("Any", botocore.loaders).create_loader()
 
 
-def open_bucket(side: Side, credentials: Credentials) -> Bucket:
+def open_bucket(side: Side, credentials: Credentials, *, within: timedelta | None = None) -> Bucket:
     """Return the bucket of `side`; nothing is sent yet. Raises UserMistake for an unusable endpoint or region.
 
-    A server out of reach is given up after two tries of 10 s to connect and 30 s to answer.
+    A server out of reach is given up after two tries of 10 s to connect and 30 s to answer; where `within` is given,
+    after one try of so long for each of the two.
     """
-    return Bucket(side, open_client(side, credentials))
+    return Bucket(side, open_client(side, credentials, within=within))
 
 
-def open_client(side: Side, credentials: Credentials, *, max_connections: int = 10) -> Any:
+def open_client(
+    side: Side, credentials: Credentials, *, max_connections: int = 10, within: timedelta | None = None
+) -> Any:
     """Return botocore's own S3 client of `side`, for what Bucket does not offer; its errors are botocore's."""
     endpoint = resolve_endpoint(side)
     session: Any = botocore.session.Session()
     session.register_component("credential_provider", _Given(credentials))
     session.register_component("data_loader", _share_models())
     config: Any = Config(
-        connect_timeout=10,
-        read_timeout=30,
+        connect_timeout=within.total_seconds() if within else 10,
+        read_timeout=within.total_seconds() if within else 30,
         max_pool_connections=max_connections,
-        retries={"mode": "standard", "total_max_attempts": 2},
+        retries={"mode": "standard", "total_max_attempts": 1 if within else 2},
         s3={"addressing_style": "virtual" if endpoint.virtual_host else "path"},
         # Other providers refuse the checksums that botocore adds by itself since 1.36.
         request_checksum_calculation="when_required",

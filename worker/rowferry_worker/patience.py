@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol
 
-from rowferry.errors import ServerFault, Throttled, Unreachable
+from rowferry.errors import CutOff, ServerFault, Throttled, Unreachable
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry_worker.alarm import Alarm
@@ -91,6 +91,7 @@ class _Errand:
         """Hand the answer over, or begin again after a pause."""
         self._tried += 1
         again = answer.error is not None and isinstance(answer.error, PASSING) and self._tried < TRIES
+        again = again and not isinstance(answer.error, CutOff)
         self._observe(self._request, answer, time.monotonic() - self._began, again=again)
         if again:
             self._alarm.call_later(retry_delay(self._tried, base=BASE, longest=LONGEST), self.begin)

@@ -1,7 +1,7 @@
 """What a worker knows of a migration: its plan, the clients of both sides, and how objects travel between them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from queue import SimpleQueue
@@ -32,6 +32,7 @@ from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, Str
 from rowferry_worker.condition import Condition
 from rowferry_worker.copy import Way
 from rowferry_worker.fleet import Fleet
+from rowferry_worker.lookout import Lookout, ask_bucket
 from rowferry_worker.pace import Pace
 
 REQUEST_DEADLINE = timedelta(seconds=60)
@@ -43,9 +44,17 @@ NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 class Route:
     """One revision of one migration, ready to work with."""
 
-    def __init__(self, plan: Plan, clients: dict[SideName, ObjectClient], fleet: Fleet) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        clients: dict[SideName, ObjectClient],
+        fleet: Fleet,
+        lookouts: Sequence[Lookout] = (),
+    ) -> None:
         """Hold the plan and one client a side; the bounds of the plan are shared with the fleet."""
         self.plan = plan
+        self._lookouts = lookouts
+        self._looking = Lock()
         self._fleet = fleet
         self._request_paces: dict[SideName, Pace] = {
             side.name: Pace(partial(fleet.share_of, side.max_requests_per_second))
@@ -96,8 +105,16 @@ class Route:
             client.send(head_object(side, NO_OBJECT), answers.put)
         return not any(isinstance(answers.get().error, (Unreachable, TimedOut, Cancelled)) for _ in self._clients)
 
+    def look_out(self) -> None:
+        """Find out whether servers that owe an answer are still there; returns at once."""
+        with self._looking:
+            for lookout in self._lookouts:
+                lookout.look()
+
     def close(self) -> None:
         """Give up what is in flight and close the connections."""
+        for lookout in self._lookouts:
+            lookout.close()
         for client in self._clients.values():
             client.cancel_all()
             client.close()
@@ -141,7 +158,9 @@ class Routes:
     def _build(self, plan: Plan) -> Route:
         max_body_bytes = min(STREAM_PART_BYTES, plan.multipart_threshold_bytes or STREAM_PART_BYTES)
         sides = (plan.legacy, plan.production)
-        return Route(plan, {side.name: self._client(side, max_body_bytes) for side in sides}, self._fleet)
+        clients: dict[SideName, ObjectClient] = {side.name: self._client(side, max_body_bytes) for side in sides}
+        lookouts = [Lookout(clients[side.name], partial(ask_bucket, side)) for side in sides]
+        return Route(plan, clients, self._fleet, lookouts)
 
     def _client(self, side: Side, max_body_bytes: int) -> ObjectClient:
         credentials = load_credentials(side, os.environ)

@@ -63,6 +63,7 @@ class Work:
         """
         withdrawn = False
         while not load.wait(LOOK_UP_EVERY):
+            self.route.look_out()
             if self.give_up.is_set():
                 self.flight.withdraw(load)
                 self.route.cancel()

@@ -1,0 +1,108 @@
+"""A server that has fallen silent is noticed long before requests are past their deadline; a slow one is not cut off."""
+
+import queue
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from clients import HEAD, WAIT_SECONDS, ask, opened, side_of
+from migration import Migration
+from processes import wait_for
+from request_log import RequestLog
+from rowferry.errors import CutOff
+from rowferry.object_client import ObjectClient
+from rowferry.s3_answer import Answer
+from rowferry_worker import lookout
+from rowferry_worker.lookout import Lookout, ask_bucket
+from stand_in import Behaviour, StandIn, answer, keep_silent, refuse
+
+LONG_DEADLINE = timedelta(minutes=10)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SILENT_AFTER", "ANSWER_WITHIN", "ASK_EVERY"):
+        monkeypatch.setattr(lookout, name, timedelta(seconds=0.3))
+    for side in ("LEGACY", "PRODUCTION"):
+        monkeypatch.setenv(f"ROWFERRY_{side}_ACCESS_KEY_ID", "AK")
+        monkeypatch.setenv(f"ROWFERRY_{side}_SECRET_ACCESS_KEY", "SK")
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[..., tuple[ObjectClient, Lookout, StandIn]]]:
+    """Make a client, with a request to be long about, and a lookout for a server that answers as told."""
+    from contextlib import ExitStack, closing
+
+    with ExitStack() as until:
+
+        def make(*behaviours: Behaviour) -> tuple[ObjectClient, Lookout, StandIn]:
+            server = until.enter_context(StandIn(*behaviours))
+            side = side_of(server)
+            client = until.enter_context(opened(side, deadline=LONG_DEADLINE, backoff=None))
+            return client, until.enter_context(closing(Lookout(client, lambda: ask_bucket(side)))), server
+
+        yield make
+
+
+def send(client: ObjectClient) -> queue.SimpleQueue[Answer]:
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    client.send(HEAD, answers.put)
+    return answers
+
+
+def look_until(condition: Callable[[], object], looking: Lookout) -> None:
+    def look() -> bool:
+        looking.look()
+        return bool(condition())
+
+    wait_for(look)
+
+
+def test_a_server_that_answers_nobody_is_cut_off_with_all_that_waits(watched) -> None:
+    client, looking, _ = watched(keep_silent)
+    answers = send(client)
+    look_until(lambda: not answers.empty(), looking)
+    assert isinstance(answers.get(timeout=WAIT_SECONDS).error, CutOff)
+    assert isinstance(ask(client, HEAD).error, CutOff)
+
+
+@pytest.mark.parametrize("told", [answer(200), refuse(403, "AccessDenied"), refuse(503, "SlowDown")])
+def test_a_slow_request_is_waited_for_while_the_server_answers_anybody(told: Behaviour, watched) -> None:
+    client, looking, server = watched(keep_silent, told)
+    answers = send(client)
+    look_until(lambda: len(server.requests) > 3, looking)
+    assert answers.empty()
+
+
+def test_a_server_that_answers_again_is_used_again(watched) -> None:
+    client, looking, _ = watched(keep_silent, keep_silent, answer(200))
+    answers = send(client)
+    look_until(lambda: not answers.empty(), looking)
+    wait_for(lambda: ask(client, HEAD).error is None)
+
+
+def test_a_server_is_not_asked_while_nothing_waits_for_it(watched) -> None:
+    client, looking, server = watched(answer(200))
+    assert ask(client, HEAD).error is None
+    for _ in range(3):
+        looking.look()
+    assert client.waiting_since is None
+    assert len(server.requests) == 1
+
+
+def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(logged_migration: Migration, log: RequestLog) -> None:
+    migration = logged_migration
+    migration.fill(8)
+    migration.enqueue(batch_size=4)
+    with migration.at_work() as take_turn:
+        assert take_turn()
+        with log.holding(lambda _: True):
+            assert take_turn()
+    first, second = migration.batches()
+    assert (first["status"], second["status"], second["attempts"]) == ("DONE", "INIT", 0)
+    assert "CutOff" not in second["error"]
+    assert "Silent" in second["error"]
+    migration.make_due()
+    migration.work()
+    migration.audit()
