@@ -21,8 +21,6 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
     with claimed as (
         select
@@ -32,8 +30,8 @@ as $$
         inner join rowferry.migration as m on q.migration_id = m.id
         where
             q.id = $1 and q.crashes = 0
-            and not exists (
-                select from rowferry.batch_attempt as a
+            and 0 = (
+                select count(*) from rowferry.batch_attempt as a
                 where a.batch_id = q.id and a.requeues = q.requeues and a.verdict is null
             )
     )
@@ -59,8 +57,9 @@ as $$
             and (n.run_after, n.id) > (c.run_after, c.id)
             and n.run_after <= statement_timestamp()
             and n.crashes = 0
-            and not exists (
-                select from rowferry.batch_attempt as a
+            -- Counted and not asked by `not exists`, which would read the whole ledger for a join.
+            and 0 = (
+                select count(*) from rowferry.batch_attempt as a
                 where a.batch_id = n.id and a.requeues = n.requeues and a.verdict is null
             )
         order by n.run_after, n.id

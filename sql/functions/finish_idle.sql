@@ -25,15 +25,6 @@ as $$
         returning a.batch_id, a.number, a.started_at, a.worker_id
     ),
 
-    settled as (
-        select
-            q.id,
-            case when q.payload -> 'read_again' ? 'migrated' then 0 else q.migrated end as migrated,
-            case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end as kept
-        from unnest($1) as b (batch_id)
-        inner join rowferry.batch_queue as q on b.batch_id = q.id
-    ),
-
     finished as (
         update rowferry.batch_queue as q
         set
@@ -43,14 +34,15 @@ as $$
             finished_at = clock_timestamp(),
             worker_id = a.worker_id,
             error = null,
-            migrated = s.migrated,
-            kept = s.kept,
+            migrated = case when q.payload -> 'read_again' ? 'migrated' then 0 else q.migrated end,
+            kept = case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end,
             missing = 0,
             conflict = 0,
             failed = 0,
-            entry_count = s.migrated + s.kept + q.changed + q.vanished
+            entry_count = q.changed + q.vanished
+            + case when q.payload -> 'read_again' ? 'migrated' then 0 else q.migrated end
+            + case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end
         from attempt as a
-        inner join settled as s on a.batch_id = s.id
         where q.id = a.batch_id
         returning q.id
     )

@@ -7,6 +7,10 @@ create or replace function rowferry.prune_batches(older_than interval, most inte
 returns integer
 language sql
 set search_path = pg_catalog, pg_temp
+-- `most` is unknown to the planner, which would rather read the whole ledger at each step.
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
     with old as (
         select q.id

@@ -1,0 +1,263 @@
+"""What a worker asks of PostgreSQL touches a few pages, among a million waiting and a million finished batches too.
+
+Pages and rows are counted, never time: they say the same on every machine.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from plans import Plan, explained
+from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.database import Connection, call, connect
+from rowferry.entry_sql import EntrySql
+from rowferry.plan import Entries
+from rowferry_worker.claim import claim_batch, claim_more
+from rowferry_worker.entries import find_ranges_with_work, read_entries
+from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.verdict import write_idle, write_verdict
+from servers import INSTALLATIONS, DatabaseServers
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("a million batches")]
+
+MANY = 1_000_000
+QUEUES = ["migrate"]
+DUE_INDEX = "batch_queue_due_idx"
+CROWD = """
+insert into rowferry.migration (name, plan) values ('crowded', '{}'), ('other', '{}');
+insert into rowferry.batch_queue
+(migration_id, payload, entry_count, status, migrated, attempts, run_after, started_at, finished_at, worker_id)
+select 1, '{}', 1, 'DONE', 1, 1, moment, moment, moment + i * interval '1 millisecond', 'h:1:x'
+from generate_series(1, %(many)s) as i, (select now() - interval '2 days' as moment) as m;
+insert into rowferry.batch_queue (migration_id, payload, entry_count) select 1, '{}', 1
+from generate_series(1, %(many)s);
+insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, finished_at, verdict)
+select i, 0, 1, 'h:1:x', now(), 'DONE' from generate_series(1, %(many)s) as i;
+create table public.entries (id bigint primary key, path text not null);
+insert into public.entries
+select i, case when i %% 2 = 0 then 'image/' else 'avatar/' end || i || '/me.png' from generate_series(1, %(many)s) as i
+"""
+INDEXES = """
+select indexname as name, indexdef as definition from pg_indexes
+where schemaname = 'rowferry' and tablename = 'batch_queue' and indexname not like '%_pkey'
+"""
+
+
+@pytest.fixture(scope="module", params=sorted(INSTALLATIONS), ids="postgresql-{}".format)
+def crowd(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
+    """A database with a million batches DONE, a million INIT, a million attempts and a million entries.
+
+    The tests of one version share it, and roll back what they do.
+    """
+    with database_servers.fresh_database(INSTALLATIONS[request.param]) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            fill(connection)
+        yield dsn
+
+
+def fill(connection: psycopg.Connection[tuple[str, ...]]) -> None:
+    """Fill the tables before their indexes, and without asking for each batch whether its migration is there."""
+    connection.execute("set session_replication_role = replica")
+    indexes = connection.execute(INDEXES).fetchall()
+    for name, _ in indexes:
+        connection.execute(f"drop index rowferry.{name}".encode())
+    for statement in CROWD.split(";"):
+        connection.execute(statement.encode(), {"many": MANY})
+    for _, definition in indexes:
+        connection.execute(definition.encode())
+    connection.execute("vacuum analyze")
+
+
+@pytest.fixture
+def worker(crowd: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """A worker's connection to it."""
+    monkeypatch.setenv("DATABASE_URL", crowd)
+    with closing(connect("worker")) as connection:
+        yield connection
+        connection.rollback()
+
+
+def claim(worker: Connection) -> tuple[Batch, list[Plan]]:
+    """Claim a batch and return it with what was done inside of the function."""
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        return batch, plans.take_inner()
+
+
+def check_claim(plans: list[Plan]) -> None:
+    """Fail unless the batches were read by the index of those that wait, in its order, and next to none of them."""
+    assert len(plans) == 2
+    assert [plan.scanned() - {"migration"} for plan in plans] == [set(), set()]
+    assert [plan.indexes - {"migration_pkey"} for plan in plans] == [{DUE_INDEX}, {DUE_INDEX}]
+    (locking,) = [plan for plan in plans if "LockRows" in plan.kinds]
+    assert locking.kinds == {"Limit", "LockRows", "Index Scan"}
+    assert max(plan.most_rows() for plan in plans) <= 2
+    assert sum(plan.touched for plan in plans) <= 25
+
+
+def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connection) -> None:
+    batch, plans = claim(worker)
+    assert batch.id == MANY + 1
+    check_claim(plans)
+
+
+def test_without_its_index_a_claim_would_be_seen_to_read_everything(worker: Connection) -> None:
+    """The proof that the test above can fail."""
+    worker.execute(f"drop index rowferry.{DUE_INDEX}".encode())
+    with explained(worker) as plans:
+        assert claim_batch(worker, QUEUES) is not None
+        found = plans.take_inner()
+    with pytest.raises(AssertionError):
+        check_claim(found)
+    assert sum(plan.touched for plan in found) > 1000
+
+
+def test_batches_that_are_due_later_cost_a_claim_nothing(worker: Connection) -> None:
+    worker.execute(
+        "insert into rowferry.batch_queue (id, migration_id, payload, entry_count, run_after) overriding system value "
+        "select -i, 1, '{}', 1, now() + i * interval '1 second' from generate_series(1, 100000) as i"
+    )
+    assert worker.execute("select min(id) as first from rowferry.batch_queue").fetchall() == [{"first": -100_000}]
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        assert batch.id == MANY + 1
+        check_claim(plans.take_inner())
+
+
+def test_a_paused_migration_costs_a_claim_nothing(worker: Connection) -> None:
+    """Be it the only one that has batches, or one beside another that goes on."""
+    worker.execute("update rowferry.migration set paused_at = now() where name = 'crowded'")
+    with explained(worker) as plans:
+        assert claim_batch(worker, QUEUES) is None
+        assert sum(plan.touched for plan in plans.take_inner()) <= 25
+        add = "insert into rowferry.batch_queue (migration_id, payload, entry_count) values (2, '{}', 1)"
+        worker.execute(add.encode())
+        plans.take()
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        assert batch.migration_id == 2
+        check_claim(plans.take_inner())
+
+
+def test_batches_of_queues_that_a_worker_does_not_serve_cost_it_nothing(worker: Connection) -> None:
+    with explained(worker) as plans:
+        assert claim_batch(worker, ["tag", "verify"]) is None
+        assert sum(plan.touched for plan in plans.take_inner()) <= 40
+
+
+def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, crowd: str) -> None:
+    with psycopg.connect(crowd) as other:
+        other.execute(
+            "select from rowferry.batch_queue where status = 'INIT' order by run_after, id limit 32 for update"
+        )
+        with explained(worker) as plans:
+            batch = claim_batch(worker, QUEUES)
+            assert batch is not None
+            assert batch.id == MANY + 33
+            found = plans.take_inner()
+            assert sum(plan.touched for plan in found) <= 150
+            assert max(plan.most_rows() for plan in found) <= 33
+        other.rollback()
+
+
+def test_more_batches_are_claimed_by_the_same_index(worker: Connection) -> None:
+    batch = claim_batch(worker, QUEUES)
+    assert batch is not None
+    with explained(worker) as plans:
+        assert len(claim_more(worker, batch, 63)) == 63
+        (plan,) = plans.take_inner()
+        assert DUE_INDEX in plan.indexes
+        assert plan.scanned() <= {"migration"}
+        assert "Sort" not in plan.kinds
+        assert plan.touched <= 64 * 8
+
+
+def begin(worker: Connection, batch: Batch) -> Attempt:
+    (row,) = call(worker, "begin_attempt", batch.id, batch.requeues, "h:1:x")
+    return Attempt(row["attempt_id"], row["number"], row["crashes"])
+
+
+def check_small(plans: list[Plan], pages: int) -> None:
+    """Fail where a table was read from end to end, many rows were sorted, or more pages were touched."""
+    assert [plan.scanned() for plan in plans if plan.scanned()] == []
+    assert max(plan.most_rows() for plan in plans) <= 1000
+    assert sum(plan.touched for plan in plans) <= pages
+
+
+def test_an_attempt_at_any_batch_touches_a_few_pages(worker: Connection) -> None:
+    batch, _ = claim(worker)
+    with explained(worker) as plans:
+        attempt = begin(worker, batch)
+        assert attempt.number == 1
+        check_small(plans.take_inner(), 40)
+
+
+@pytest.mark.parametrize("failures", [0, 100])
+def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> None:
+    batch, _ = claim(worker)
+    entries = [Entry(str(number), f"image/{number}") for number in range(failures + 1)]
+    results = [EntryResult(entry, Outcome.MISSING, reason="r", error="e") for entry in entries[1:]]
+    results.append(EntryResult(entries[0], Outcome.MIGRATED, 1))
+    with explained(worker) as plans:
+        attempt = begin(worker, batch)
+        plans.take()
+        verdict = Verdict.ERROR if failures else Verdict.DONE
+        write_verdict(worker, batch, attempt, Judgement(verdict), results)
+        check_small(plans.take_inner(), 80 + 8 * failures)
+
+
+def test_idle_batches_are_finished_by_their_keys(worker: Connection) -> None:
+    batch = claim_batch(worker, QUEUES)
+    assert batch is not None
+    held = [(one, begin(worker, one)) for one in (batch, *claim_more(worker, batch, 63))]
+    with explained(worker) as plans:
+        write_idle(worker, held)
+        check_small(plans.take_inner(), 64 * 45)
+
+
+def test_a_step_of_prune_reads_the_oldest_and_no_more(worker: Connection) -> None:
+    with explained(worker) as plans:
+        worker.execute("select rowferry.prune_batches('1 day', 1000)")
+        steps = [plan for plan in plans.take() if "with old as" in plan.text]
+        assert len(steps) == 1
+        check_small(steps, 1000 * 15)
+        assert {"batch_queue_finished_idx", "batch_queue_pkey", "batch_attempt_batch_idx"} == steps[0].indexes
+        assert "Sort" not in steps[0].kinds
+
+
+def test_the_rows_of_a_batch_are_read_and_updated_by_their_ids(worker: Connection) -> None:
+    entry_sql = EntrySql.of(worker, Entries("public.entries", "id", "path", "image/", "avatar/"))
+    with explained(worker) as plans:
+        entries = read_entries(worker, entry_sql, "500001", "501000")
+        assert len(entries) == 500
+        check_small(plans.take(), 40)
+        moves = [Move(entry, entry.key.replace("image", "avatar"), Outcome.MIGRATED, 0) for entry in entries]
+        assert {result.outcome for result in update_rows(worker, entry_sql, moves)} == {Outcome.MIGRATED}
+        check_small([plan for plan in plans.take() if "update" in plan.text], 500 * 25)
+        ranges = [(str(first), str(first)) for first in range(700_001, 700_065)]
+        assert find_ranges_with_work(worker, entry_sql, ranges, "legacy") == list(range(1, 64, 2))
+        check_small(plans.take(), 64 * 6)
+
+
+def test_a_session_that_knew_an_empty_queue_does_not_read_a_full_one_from_end_to_end(
+    any_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL keeps the plans of functions for the session, and nothing has been analysed here."""
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with closing(connect("worker")) as worker, psycopg.connect(any_database, autocommit=True) as other:
+        other.execute("alter table rowferry.batch_queue set (autovacuum_enabled = off)")
+        other.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
+        for _ in range(10):
+            assert claim_batch(worker, QUEUES) is None
+            worker.rollback()
+        other.execute(
+            "insert into rowferry.batch_queue (migration_id, payload, entry_count) "
+            "select 1, '{}', 1 from generate_series(1, 50000)"
+        )
+        with explained(worker) as plans:
+            assert claim_batch(worker, QUEUES) is not None
+            check_claim(plans.take_inner())
