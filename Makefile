@@ -55,7 +55,7 @@ pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a rea
 	@tools/need prometheus promtool
 	@$(VENV)/bin/python docs/pictures/plot_panels.py
 
-check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell.
+check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell, known vulnerabilities.
 	@tools/check $(VENV)
 
 format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend by itself.
