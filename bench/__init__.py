@@ -5,6 +5,7 @@ from types import ModuleType
 
 BENCHES = {
     "copy": "One worker at 70 ms latency against boto3, ten processes, rclone and s5cmd.",
+    "profile": "Where the worker's Python time goes while it copies.",
     "versitygw": "The same against a real S3 server.",
     "stream": "Two endpoints: 20 kB objects streamed, and memory whatever the size of an object.",
     "scale": "1, 2, 4, 8 workers where latency is the bound.",

@@ -8,6 +8,7 @@ from rowferry.database import connect
 from rowferry.plan import Entries, Plan, Side
 from rowferry_enqueue.enqueue import Request, enqueue
 
+WORKER = (sys.executable, "-m", "rowferry", "worker", "--until-empty", "--log-format=json")
 ROWS = """
 drop table if exists pictures;
 create table pictures (id bigint generated always as identity primary key, path text not null);
@@ -46,8 +47,7 @@ def run_worker(
     *arguments: str, environment: Mapping[str, str] | None = None, on_start: Callable[[int], None] | None = None
 ) -> Usage:
     """Run `rowferry worker` until the queue is empty; `on_start` is told its pid."""
-    command = [sys.executable, "-m", "rowferry", "worker", "--until-empty", "--log-format=json", *arguments]
-    return run_measured(command, environment, on_start)
+    return run_measured([*WORKER, *arguments], environment, on_start)
 
 
 def read_span(rows: int) -> float:
