@@ -21,6 +21,14 @@ PGBOUNCER = "ROWFERRY_PGBOUNCER"
 LOCK_TIMEOUT = "ROWFERRY_LOCK_TIMEOUT"
 """Seconds that a statement of ours waits for a lock that the application holds (`--lock-timeout`)."""
 DEFAULT_LOCK_TIMEOUT = timedelta(seconds=5)
+LOST_AFTER = "ROWFERRY_LOST_AFTER"
+"""Seconds of silence after which the server takes a client for lost and frees its batch (`--lost-after`)."""
+DEFAULT_LOST_AFTER = timedelta(seconds=15)
+IDLE_TIMEOUT = "ROWFERRY_IDLE_TIMEOUT"
+"""Seconds that a transaction of ours may wait for us, as a batch's does for its objects (`--idle-timeout`)."""
+DEFAULT_IDLE_TIMEOUT = timedelta(minutes=10)
+KEEPALIVES = 3
+"""Probes without an answer that end a connection which has nothing to send."""
 ANSWER_DEADLINE = timedelta(seconds=20)
 """A statement of ours that has no answer by then has lost its server: kernels see dead peers, not silent ones."""
 
@@ -54,12 +62,31 @@ def begin_transaction(connection: Session) -> None:
 
 def lock_timeout() -> timedelta:
     """Return how long a statement of ours waits for a lock that the application holds."""
-    return timedelta(seconds=float(os.environ.get(LOCK_TIMEOUT) or DEFAULT_LOCK_TIMEOUT.total_seconds()))
+    return _bound(LOCK_TIMEOUT, DEFAULT_LOCK_TIMEOUT)
+
+
+def _bound(variable: str, default: timedelta) -> timedelta:
+    return timedelta(seconds=float(os.environ.get(variable) or default.total_seconds()))
 
 
 def _set(connection: Session, *, is_local: bool) -> None:
-    parameters = {"is_local": is_local, "lock_timeout": f"{int(lock_timeout().total_seconds() * 1000)}ms"}
+    """Set the bounds: an unanswered packet ends a connection after `lost_after`, silence after 5/3 of it."""
+    lost_after = _bound(LOST_AFTER, DEFAULT_LOST_AFTER).total_seconds()
+    interval = max(1, round(lost_after / KEEPALIVES))
+    parameters = {
+        "is_local": is_local,
+        "lock_timeout": _milliseconds(lock_timeout()),
+        "keepalives_idle": str(2 * interval),
+        "keepalives_interval": str(interval),
+        "keepalives_count": str(KEEPALIVES),
+        "user_timeout": str(int(lost_after * 1000)),
+        "idle_timeout": _milliseconds(_bound(IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT)),
+    }
     connection.execute(statement("session_settings"), parameters)
+
+
+def _milliseconds(span: timedelta) -> str:
+    return f"{int(span.total_seconds() * 1000)}ms"
 
 
 class _Answers:

@@ -16,11 +16,12 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from cli import Run
 from migration import Migration
 from processes import wait_for
 from rowferry.database import connect
 from rowferry.demo.server_process import find_free_port
-from rowferry.session import LOCK_TIMEOUT, PGBOUNCER, answered
+from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER, answered
 from rowferry_worker.ledger import Ledger
 
 PGBOUNCER_PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
@@ -43,6 +44,28 @@ def test_every_session_bounds_its_waits(any_database: str, monkeypatch: pytest.M
             "tcp_user_timeout": "15000",
             "client_connection_check_interval": "1000",
         }
+
+
+def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    monkeypatch.setenv(LOST_AFTER, "30")
+    monkeypatch.setenv(IDLE_TIMEOUT, "90")
+    with closing(connect("test", autocommit=True)) as connection:
+        connection.row_factory = psycopg.rows.tuple_row
+        names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
+        assert read_settings(connection, *names, "idle_in_transaction_session_timeout") == {
+            "tcp_keepalives_idle": "20",
+            "tcp_keepalives_interval": "10",
+            "tcp_keepalives_count": "3",
+            "tcp_user_timeout": "30000",
+            "idle_in_transaction_session_timeout": "90000",
+        }
+
+
+def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowferry: Run) -> None:
+    run = run_rowferry("worker", "--until-empty", "--time-budget=20", "--idle-timeout=20", DATABASE_URL=database)
+    assert run.returncode == 2
+    assert "--idle-timeout 20 is not more than --time-budget 20" in run.stderr
 
 
 @contextmanager

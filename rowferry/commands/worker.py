@@ -8,7 +8,7 @@ import click
 
 from rowferry.errors import DatabaseUnavailable
 from rowferry.log import LogFormat, set_up_logging
-from rowferry.session import LOCK_TIMEOUT, PGBOUNCER
+from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER
 
 
 @click.command("worker", short_help="Work on batches until told to stop.")
@@ -69,6 +69,22 @@ from rowferry.session import LOCK_TIMEOUT, PGBOUNCER
     help="Seconds to wait for rows that the application holds locked; then they are put back for later.",
 )
 @click.option(
+    "--lost-after",
+    default=15.0,
+    show_default=True,
+    type=click.FloatRange(3),
+    envvar="ROWFERRY_LOST_AFTER",
+    help="Seconds after which PostgreSQL gives up a worker whose host is silent, and frees its batches.",
+)
+@click.option(
+    "--idle-timeout",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    envvar="ROWFERRY_IDLE_TIMEOUT",
+    help="Seconds after which PostgreSQL ends a batch's transaction that waits for S3; more than --time-budget.",
+)
+@click.option(
     "--pgbouncer",
     is_flag=True,
     envvar="ROWFERRY_PGBOUNCER",
@@ -106,6 +122,8 @@ def command(
     time_budget: float,
     request_timeout: float,
     lock_timeout: float,
+    lost_after: float,
+    idle_timeout: float,
     pgbouncer: bool,
     metrics_port: int | None,
     metrics_host: str,
@@ -126,7 +144,10 @@ def command(
     if parallel_least > parallel:
         raise click.UsageError(f"--parallel-least {parallel_least} is more than --parallel {parallel}")
     set_up_logging(log_format, verbose=verbose)
+    if idle_timeout <= time_budget:
+        raise click.UsageError(f"--idle-timeout {idle_timeout:g} is not more than --time-budget {time_budget:g}")
     os.environ |= {LOCK_TIMEOUT: str(lock_timeout), PGBOUNCER: str(int(pgbouncer))}
+    os.environ |= {LOST_AFTER: str(lost_after), IDLE_TIMEOUT: str(idle_timeout)}
     if processes > 1:
         from rowferry_worker.processes import run_processes
 
