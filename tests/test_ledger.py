@@ -1,15 +1,30 @@
 """What the ledger owes is said before anything else, so that nobody takes a loss for a crash."""
 
+from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
+import psycopg
 import pytest
 
 from entry_table import EntryTable
 from held_batches import hold
-from rowferry.database import connect
+from rowferry.batch import Attempt, Batch
+from rowferry.database import Connection, call, connect
 from rowferry.errors import DatabaseUnavailable
-from rowferry_worker.claim import begin_attempt, claim_batch
+from rowferry_worker.claim import begin_attempt, begin_attempts, claim_batch
 from rowferry_worker.ledger import Ledger
+
+
+def begin_several(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
+    (attempt,) = begin_attempts(ledger, [batch], worker_id)
+    return attempt
+
+
+def call_and_lose_the_answer(connection: Connection, function: str, *arguments: Any) -> list[Any]:
+    call(connection, function, *arguments)
+    connection.close()
+    raise psycopg.OperationalError("server closed the connection unexpectedly")
 
 
 def test_another_slot_of_the_same_process_does_not_take_a_loss_for_a_crash(ten: EntryTable) -> None:
@@ -26,6 +41,25 @@ def test_another_slot_of_the_same_process_does_not_take_a_loss_for_a_crash(ten: 
             assert batch is not None
             attempt = begin_attempt(ledger, batch, "test")
             other.rollback()
+    assert (attempt.number, attempt.crashes) == (1, 0)
+    assert ten.verdicts() == ["LOST", None]
+
+
+@pytest.mark.parametrize("begin", [begin_attempt, begin_several])
+def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
+    begin: Callable[..., Attempt], ten: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL has recorded it, and the connection breaks before the answer is there."""
+    with closing(Ledger("test")) as ledger, connect("worker") as connection:
+        batch = claim_batch(connection, ["migrate"])
+        assert batch is not None
+        with monkeypatch.context() as breaking:
+            breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
+            with pytest.raises(DatabaseUnavailable):
+                begin(ledger, batch, "test")
+        assert ten.verdicts() == [None]
+        attempt = begin(ledger, batch, "test")
+        connection.rollback()
     assert (attempt.number, attempt.crashes) == (1, 0)
     assert ten.verdicts() == ["LOST", None]
 
