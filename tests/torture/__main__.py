@@ -12,7 +12,7 @@ from torture.page import record
 from torture.run import Run
 from torture.scenarios import NAMES, find_scenario
 
-LONGEST = timedelta(minutes=10)
+LONGEST = timedelta(minutes=20)
 """How long a scenario may take on a busy machine."""
 
 

@@ -96,11 +96,13 @@ class Auditor:
         """Check each row as soon as it is seen with another key than before."""
         seen: dict[str, str] = {}
         while not self._ended.is_set():
+            began = time.monotonic()
             rows = connection.execute(ROWS).fetchall()
+            took = time.monotonic() - began
             changed = [(row_id, key) for row_id, key in rows if seen.get(row_id) != key]
             self._check_many(connection, reader, changed)
             seen = dict(rows)
-            self._ended.wait(0.1)
+            self._ended.wait(max(0.1, 4 * took))
 
     def _sweep(self, connection: psycopg.Connection, reader: ObjectReader) -> None:
         """Check all rows in a random order, again and again, in half of the time."""
