@@ -108,6 +108,12 @@ def add_object(world: World) -> str:
     return "production object 'avatar/stray.png' belongs to no row"
 
 
+def spoil_properties(world: World) -> str:
+    body = world.migration.production.read(production_key_of(10))
+    world.migration.production.put(production_key_of(10), body, ContentType="text/plain", Metadata={"number": "10"})
+    return f"production object {production_key_of(10)!r} has other properties"
+
+
 def rewrite_legacy_object(world: World) -> str:
     """The bytes and the properties stay as they were: the time of the write tells."""
     found = world.migration.legacy.head(key_of(8))
@@ -150,7 +156,7 @@ def leave_attempt_open(world: World) -> str:
 
 PLANTS = {
     settle_rows: [spoil_row, swap_rows, lose_row, add_row, leave_row_behind, spoil_object, lose_object],
-    settle_production: [add_object],
+    settle_production: [add_object, spoil_properties],
     settle_legacy: [rewrite_legacy_object, delete_legacy_object, add_legacy_object],
     settle_uploads: [open_upload],
     settle_batches: [reopen_batch, count_twice],

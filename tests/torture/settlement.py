@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from threading import local
 from typing import TYPE_CHECKING, Any
 
 from entry_table import FROM, TO
-from objects import ObjectSide
 from processes import wait_for
 from rowferry.batch import Outcome
-from rowferry.demo.s3_server import S3Server
-from torture.object_reader import Found, ObjectReader
 
 if TYPE_CHECKING:
     from torture.world import World
 
-READERS = 8
+MOST_PROPERTIES = 500
+"""Of so many production objects the properties are compared; of all of them the bytes."""
 LOCKS_END_WITHIN = timedelta(seconds=30)
 LOCKS = """
 select a.application_name, a.state, l.mode, l.relation::regclass::text as relation
@@ -52,44 +48,6 @@ class Expected:
     """What all batches together account for; None: one outcome for each entry of the world."""
     ledger_went_back: bool = False
     """PostgreSQL itself lost commits, as when a standby that had fallen behind is promoted: verdicts among them."""
-
-
-class LegacyRecord:
-    """What the legacy bucket held: bytes, properties and time of the last write of each object."""
-
-    def __init__(self, server: S3Server, side: ObjectSide) -> None:
-        self._server, self._side = server, side
-        self._taken: dict[str, Found | None] = {}
-
-    def take(self, keys: Iterable[str]) -> None:
-        """Note these objects as they are now."""
-        self._taken |= self._read(list(keys))
-
-    def differences(self, written: Collection[str] = ()) -> Iterator[str]:
-        """Yield what is not as it was; `written` are keys that the application itself has written."""
-        there = set(self._side.listing())
-        for key in (there ^ set(self._taken)) - set(written):
-            yield f"legacy object {key!r} {'appeared' if key in there else 'is gone'}"
-        kept = [key for key in self._taken if key not in written]
-        for key, found in self._read(kept).items():
-            if found != self._taken[key]:
-                yield f"legacy object {key!r} was written"
-
-    def _read(self, keys: list[str]) -> dict[str, Found | None]:
-        own = local()
-        readers: list[ObjectReader] = []
-
-        def read(key: str) -> Found | None:
-            if not hasattr(own, "reader"):
-                own.reader = ObjectReader(self._server)
-                readers.append(own.reader)
-            return own.reader.read(self._side.bucket, key)
-
-        with ThreadPoolExecutor(READERS) as pool:
-            found = dict(zip(keys, pool.map(read, keys), strict=True))
-        for reader in readers:
-            reader.close()
-        return found
 
 
 def settle(world: World, expected: Expected) -> Iterator[str]:
@@ -134,7 +92,7 @@ def settle_batches(world: World, expected: Expected) -> Iterator[str]:
 
 
 def settle_production(world: World, expected: Expected) -> Iterator[str]:
-    """Check that production holds one object for each production row, and no others."""
+    """Check that production holds one object for each production row, and no others; what travels along, of some."""
     there = set(world.migration.production.listing())
     rows = world.query("select distinct path from public.avatars where path like %s", TO + "%")
     pointed_at = {row["path"] for row in rows}
@@ -143,6 +101,10 @@ def settle_production(world: World, expected: Expected) -> Iterator[str]:
             yield f"production object {key!r} belongs to no row"
     for key in sorted(pointed_at - there):
         yield f"production object {key!r} is not listed"
+    some = world.random.sample(sorted(pointed_at & there), min(MOST_PROPERTIES, len(pointed_at & there)))
+    copies = {FROM + key.removeprefix(TO): key for key in some}
+    untouched = {old: new for old, new in copies.items() if old not in expected.written}
+    yield from world.legacy_record.foreign_properties(untouched, world.migration.production)
 
 
 def settle_legacy(world: World, expected: Expected) -> Iterator[str]:

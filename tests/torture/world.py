@@ -26,7 +26,8 @@ from rowferry.schema import initialise
 from servers import Buckets, connect_s3, find_versitygw, temporary_folders_in_memory
 from torture.auditor import Auditor
 from torture.crew import Command, Crew
-from torture.settlement import Expected, LegacyRecord, settle
+from torture.legacy_record import LegacyRecord
+from torture.settlement import Expected, settle
 from torture.truth import Truth
 
 COMMAND_DEADLINE = timedelta(seconds=120)
