@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,25 +37,35 @@ def run(record: Record) -> None:
     with running_postgres(), tempfile.TemporaryDirectory() as folder:
         record.versions["postgresql"] = read_postgres_version()
         samples = Path(folder) / "samples"
+        failure = look(program, samples, [sys.executable, "-c", "import time; time.sleep(1)"])
+        if failure:
+            record.absent["py-spy"] = f"it cannot look into a process here: {failure[:200]}"
+            return
         record.interleave({"whole run": lambda: migrate(program, samples, entries)}, repetitions=1)
-        if samples.exists():
-            record.interleave({"by module": lambda: count_modules(samples.read_text().splitlines())}, repetitions=1)
-    record.notes.append(
-        "A share is that of the samples in which somebody held Python's lock, start and imports left out."
+        record.interleave({"by module": lambda: count_modules(samples.read_text().splitlines())}, repetitions=1)
+    held = record.median("whole run", "lock_held_share")
+    record.expect("share of the time in which somebody holds Python's lock", held)
+    record.notes.append("A share is that of the samples in which somebody held Python's lock, without the start.")
+
+
+def look(program: Path, samples: Path, command: Sequence[str]) -> str:
+    """Run a command under the profiler, which writes one line a distinct stack; return why that failed, or nothing."""
+    options = ["record", "--gil", "--format=raw", f"--rate={SAMPLES_A_SECOND}", f"--output={samples}"]
+    done = subprocess.run(
+        [str(program), *options, "--", *command], capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False
     )
+    return "" if done.returncode == 0 else " ".join(done.stderr.split())
 
 
 def migrate(program: Path, samples: Path, entries: int) -> Figures:
-    """Migrate under the profiler; it writes one line a distinct stack, with how often it was seen."""
+    """Migrate under the profiler."""
     make_rows(entries)
     with stand_in(LATENCY_MS) as server:
         enqueue_rows(server.url, server.url, BATCH_SIZE)
-        look = [str(program), "record", "--gil", "--format=raw", f"--rate={SAMPLES_A_SECOND}", f"--output={samples}"]
-        command = [*look, "--", *WORKER, f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
-        assert samples.exists() or "ermission" in done.stderr, done.stderr[-2000:]
+        failure = look(program, samples, [*WORKER, f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}"])
+        assert not failure, failure[-2000:]
     seconds = read_span(entries)
-    seen = sum(number for _, number in read_stacks(samples.read_text().splitlines())) if samples.exists() else 0
+    seen = sum(number for _, number in read_stacks(samples.read_text().splitlines()))
     return {"entries_per_second": entries / seconds, "lock_held_share": seen / SAMPLES_A_SECOND / seconds}
 
 
