@@ -1,4 +1,4 @@
-"""A server that has fallen silent is noticed long before requests are past their deadline; a slow one is not cut off."""
+"""A server that has fallen silent is noticed long before requests are past their deadline; a slow one is not cut."""
 
 import queue
 from collections.abc import Callable, Iterator

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 
+from rowferry_worker.company import Company
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.notify import LONGEST_TURN, Pulse
@@ -30,6 +31,7 @@ class Shared:
     reason: Exception | None = None
     """Why this worker cannot go on: its settings are wrong, or it has a fault of its own."""
     pulse: Pulse = field(default_factory=Pulse)
+    company: Company = field(default_factory=Company)
 
     def is_steady(self) -> bool:
         """Return whether each slot began a turn, or S3 answered one of them, within LONGEST_TURN."""

@@ -89,9 +89,24 @@ class Slot:
         if more := self._stride.claim_more(connection, batch):
             self._stride.note(idle=look_over(shared, connection, route, [batch, *more]))
             return
-        attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
-        with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
-            self._work(connection, batch, attempt, route)
+        if not self._attempt(connection, batch, route, alone=batch.crashes > 0):
+            self._attempt(connection, batch, route, alone=True)
+
+    def _attempt(self, connection: Connection, batch: Batch, route: Route, *, alone: bool) -> bool:
+        """Begin an attempt and work; return False, with nothing done, where it shows that it must be made alone."""
+        shared = self._shared
+        with shared.company.joined(alone=alone, unless=shared.stopping) as joined:
+            if not joined:
+                connection.rollback()
+                return True
+            attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
+            if attempt.crashes and not shared.company.stay_alone():
+                words = "it has killed its worker before, and waits until it is alone"
+                shared.ledger.call("end_attempt", attempt.id, "RELEASED", words)
+                return False
+            with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
+                self._work(connection, batch, attempt, route)
+            return True
 
     def _work(self, connection: Connection, batch: Batch, attempt: Attempt, route: Route) -> None:
         """Process the batch, and say in one line what became of the attempt."""
