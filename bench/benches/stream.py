@@ -20,6 +20,9 @@ SLOTS = 8
 SIZES = {"20 kB": (20_000, 2_000), "1 MB": (1_000_000, 300), "30 MB": (30_000_000, 48), "100 MB": (100_000_000, 24)}
 """The sizes whose memory is looked at: bytes, and how many objects, which is more than are in flight."""
 FEW_IN_FLIGHT = 16
+MANY = "30 MB, 64 in flight"
+MANY_IN_FLIGHT = 64
+"""What --parallel is by default."""
 
 
 def run(record: Record) -> None:
@@ -29,8 +32,11 @@ def run(record: Record) -> None:
     record.settings |= {"batch_size": BATCH_SIZE, "entries": entries, "copies_of_boto3": copies}
     record.settings |= {"boto3_threads": THREADS, "in_flight_for_memory": FEW_IN_FLIGHT}
     sizes: dict[str, Callable[[], Figures]] = {
-        size: partial(weigh, body_bytes, record.pick(count, short=2)) for size, (body_bytes, count) in SIZES.items()
+        size: partial(weigh, body_bytes, record.pick(count, short=2), FEW_IN_FLIGHT)
+        for size, (body_bytes, count) in SIZES.items()
     }
+    body_bytes, _ = SIZES["30 MB"]
+    sizes[MANY] = partial(weigh, body_bytes, record.pick(96, short=2), MANY_IN_FLIGHT)
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
         contestants = {"rowferry": partial(stream, entries), "boto3 in threads": partial(stream_in_threads, copies)}
@@ -49,6 +55,7 @@ def tell(record: Record) -> None:
     for size in SIZES:
         what = f"memory of the worker, {size} objects, {FEW_IN_FLIGHT} in flight"
         record.expect(what, record.median(size, "memory_mb"), unit=" MB")
+    record.expect(f"memory of the worker, {MANY}", record.median(MANY, "memory_mb"), unit=" MB")
     record.compare("memory with 100 MB objects against 30 MB", "memory_mb", "100 MB", "30 MB", at_most=1.25)
 
 
@@ -58,9 +65,9 @@ def stream(entries: int) -> Figures:
     return migrate(entries, BATCH_SIZE, LATENCY_MS, BODY_BYTES, *arguments)
 
 
-def weigh(body_bytes: int, entries: int) -> Figures:
+def weigh(body_bytes: int, entries: int, in_flight: int) -> Figures:
     """Let one worker stream objects of this size; its memory is what is asked for."""
-    return migrate(entries, FEW_IN_FLIGHT, 5, body_bytes, f"--parallel={FEW_IN_FLIGHT}", "--slots=2")
+    return migrate(entries, in_flight, 5, body_bytes, f"--parallel={in_flight}", "--slots=2")
 
 
 def migrate(entries: int, batch_size: int, latency_ms: float, body_bytes: int, *arguments: str) -> Figures:
