@@ -1,11 +1,14 @@
 """The functions of the queue by themselves, one batch after the other: claim, attempt, DONE, as a worker calls them.
 
-`python -m bench.bare_functions` works until nothing is due; see bench/benches/rivals.py.
+`python -m bench.bare_functions [BATCHES]` ends after so many, or when nothing is due, and tells the seconds that each
+claim took; see bench/benches/claim.py and rivals.py.
 """
 
 import os
+import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 from bench.starting_gate import Run, wait_for_start
 from rowferry.batch import Judgement, Verdict
@@ -17,8 +20,8 @@ from rowferry_worker.verdict import write_verdict
 QUEUES = ["migrate"]
 
 
-def finish_batches(connection: Connection, ledger: Ledger) -> Iterator[tuple[float, float]]:
-    """Claim and finish one batch after the other; yield the seconds of each claim, and of the batch from there on."""
+def finish_batches(connection: Connection, ledger: Ledger) -> Iterator[float]:
+    """Claim and finish one batch after the other until nothing is due; yield the seconds that each claim took."""
     while True:
         began = time.perf_counter()
         batch = claim_batch(connection, QUEUES)
@@ -29,15 +32,16 @@ def finish_batches(connection: Connection, ledger: Ledger) -> Iterator[tuple[flo
         attempt = begin_attempt(ledger, batch, "bench")
         write_verdict(connection, batch, attempt, Judgement(Verdict.DONE), ())
         connection.commit()
-        yield claimed - began, time.perf_counter() - claimed
+        yield claimed - began
 
 
-def main() -> None:
+def main(most: int | None = None) -> None:
     connection, ledger = connect("bench"), Ledger(f"bench {os.getpid()}")
     ledger.settle()
     run = Run(wait_for_start())
-    run.tell(sum(1 for _ in finish_batches(connection, ledger)))
+    claims = list(islice(finish_batches(connection, ledger), most))
+    run.tell(len(claims), claims)
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

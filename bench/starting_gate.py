@@ -23,13 +23,23 @@ class Run:
 
     began: float
 
-    def tell(self, done: int) -> None:
+    def tell(self, done: int, samples: Sequence[float] = ()) -> None:
         """Print what `start_together` reads."""
-        print(json.dumps([self.began, time.monotonic(), done]), flush=True)
+        print(json.dumps([self.began, time.monotonic(), done, list(samples)]), flush=True)
 
 
-def start_together(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> tuple[int, float]:
-    """Let all commands begin at once; return what they have done together, and the seconds from the first to the last.
+@dataclass(frozen=True, slots=True)
+class Race:
+    """What all processes have done together."""
+
+    done: int
+    seconds: float
+    """From the first one's begin to the last one's end."""
+    samples: list[float]
+
+
+def start_together(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> Race:
+    """Let all commands begin at once, and wait for them.
 
     Raises AssertionError where one of them ends without having told.
     """
@@ -50,5 +60,5 @@ def start_together(commands: Sequence[Sequence[str]], environment: Mapping[str, 
         for process in processes:
             process.kill()
             process.wait()
-    began, ended, done = zip(*told, strict=True)
-    return sum(done), max(ended) - min(began)
+    began, ended, done, samples = zip(*told, strict=True)
+    return Race(sum(done), max(ended) - min(began), [sample for of_one in samples for sample in of_one])

@@ -108,9 +108,9 @@ def run_functions(url: str, batches: int, workers: int) -> Figures:
 
 
 def race(commands: list[list[str]], dsn: str, jobs: int) -> Figures:
-    done, seconds = start_together(commands, {**os.environ, "DATABASE_URL": dsn})
-    assert done == jobs, f"{done} of {jobs} jobs were done"
-    return {FIGURE: done / seconds}
+    seen = start_together(commands, {**os.environ, "DATABASE_URL": dsn})
+    assert seen.done == jobs, f"{seen.done} of {jobs} jobs were done"
+    return {FIGURE: seen.done / seen.seconds}
 
 
 def run_rowferry(url: str, batches: int, workers: int) -> Figures:

@@ -33,7 +33,9 @@ begin
         select
             m.id as migration_id,
             m.revision,
-            u.queue_name
+            u.queue_name,
+            oldest.run_after,
+            oldest.id
         from rowferry.migration as m
         cross join unnest($1) as u (queue_name)
         cross join lateral (
@@ -64,6 +66,8 @@ begin
             q.status = 'INIT'
             and q.migration_id = line.migration_id
             and q.queue_name = line.queue_name
+            -- Finished batches stay in the index until no transaction can see them any more: walk past them but once.
+            and (q.run_after, q.id) >= (line.run_after, line.id)
             and q.run_after <= statement_timestamp()
         order by q.run_after, q.id
         limit 1

@@ -1,6 +1,6 @@
 -- The wanted entries that no waiting batch of the queue covers, cut into ranges of at most batch_size ids, in one scan and one sort.
 -- Ranges never reach across a waiting one: entries and waiting ranges are laid on one line, and each range that begins
--- opens a new stretch.
+-- opens a new stretch. Where nothing waits, as in a first pass, the entries are numbered and cut without all that.
 with waiting as (
     -- No row: it lends its collation, in which all of this is sorted and compared, to the bounds below.
     select
@@ -32,7 +32,7 @@ line as (
         e.{id} as id,
         true as is_entry
     from {table} as e
-    where {wanted} and {where}
+    where {wanted} and {where} and exists (select from waiting)
     union all
     select
         w.id,
@@ -59,6 +59,20 @@ free as (
     left join ranges as r on n.stretch = r.stretch
     where n.is_entry and (r.covered_to is null or n.id > r.covered_to)
     {limit}
+),
+
+counted as (
+    select
+        e.{id} as id,
+        row_number() over (order by e.{id}) as position
+    from {table} as e
+    where {wanted} and {where} and not exists (select from waiting)
+),
+
+all_free as (
+    select n.*
+    from counted as n
+    {limit}
 )
 
 select
@@ -69,3 +83,12 @@ select
     count(*)::integer as entry_count
 from free as f
 group by f.stretch, (f.position - 1) / %(batch_size)s
+union all
+select
+    0 as stretch,
+    (f.position - 1) / %(batch_size)s as chunk,
+    min({sortable_id})::text as first,
+    max({sortable_id})::text as last,
+    count(*)::integer as entry_count
+from all_free as f
+group by (f.position - 1) / %(batch_size)s
