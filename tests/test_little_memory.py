@@ -1,0 +1,145 @@
+"""Nothing needs `work_mem` to be raised: with PostgreSQL's smallest, 64 kB, a worker writes no temporary file at all,
+and an enqueue no more than the sort of its ids."""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from entry_table import FROM, TO, EntryTable
+from rowferry.account import read_account
+from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
+from rowferry.database import Connection, call, connect
+from rowferry.entry_sql import EntrySql
+from rowferry_enqueue.check import check_rows
+from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_worker.claim import claim_batch, claim_more
+from rowferry_worker.entries import find_ranges_with_work, read_entries
+from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.verdict import write_idle, write_verdict
+
+ROWS = 100_000
+BATCH_SIZE = 100
+"""As by default. An update sorts its rows with both keys: 64 kB hold some hundred of them, 4 MB some ten thousand."""
+FRUGAL = {"work_mem": "64kB", "hash_mem_multiplier": "1", "log_temp_files": "0", "client_min_messages": "log"}
+FILL = f"insert into public.avatars select i, '{FROM}' || repeat('x', 30) || i from generate_series(1, {ROWS}) as i"
+
+
+class Spills:
+    """The temporary files that one connection's statements write, in bytes."""
+
+    def __init__(self) -> None:
+        self._bytes: list[int] = []
+
+    def note(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        if found := re.search(r"temporary file: .*size (\d+)", diagnostic.message_primary or ""):
+            self._bytes.append(int(found[1]))
+
+    def take(self) -> int:
+        """Return what was spilled since the last time."""
+        total = sum(self._bytes)
+        self._bytes.clear()
+        return total
+
+
+@contextmanager
+def frugal(*, autocommit: bool = False) -> Iterator[tuple[Connection, Spills]]:
+    """Yield a connection with the smallest work_mem there is, and what it spills."""
+    spills = Spills()
+    with closing(connect("frugal", autocommit=autocommit)) as connection:
+        for name, value in FRUGAL.items():
+            connection.execute("select set_config(%s, %s, false)", (name, value))
+        connection.commit()
+        connection.add_notice_handler(spills.note)
+        yield connection, spills
+
+
+@pytest.fixture
+def full(table: EntryTable) -> EntryTable:
+    """A hundred thousand legacy entries with keys of 40 bytes, in batches of a hundred."""
+    table.execute(FILL)
+    table.execute("vacuum analyze public.avatars")
+    table.enqueue(BATCH_SIZE)
+    return table
+
+
+def begin(connection: Connection, batch: Batch) -> Attempt:
+    (row,) = call(connection, "begin_attempt", batch.id, batch.requeues, "h:1:x")
+    return Attempt(row["attempt_id"], row["number"], row["crashes"])
+
+
+def claim(connection: Connection) -> tuple[Batch, Attempt]:
+    batch = claim_batch(connection, ["migrate"])
+    assert batch is not None
+    return batch, begin(connection, batch)
+
+
+def test_a_spill_would_be_seen(full: EntryTable) -> None:
+    with frugal() as (connection, spills):
+        connection.execute("select path from public.avatars order by path desc").fetchall()
+        assert spills.take() > ROWS * 40
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_worker_writes_no_temporary_file(full: EntryTable, failing: bool) -> None:
+    """Claim, read, update and verdict of a hundred entries, all moved or all failed."""
+    with frugal() as (connection, spills):
+        entry_sql = EntrySql.of(connection, full.read_plan().entries[0])
+        for _ in range(7):  # Plans are kept from the sixth time on.
+            batch, attempt = claim(connection)
+            entries = read_entries(connection, entry_sql, batch.payload["first"], batch.payload["last"])
+            assert len(entries) == BATCH_SIZE
+            if failing:
+                results = [EntryResult(entry, Outcome.MISSING, reason="NoSuchKey", error="gone") for entry in entries]
+            else:
+                moves = [Move(entry, TO + entry.key, Outcome.MIGRATED, 1) for entry in entries]
+                results = update_rows(connection, entry_sql, moves)
+            judgement = Judgement(Verdict.ERROR if failing else Verdict.DONE)
+            write_verdict(connection, batch, attempt, judgement, results)
+            connection.commit()
+        assert spills.take() == 0
+
+
+def test_a_rerun_and_prune_write_no_temporary_file(full: EntryTable) -> None:
+    full.execute("update public.avatars set path = replace(path, 'image/', 'avatar/')")
+    with frugal() as (connection, spills):
+        entry_sql = EntrySql.of(connection, full.read_plan().entries[0])
+        while (batch := claim_batch(connection, ["migrate"])) is not None:
+            held = [(one, begin(connection, one)) for one in (batch, *claim_more(connection, batch, 63))]
+            ranges = [(one.payload["first"], one.payload["last"]) for one, _ in held]
+            assert find_ranges_with_work(connection, entry_sql, ranges, "legacy") == []
+            write_idle(connection, held)
+            connection.commit()
+        assert full.statuses() == {"DONE"}
+        full.execute("update rowferry.batch_queue set finished_at = now() - interval '2 days'")
+        assert call(connection, "prune_batches", timedelta(days=1), 1000)[0]["prune_batches"] == ROWS // BATCH_SIZE
+        assert spills.take() == 0
+
+
+@pytest.mark.parametrize("waiting", [False, True], ids=["first pass", "beside waiting batches"])
+def test_an_enqueue_spills_one_sort_of_ids_at_most(full: EntryTable, waiting: bool) -> None:
+    """Where no index gives them in their order: ids, their places on the line, and what a tape needs."""
+    full.execute("delete from rowferry.batch_queue" + (" where id % 2 = 0" if waiting else ""))
+    full.execute("alter table public.avatars drop constraint avatars_pkey")
+    with frugal(autocommit=True) as (connection, spills):
+        (done,) = enqueue(connection, full.read_plan(), Request(BATCH_SIZE))
+        assert done.entries == (ROWS // 2 if waiting else ROWS)
+        assert 0 < spills.take() <= ROWS * 64
+
+
+def test_check_and_report_write_what_their_sorts_need(full: EntryTable) -> None:
+    """The check for clashes looks at every key at once, the account at every batch: nothing grows faster than these."""
+    found: dict[str, Any] = {}
+    with frugal(autocommit=True) as (connection, spills):
+        list(check_rows(connection, full.read_plan(), "fail", lambda _: None))
+        found["check"] = spills.take()
+        full.execute("update rowferry.batch_queue set status = 'DONE', migrated = entry_count")
+        read_account(connection, "avatars", io.StringIO())
+        found["report"] = spills.take()
+    assert found["check"] <= ROWS * 3 * 200
+    assert found["report"] <= ROWS // BATCH_SIZE * 300
