@@ -8,7 +8,6 @@ from threading import Event
 import pytest
 
 from migration import Migration
-from processes import wait_for
 from rowferry_worker.company import Company
 from test_poison import KILL_ON_POISON, MOST_WORKERS
 

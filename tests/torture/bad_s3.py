@@ -36,7 +36,10 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class BadS3:
     """The running proxy; `counts` says what it did to whom, `endpoint_url` where it listens."""
 
-    def __init__(self, endpoint_url: str, seed: int, rates: Mapping[str, float] = RATES) -> None:
+    def __init__(
+        self, endpoint_url: str, seed: int, rates: Mapping[str, float] = RATES, *, host: str = "127.0.0.1"
+    ) -> None:
+        self._host = host
         self._upstream = urlsplit(endpoint_url)
         self._chance = random.Random(seed)
         self._loop = asyncio.new_event_loop()
@@ -62,8 +65,8 @@ class BadS3:
             self._loop.close()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=LINE_LIMIT_BYTES)
-        self.endpoint_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server = await asyncio.start_server(self._accept, self._host, 0, limit=LINE_LIMIT_BYTES)
+        self.endpoint_url = f"http://{self._host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def _close(self) -> None:
         assert self._server is not None

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from signal import SIGKILL
 from threading import Event, Thread
 from typing import Any
 
@@ -112,10 +113,12 @@ def crew_of(run: Run, world: World) -> Iterator[None]:
     """Run workers, and count those that the poison kills; any other death is a violation."""
     with world.workers(SEATS, "--parallel=8", "--lock-timeout=0.5") as crew:
         yield
-        crew.stop()
-        run.faults["workers killed by an entry"] += len(crew.deaths)
+        statuses = crew.stop()
+        killed = {pid for pid, status in zip(crew.pids, statuses, strict=True) if status == -SIGKILL}
+        world.killed_pids |= killed
+        run.faults["workers killed by an entry"] += len(crew.deaths) + len(killed)
         for death in crew.deaths:
-            if death.status != -9:
+            if death.status != -SIGKILL:
                 world.auditor.report(f"a worker died of something else: {death}")
 
 

@@ -1,0 +1,118 @@
+"""Scenario 3: workers on four hosts, one of which is cut off in both directions in the middle of a batch."""
+
+import time
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from psycopg.conninfo import make_conninfo
+
+import fleet
+from processes import wait_for
+from torture.bad_s3 import BadS3
+from torture.crew import WORKER
+from torture.namespace import inside
+from torture.run import Run
+from torture.world import World
+
+WHAT = "four hosts as network namespaces; one loses every packet, both ways, in the middle of a batch, and comes back"
+
+HOSTS = 4
+DONE_WITHIN = timedelta(seconds=60)
+"""Until another host has finished the batch. PostgreSQL frees it in 15 to 25 s; a busy machine is slower."""
+WITHIN = timedelta(seconds=120)
+HBA = "local all all scram-sha-256\nhost all all all scram-sha-256\n"
+HELD = """
+select q.id from rowferry.batch_queue as q
+join rowferry.batch_attempt as a on a.batch_id = q.id and a.finished_at is null
+join rowferry.worker as w on a.worker_id = w.id
+where w.host = %s and q.status = 'INIT'
+"""
+LEFT = "select count(*)::int from rowferry.batch_queue where id = any(%s) and status = 'INIT'"
+SPOILT = """
+select count(*)::int from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
+where q.id = any(%s) and (q.status <> 'DONE' or w.host = %s)
+"""
+FINISHED_BY = """
+select count(*)::int from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
+where w.host = %s and q.finished_at > %s
+"""
+LIVE = "select count(distinct host)::int from rowferry.live_workers"
+NOW = "select clock_timestamp()"
+
+
+def torture(run: Run) -> None:
+    """Cut off one host after the other."""
+    if reason := fleet.why_not():
+        run.skipped.append(reason)
+        return
+    with fleet.network(HOSTS) as (hub, hosts), inside(hub), TemporaryDirectory(prefix="rowferry-hba-") as folder:
+        hba = Path(folder) / "pg_hba.conf"
+        Path(folder).chmod(0o755)
+        hba.write_text(HBA)
+        settings = {"listen_addresses": "*", "hba_file": str(hba)}
+        # S3 is relayed as it is: what matters is that PostgreSQL itself loses sight of the host.
+        with run.world(settings=settings) as world, relayed(world) as relay:
+            world.migration.reach_through(relay.endpoint_url)
+            world.environment["DATABASE_URL"] = make_conninfo(world.migration.dsn, host=fleet.HUB_ADDRESS)
+            cut_off(run, world, hosts[: 1 if run.short else HOSTS], hosts)
+
+
+def relayed(world: World) -> AbstractContextManager[BadS3]:
+    return BadS3(world.s3.endpoint_url, 0, {}, host=fleet.HUB_ADDRESS).running()
+
+
+def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet.Host]) -> None:
+    world.fill(600)
+    world.enqueue(25)
+    with world.workers(HOSTS, command=lambda seat: hosts[seat].command(*WORKER, "--parallel=8")) as crew:
+        wait_for(lambda: world.ask(LIVE) == HOSTS, deadline=WITHIN)
+        for victim in victims:
+            held = cut(world, victim)
+            run.faults["hosts cut off"] += 1
+            run.faults["batches in hand then"] += len(held)
+            began = time.monotonic()
+            wait_for(lambda held=held: world.ask(LEFT, held) == 0, deadline=DONE_WITHIN)
+            run.say(f"{victim.name}: its {len(held)} batches done elsewhere after {time.monotonic() - began:.0f} s")
+            victim.mend()
+            come_back(world, victim, held)
+        world.wait_until_done()
+        assert crew.stop() == [0] * HOSTS
+        for death in crew.deaths:
+            world.auditor.report(f"a worker died of it: {death}")
+    world.settle()
+
+
+def cut(world: World, victim: fleet.Host) -> list[int]:
+    """Cut a host off while it holds batches, and return which."""
+    give_up_at = time.monotonic() + WITHIN.total_seconds()
+    while time.monotonic() < give_up_at:
+        keep_busy(world)
+        wait_for(lambda: world.query(HELD, victim.name), deadline=WITHIN)
+        victim.cut()
+        time.sleep(0.5)  # what was on its way before the cut is settled
+        if held := [row["id"] for row in world.query(HELD, victim.name)]:
+            return held
+        victim.mend()
+    raise AssertionError(f"{victim.name} was never caught with a batch in hand")
+
+
+def come_back(world: World, victim: fleet.Host, held: list[int]) -> None:
+    """See that the host commits nothing of what it had in hand, and goes on working."""
+    now = world.ask(NOW)
+
+    def has_gone_on() -> bool:
+        keep_busy(world)
+        return world.ask(FINISHED_BY, victim.name, now) > 0
+
+    wait_for(has_gone_on, deadline=WITHIN)
+    if spoilt := world.ask(SPOILT, held, victim.name):
+        world.auditor.report(f"{spoilt} batches that {victim.name} had lost bear its name")
+
+
+def keep_busy(world: World) -> None:
+    """Add entries while too few batches wait for all hosts to hold some."""
+    if world.waiting() < 4 * HOSTS:
+        world.fill(400)
+        world.enqueue(25)
