@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -13,7 +14,12 @@ from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.claim import begin_attempt, begin_attempts, claim_batch
+from rowferry_worker.fleet import Fleet
+from rowferry_worker.heart import Heart
 from rowferry_worker.ledger import Ledger
+
+
+LEDGERS = "^rowferry ledger"
 
 
 def begin_several(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
@@ -83,3 +89,19 @@ def test_what_was_said_once_is_not_said_again(ten: EntryTable) -> None:
         ten.execute("update rowferry.batch_attempt set verdict = null")
         held.ledger.settle()
     assert ten.verdicts() == [None]
+
+
+def test_a_worker_whose_connection_was_lost_since_its_last_beat_signs_off_and_settles_all_the_same(
+    ten: EntryTable,
+) -> None:
+    with hold(ten) as held, closing(held.ledger):
+        heart = Heart(held.ledger, "test", 1, 1, ["migrate"], lambda: True, Fleet(), Event())
+        heart._beat()
+        ten.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ '^rowferry ledger'"
+        )
+        held.ledger.owe("end_attempt", held.attempt.id, "LOST", "the connection was lost")
+        heart.sign_off()
+        assert ten.verdicts() == ["LOST"]
+        (worker,) = ten.execute("select stopped_at from rowferry.worker")
+        assert worker["stopped_at"] is not None

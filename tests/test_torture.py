@@ -154,13 +154,18 @@ def leave_attempt_open(world: World) -> str:
     return "attempt 1 at batch "
 
 
+def forget_sign_off(world: World) -> str:
+    worker = world.ask("update rowferry.worker set stopped_at = null returning id")
+    return f"worker {worker} has neither died nor signed off"
+
+
 PLANTS = {
     settle_rows: [spoil_row, swap_rows, lose_row, add_row, leave_row_behind, spoil_object, lose_object],
     settle_production: [add_object, spoil_properties],
     settle_legacy: [rewrite_legacy_object, delete_legacy_object, add_legacy_object],
     settle_uploads: [open_upload],
     settle_batches: [reopen_batch, count_twice],
-    settle_attempts: [leave_attempt_open],
+    settle_attempts: [leave_attempt_open, forget_sign_off],
 }
 
 

@@ -131,10 +131,13 @@ def settle_locks(world: World, _: Expected) -> Iterator[str]:
 
 
 def settle_attempts(world: World, expected: Expected) -> Iterator[str]:
-    """Check that an attempt without a verdict is that of a worker that died, of which each of its slots had one."""
+    """Check that attempts without a verdict are those of workers that died; the others have signed off."""
     if expected.ledger_went_back:
         return
     died = {death.pid for crew in world.crews for death in crew.deaths} | world.killed_pids
     for attempt in world.query(OPEN_ATTEMPTS):
         if attempt["stopped_at"] is not None or attempt["pid"] not in died:
             yield f"attempt {attempt['id']} at batch {attempt['batch_id']} is open, but its worker did not die"
+    for worker in world.query("select id, pid from rowferry.worker where stopped_at is null"):
+        if worker["pid"] not in died:
+            yield f"worker {worker['id']} has neither died nor signed off"

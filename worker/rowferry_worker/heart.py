@@ -69,9 +69,15 @@ class Heart:
         metrics.last_beat.set_to_current_time()
 
     def sign_off(self) -> None:
-        """Beat no more and say that the worker has stopped in good order, if the database still listens."""
+        """Beat no more and say that the worker has stopped in good order, if the database still listens.
+
+        What the ledger owes is settled with it. The connection may have been lost since the last beat: once more, then.
+        """
         self.stopped.set()
-        try:
-            self.ledger.call("sign_off", self.worker_id)
-        except RowferryError as error:
-            _log.warning("could not sign off", extra={"error": str(error)})
+        for last_try in (False, True):
+            try:
+                self.ledger.call("sign_off", self.worker_id)
+                break
+            except RowferryError as error:
+                if last_try:
+                    _log.warning("could not sign off", extra={"error": str(error)})
