@@ -18,7 +18,6 @@ from rowferry_worker.fleet import Fleet
 from rowferry_worker.heart import Heart
 from rowferry_worker.ledger import Ledger
 
-
 LEDGERS = "^rowferry ledger"
 
 
