@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-NAMES = ("kills", "steps", "database", "disk", "failover")
+NAMES = ("kills", "steps", "database", "disk", "failover", "bad_s3", "connections", "poison", "application", "hosts")
 """In the order in which they run."""
 
 
