@@ -89,14 +89,14 @@ def install_rivals(record: Record) -> Iterator[str]:
 
 
 def ask_rival(package: str, dsn: str, *arguments: str) -> None:
-    command = [sys.executable, "-m", f"bench.rival_{package}", *arguments]
+    command = [sys.executable, "-m", f"bench.rivals.{package}_jobs", *arguments]
     subprocess.run(command, env={**os.environ, "DATABASE_URL": dsn}, check=True, timeout=LONGEST_SECONDS)
 
 
 def run_rival(package: str, dsn: str, size: int, jobs: int, workers: int) -> Figures:
     """Let a rival's workers empty its queue."""
     ask_rival(package, dsn, "fill", str(jobs))
-    command = [sys.executable, "-m", f"bench.rival_{package}", "work", str(size)]
+    command = [sys.executable, "-m", f"bench.rivals.{package}_jobs", "work", str(size)]
     return race([command] * workers, dsn, jobs)
 
 
