@@ -14,6 +14,7 @@ from rowferry.errors import (
     ObjectRejected,
     RowferryError,
     ServerFault,
+    ServerNotTrusted,
     TimedOut,
     Unreachable,
     UserMistake,
@@ -31,6 +32,9 @@ _CLASS_OF_ERROR: tuple[tuple[type[Exception], type[ObjectError]], ...] = (
     (ResponseParserError, ServerFault),
 )
 """By class, first match wins; whatever is left was refused before it was sent."""
+
+_ABOUT_TRUST = ("CERTIFICATE_VERIFY_FAILED", "doesn't match")
+"""What an SSLError says that no later try will mend; a handshake that breaks off may go well the next time."""
 
 _ABOUT_CREDENTIALS = (
     exceptions.CredentialRetrievalError,
@@ -52,6 +56,9 @@ def translate_boto_error(error: Exception, side: Side) -> RowferryError:
         return UserMistake(f"{side.name}.bucket {side.bucket!r} or a key of it is not a name S3 allows ({words})")
     if isinstance(error, _ABOUT_CREDENTIALS):
         return CredentialsUnavailable(name, f"the credentials of the {side.name} side cannot be had")
+    if isinstance(error, exceptions.SSLError) and any(sign in words for sign in _ABOUT_TRUST):
+        remedy = "AWS_CA_BUNDLE can name the file of an authority of your own"
+        return ServerNotTrusted(name, f"the certificate of the server is not trusted ({words}); {remedy}")
     for boto_class, own_class in _CLASS_OF_ERROR:
         if isinstance(error, boto_class):
             return own_class(name, words)

@@ -4,6 +4,7 @@
 # botocore carries no types; what is used of it is narrowed at once.
 
 import re
+import ssl
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Any, Literal
@@ -57,7 +58,7 @@ def resolve_endpoint(side: Side) -> Endpoint:
     """Return where requests of `side` go: its endpoint_url, else AWS's own host for its region by boto3's rules.
 
     Endpoints configured for boto3 elsewhere (AWS_ENDPOINT_URL) are ignored: the plan says where objects are.
-    Raises UserMistake when the URL or the region cannot be used.
+    Raises UserMistake when the URL or the region cannot be used, or the file of AWS_CA_BUNDLE for an https endpoint.
     """
     session: Any = botocore.session.Session()
     try:
@@ -67,7 +68,20 @@ def resolve_endpoint(side: Side) -> Endpoint:
         raise UserMistake(
             f"{side.name}.region {side.region!r} cannot be used ({error}); name one as AWS does"
         ) from error
-    return _take_apart(side, _split_url(side, url), ca_bundle)
+    endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
+    if endpoint.scheme == "https" and ca_bundle:
+        _check_bundle(ca_bundle)
+    return endpoint
+
+
+def _check_bundle(path: str) -> None:
+    """Raise UserMistake unless the file holds certificates: those who use it later would not say so."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise UserMistake(f"AWS_CA_BUNDLE names {path}, which holds no certificate.") from error
+    except OSError as error:
+        raise UserMistake(f"AWS_CA_BUNDLE names {path}, which cannot be read: {error.strerror}.") from error
 
 
 def _find_aws_url(session: Any, region: str) -> str:

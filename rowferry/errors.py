@@ -69,6 +69,10 @@ class CredentialsUnavailable(AccessDenied):
     retryable = True
 
 
+class ServerNotTrusted(ObjectError):
+    """The certificate of an https endpoint is signed by nobody we trust, is for another host, or has expired."""
+
+
 class PreconditionFailed(ObjectError):
     """A condition header did not hold (412), or a conditional write lost a race (409)."""
 

@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import pytest
 
 from rowferry.endpoint import Endpoint, resolve_endpoint
 from rowferry.errors import UserMistake
 from rowferry.plan import Addressing, Side
+from tls import Authority
 
 
 def at_aws(bucket: str = "photos", region: str = "eu-west-1", addressing: Addressing = "auto") -> Endpoint:
@@ -103,6 +106,16 @@ def test_an_endpoint_set_for_other_programs_is_ignored(monkeypatch: pytest.Monke
     assert at_aws().host == "s3.eu-west-1.amazonaws.com"
 
 
-def test_the_bundle_of_certificates_is_the_one_boto3_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundle_of_certificates_is_the_one_boto3_uses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bundle = str(Authority(tmp_path, "authority").bundle)
+    monkeypatch.setenv("AWS_CA_BUNDLE", bundle)
+    assert at("https://h").ca_bundle == bundle
+
+
+def test_the_bundle_matters_to_https_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", "/somewhere/ca.pem")
-    assert at("https://h").ca_bundle == "/somewhere/ca.pem"
+    assert at("http://h").scheme == "http"
+    with pytest.raises(
+        UserMistake, match=r"^AWS_CA_BUNDLE names /somewhere/ca.pem, which cannot be read: No such file"
+    ):
+        at("https://h")

@@ -1,68 +1,21 @@
-"""The hot path's certificates, credentials and processes."""
+"""The hot path's credentials and processes."""
 
 import os
 import signal
-import ssl
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from botocore.credentials import RefreshableCredentials
 
-from clients import HEAD, WAIT_SECONDS, ask, facing, opened, side_of
+from clients import HEAD, WAIT_SECONDS, ask, facing
 from processes import wait_for
-from rowferry.endpoint import resolve_endpoint
 from rowferry.errors import (
     CredentialsUnavailable,
-    TimedOut,
-    Unreachable,
 )
 from stand_in import StandIn, answer
-
-
-def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """Write a certificate for 127.0.0.1 and its key, each into a file."""
-    import ipaddress
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    key_bytes = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    certificate_path, key_path = folder / "certificate.pem", folder / "key.pem"
-    certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    key_path.write_bytes(key_bytes)
-    return certificate_path, key_path
-
-
-def test_https_trusts_the_bundle_it_is_given_and_nothing_else(tmp_path: Path) -> None:
-    certificate, key = make_certificate(tmp_path)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate, key)
-    with StandIn(answer(200), tls=tls) as server:
-        endpoint = replace(resolve_endpoint(side_of(server)), ca_bundle=None)
-        with opened(side_of(server), endpoint=replace(endpoint, ca_bundle=str(certificate))) as client:
-            assert ask(client, HEAD).error is None
-        # s2n takes 10 to 30 s to admit that it trusts nobody: the deadline may come first.
-        with opened(side_of(server), endpoint=endpoint, deadline=timedelta(seconds=0.5)) as client:
-            assert isinstance(ask(client, HEAD).error, Unreachable | TimedOut)
-            client.close(timedelta(seconds=0.1))
-    assert len(server.requests) == 1
 
 
 def expiring(renew: Callable[[], dict[str, str]], *, valid: timedelta) -> RefreshableCredentials:
