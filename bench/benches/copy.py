@@ -1,15 +1,14 @@
 """Entries a second, CPU an entry and memory of one worker at 70 ms latency, against its rivals in the same run."""
 
-import json
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.migration import enqueue_rows, make_rows, read_span, run_worker
+from bench.migration import check_rows, enqueue_rows, make_rows, read_span, run_worker
 from bench.processor import ThreadClock, read_cpu_seconds
 from bench.record import Figures, Record
 from bench.rivals import programs
-from bench.stage import Usage, read_postgres_version, run_measured, running_postgres, stand_in
+from bench.rivals.span import run_script
+from bench.stage import read_postgres_version, run_measured, running_postgres, stand_in
 from rowferry.demo.postgres import EmbeddedPostgres
 
 LATENCY_MS = 70
@@ -92,7 +91,7 @@ def migrate(postgres: EmbeddedPostgres, entries: int) -> Figures:
         stats = server.read_stats()
     seconds = read_span(entries)
     return {
-        **count(entries, seconds, used),
+        **count(entries, seconds, used.cpu_seconds, used.memory_mb),
         "event_loop_cpu_ms": 1000 * threads["event_loop"] / entries,
         "event_loop_share_of_a_core": threads["event_loop"] / seconds,
         "postgresql_cpu_ms": 1000 * database / entries,
@@ -105,9 +104,9 @@ def copy_in_threads(copies: int) -> Figures:
     """Let boto3 copy as many objects in threads; no row is touched."""
     with stand_in(LATENCY_MS) as server:
         command = ["bench.rivals.boto3_threads", f"--url={server.url}", f"--objects={copies}", f"--threads={THREADS}"]
-        used = run_measured([sys.executable, "-m", *command], programs.ACCOUNT)
+        used = run_script(command, programs.ACCOUNT)
         assert server.read_stats()["objects"] == copies
-    return count(copies, json.loads(used.said)["seconds"], used)
+    return count(copies, *used)
 
 
 def migrate_one_by_one(entries: int, processes: int) -> Figures:
@@ -116,10 +115,9 @@ def migrate_one_by_one(entries: int, processes: int) -> Figures:
     batch_size = -(-entries // processes)
     with stand_in(LATENCY_MS) as server:
         command = ["bench.rivals.ten_processes", f"--url={server.url}", f"--processes={processes}"]
-        used = run_measured([sys.executable, "-m", *command, f"--batch-size={batch_size}"], programs.ACCOUNT)
-    said = json.loads(used.said)
-    assert said["rows"] == entries
-    return count(entries, said["seconds"], used)
+        used = run_script([*command, f"--batch-size={batch_size}"], programs.ACCOUNT)
+    check_rows()
+    return count(entries, *used)
 
 
 def copy_by_program(copies: int, command: Callable[[str], Sequence[str]]) -> Figures:
@@ -127,15 +125,15 @@ def copy_by_program(copies: int, command: Callable[[str], Sequence[str]]) -> Fig
     with stand_in(LATENCY_MS, f"--objects={copies}") as server:
         used = run_measured(command(server.url), programs.ACCOUNT)
         assert server.read_stats()["objects"] == copies
-    return count(copies, used.wall_seconds, used)
+    return count(copies, used.wall_seconds, used.cpu_seconds, used.memory_mb)
 
 
-def count(entries: int, seconds: float, used: Usage) -> Figures:
+def count(entries: int, seconds: float, cpu_seconds: float, memory_mb: float) -> Figures:
     """Return rate, CPU and memory."""
     return {
         "entries_per_second": entries / seconds,
-        "cpu_ms_per_entry": 1000 * used.cpu_seconds / entries,
-        "memory_mb": used.memory_mb,
+        "cpu_ms_per_entry": 1000 * cpu_seconds / entries,
+        "memory_mb": memory_mb,
     }
 
 

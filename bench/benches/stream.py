@@ -1,14 +1,13 @@
 """Two endpoints: 20 kB objects streamed against boto3 in threads, and the worker's memory whatever an object's size."""
 
-import json
-import sys
 from collections.abc import Callable
 from functools import partial
 
 from bench.migration import enqueue_rows, make_rows, read_span, run_worker
 from bench.record import Figures, Record
 from bench.rivals import programs
-from bench.stage import read_postgres_version, run_measured, running_postgres, stand_in
+from bench.rivals.span import run_script
+from bench.stage import read_postgres_version, running_postgres, stand_in
 
 LATENCY_MS = 70
 BODY_BYTES = 20_000
@@ -95,10 +94,10 @@ def stream_in_threads(copies: int) -> Figures:
     with stand_in(*options) as legacy, stand_in(*options) as production:
         command = ["bench.rivals.boto3_threads", f"--url={legacy.url}", f"--to={production.url}"]
         command += [f"--objects={copies}", f"--threads={THREADS}"]
-        used = run_measured([sys.executable, "-m", *command], programs.ACCOUNT)
+        seconds, cpu_seconds, memory_mb = run_script(command, programs.ACCOUNT)
         assert production.read_stats()["objects"] == copies
     return {
-        "entries_per_second": copies / json.loads(used.said)["seconds"],
-        "cpu_ms_per_entry": 1000 * used.cpu_seconds / copies,
-        "memory_mb": used.memory_mb,
+        "entries_per_second": copies / seconds,
+        "cpu_ms_per_entry": 1000 * cpu_seconds / copies,
+        "memory_mb": memory_mb,
     }

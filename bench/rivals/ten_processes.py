@@ -6,11 +6,10 @@ rows, commits, and takes the next batch.
     python -m bench.rivals.ten_processes --url URL --processes 10 --batch-size 100
 
 works on the table `pictures` of DATABASE_URL until no row is legacy, and prints one JSON line: the seconds from the
-first claim to the last commit, and the rows.
+first claim to the last commit, and the CPU in between.
 """
 
 import argparse
-import json
 import multiprocessing
 import os
 import time
@@ -18,6 +17,7 @@ import time
 import psycopg
 
 from bench.rivals.boto3_threads import open_client
+from bench.rivals.span import tell
 
 CLAIM = """
 select id, path from pictures
@@ -28,12 +28,11 @@ for update skip locked
 UPDATE = "update pictures set path = %s where id = %s"
 
 
-def work(url: str, batch_size: int) -> tuple[float, float, int]:
-    """Work until nothing is left; return when it began, when it ended (time.monotonic()), and how many rows."""
+def work(url: str, batch_size: int) -> tuple[float, float, float]:
+    """Work until nothing is left; return when it began, when it ended (time.monotonic()), and the CPU in between."""
     client = open_client(url, 1)
-    moved = 0
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        began = time.monotonic()
+        began, used = time.monotonic(), time.process_time()
         while rows := connection.execute(CLAIM, {"rows": batch_size}).fetchall():
             updates = []
             for row_id, key in rows:
@@ -43,9 +42,8 @@ def work(url: str, batch_size: int) -> tuple[float, float, int]:
             with connection.cursor() as cursor:
                 cursor.executemany(UPDATE, updates)
             connection.commit()
-            moved += len(updates)
         connection.commit()
-        return began, time.monotonic(), moved
+        return began, time.monotonic(), time.process_time() - used
 
 
 def main() -> None:
@@ -59,7 +57,7 @@ def main() -> None:
         pool.close()
         pool.join()
     seconds = max(end for _, end, _ in spans) - min(began for began, _, _ in spans)
-    print(json.dumps({"seconds": seconds, "rows": sum(rows for _, _, rows in spans)}))
+    tell(seconds, sum(used for _, _, used in spans))
 
 
 if __name__ == "__main__":
