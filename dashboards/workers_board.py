@@ -81,16 +81,30 @@ def _add_overview(board: Dashboard) -> Dashboard:
 
 def _add_throughput(board: Dashboard) -> Dashboard:
     by_host = Look("Entries a second by host", "All outcomes.", unit="short")
-    by_outcome = Look("Entries a second by outcome", "missing, conflict and failed need somebody.", unit="short")
+    by_outcome = Look(
+        "Entries a second by outcome", "And by queue; missing, conflict and failed need somebody.", unit="short"
+    )
     objects = Look("Objects copied a second", "A row whose object stood there already is not among them.", unit="short")
     written = Look("Bytes copied a second", "Where they are known: a server-side copy does not tell.", unit="Bps")
     migration = {"migration": "$migration"}
     return (
         board.with_row(Row("Throughput"))
         .with_panel(prom_curves(by_host, ("{{host}}", rate("rowferry_entries_total", "host", **migration))))
-        .with_panel(prom_curves(by_outcome, ("{{outcome}}", rate("rowferry_entries_total", "outcome", **migration))))
-        .with_panel(prom_curves(objects, ("{{host}}", rate("rowferry_objects_copied_total", "host", **migration))))
-        .with_panel(prom_curves(written, ("{{host}}", rate("rowferry_object_bytes_total", "host", **migration))))
+        .with_panel(
+            prom_curves(
+                by_outcome, ("{{queue}} {{outcome}}", rate("rowferry_entries_total", "queue, outcome", **migration))
+            )
+        )
+        .with_panel(
+            prom_curves(
+                objects, ("{{host}} {{queue}}", rate("rowferry_objects_copied_total", "host, queue", **migration))
+            )
+        )
+        .with_panel(
+            prom_curves(
+                written, ("{{host}} {{queue}}", rate("rowferry_object_bytes_total", "host, queue", **migration))
+            )
+        )
     )
 
 

@@ -86,3 +86,22 @@ def test_a_registry_that_fails_fails_one_scrape_and_not_the_endpoint(caplog: pyt
 def test_an_unknown_host_is_a_mistake_in_one_sentence() -> None:
     with pytest.raises(UserMistake, match=r"Nobody can listen on port 0 of 192\.0\.2\.1"):
         Endpoint("192.0.2.1", 0, CollectorRegistry(), lambda: True)
+
+
+def test_what_was_done_is_counted_by_queue(migration: Migration) -> None:
+    """An object that is checked or left alone is not one that was copied, whatever the outcome is called."""
+    migration.fill(10)
+    migration.enqueue()
+    queues = [f"--queue={queue}" for queue in ("migrate", "verify", "revert")]
+    with migration.workers(1, *queues, "--metrics-port=0") as (worker,):
+        port = served_port(worker)
+        for queue in ("verify", "revert"):
+            migration.wait_until_done()
+            migration.enqueue(queue=queue)
+        migration.wait_until_done()
+        wait_for(lambda: len(values_by(scrape(port), "rowferry_entries_total", "queue")) == 3)
+        samples = scrape(port)
+    assert values_by(samples, "rowferry_entries_total", "queue") == {"migrate": 10, "verify": 10, "revert": 10}
+    assert sum_of(samples, "rowferry_entries_total", queue="verify", outcome="kept") == 10
+    assert sum_of(samples, "rowferry_entries_total", queue="revert", outcome="migrated") == 10
+    assert values_by(samples, "rowferry_objects_copied_total", "queue") == {"migrate": 10}

@@ -30,10 +30,12 @@ last_beat = Gauge(
     multiprocess_mode="livemin",
 )
 
-entries = Counter("rowferry_entries", "Entries that got an outcome.", ["migration", "outcome"])
-objects_copied = Counter("rowferry_objects_copied", "Objects written to the production bucket.", ["migration"])
+entries = Counter("rowferry_entries", "Entries that got an outcome.", ["migration", "queue", "outcome"])
+objects_copied = Counter("rowferry_objects_copied", "Objects written to the production bucket.", ["migration", "queue"])
 object_bytes = Counter(
-    "rowferry_object_bytes", "Bytes of those objects, where known: a server-side copy does not tell.", ["migration"]
+    "rowferry_object_bytes",
+    "Bytes of those objects, where known: a server-side copy does not tell.",
+    ["migration", "queue"],
 )
 copy_seconds = Histogram(
     "rowferry_copy_seconds", "From an object's first request to its last answer, retries included.", buckets=MIDDLE

@@ -113,13 +113,14 @@ def _write(connection: Connection, batch: Batch, attempt: Attempt, processed: Pr
 
 def _count(work: Work, processed: Processed) -> None:
     """Count what the attempt settled, and what it leaves failed for good."""
-    migration = work.route.plan.name
+    migration, queue = work.route.plan.name, work.batch.queue_name
     counts = count_outcomes(processed.results)
     for outcome, count in counts.items():
         if outcome.settled or processed.judgement.verdict is Verdict.ERROR:
-            metrics.entries.labels(migration, str(outcome)).inc(count)
-    metrics.objects_copied.labels(migration).inc(counts[Outcome.MIGRATED])
-    metrics.object_bytes.labels(migration).inc(sum(r.size_bytes for r in processed.results))
+            metrics.entries.labels(migration, queue, str(outcome)).inc(count)
+    if find_queue(queue).writes_objects:
+        metrics.objects_copied.labels(migration, queue).inc(counts[Outcome.MIGRATED])
+        metrics.object_bytes.labels(migration, queue).inc(sum(r.size_bytes for r in processed.results))
 
 
 def _judge_crashes(work: Work) -> Judgement:

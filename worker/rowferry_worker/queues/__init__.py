@@ -7,7 +7,8 @@ each of them, but for those that it leaves to `work.leave_unbegun` when the batc
 anything or writes a verdict: `process` does.
 
 A queue whose `read` returns exactly the entries of the payload's range that have one form may say so, by a constant
-`FORM` beside them. Batches without any such entry are then finished many at a time (`idle`).
+`FORM` beside them. Batches without any such entry are then finished many at a time (`idle`). A queue that writes no
+object, whatever its outcomes say, has `WRITES_OBJECTS = False`.
 """
 
 from collections.abc import Callable
@@ -30,6 +31,8 @@ class Queue:
     perform: Callable[[Work], list[EntryResult]]
     form: Form | None
     """The form of the entries that `read` returns; None: whatever it pleases."""
+    writes_objects: bool
+    """Whether an entry that is MIGRATED is one whose object was written."""
 
 
 @cache
@@ -43,4 +46,4 @@ def find_queue(name: str) -> Queue:
     if name not in list_queues():
         raise UserMistake(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
     module = import_module(f"{__name__}.{name}")
-    return Queue(module.read, module.perform, getattr(module, "FORM", None))
+    return Queue(module.read, module.perform, getattr(module, "FORM", None), getattr(module, "WRITES_OBJECTS", True))

@@ -19,6 +19,7 @@ from rowferry_worker.verbose import tell_rows
 from rowferry_worker.work import Work
 
 FORM: Form = "production"
+WRITES_OBJECTS = False
 
 
 def perform(work: Work) -> list[EntryResult]:
