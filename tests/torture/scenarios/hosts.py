@@ -80,7 +80,7 @@ def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet
         world.wait_until_done()
         assert crew.stop() == [0] * HOSTS
         for death in crew.deaths:
-            world.auditor.report(f"a worker died of it: {death}")
+            world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
     world.settle()
 
 

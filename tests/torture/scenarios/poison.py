@@ -119,7 +119,7 @@ def crew_of(run: Run, world: World) -> Iterator[None]:
         run.faults["workers killed by an entry"] += len(crew.deaths) + len(killed)
         for death in crew.deaths:
             if death.status != -SIGKILL:
-                world.auditor.report(f"a worker died of something else: {death}")
+                world.auditor.report(f"a worker died of something else: {death}: {crew.log_of(death.seat)[-800:]}")
 
 
 @contextmanager
