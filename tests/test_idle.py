@@ -1,6 +1,7 @@
 """A rerun over finished work goes through many batches at a time, and says of each what it would say of one alone."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
+from threading import Event
 from typing import Any
 
 import pytest
@@ -12,7 +13,11 @@ from rowferry.database import Connection, call, connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker import idle
 from rowferry_worker.claim import begin_attempt, begin_attempts, claim_batch, claim_more
+from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.route import Routes
+from rowferry_worker.shared import Shared
+from rowferry_worker.slot import Slot
 from rowferry_worker.verdict import write_idle
 
 MOVE_ALL = "update public.avatars set path = replace(path, 'image/', 'avatar/')"
@@ -99,6 +104,28 @@ def test_a_batch_with_a_crash_behind_it_is_claimed_alone(rerun: Migration) -> No
         connection.rollback()
         assert [batch.id for batch in claim_several(connection, 4)] == [first.id, *range(third.id, third.id + 3)]
         assert claim_more(connection, second, 4) == []
+
+
+def test_nothing_is_looked_over_beside_a_batch_that_has_to_be_alone(rerun: Migration) -> None:
+    """If that one kills the worker again, no other batch has an attempt to lose."""
+    with ExitStack() as until:
+        shared = Shared("test", ["migrate"], Ledger("test"), Routes(4), Flight(4))
+        until.callback(shared.ledger.close)
+        until.callback(shared.routes.close)
+        shared.stopping.set()  # so that nobody waits for room
+        connection, slot = until.enter_context(closing(connect("test"))), Slot(shared)
+
+        def take_turn() -> None:
+            batch = claim_batch(connection, ["migrate"])
+            assert batch is not None
+            slot._hold(connection, batch)
+
+        take_turn()
+        with shared.company.joined(alone=True, unless=Event()):
+            take_turn()
+            assert rerun.verdicts() == ["DONE"]
+        take_turn()
+        assert rerun.verdicts() == ["DONE"] * 3
 
 
 def test_only_what_is_due_in_the_same_migration_and_queue_is_claimed_with_a_batch(table: EntryTable) -> None:

@@ -87,10 +87,19 @@ class Slot:
             self._hold_up(connection, route)
             return
         if more := self._stride.claim_more(connection, batch):
-            self._stride.note(idle=look_over(shared, connection, route, [batch, *more]))
+            self._look_over(connection, [batch, *more], route)
             return
         if not self._attempt(connection, batch, route, alone=batch.crashes > 0):
             self._attempt(connection, batch, route, alone=True)
+
+    def _look_over(self, connection: Connection, batches: list[Batch], route: Route) -> None:
+        """Finish those of several claimed batches that are idle, unless a batch that kills workers has to be alone."""
+        shared = self._shared
+        with shared.company.joined(alone=False, unless=shared.stopping) as joined:
+            if not joined:
+                connection.rollback()
+                return
+            self._stride.note(idle=look_over(shared, connection, route, batches))
 
     def _attempt(self, connection: Connection, batch: Batch, route: Route, *, alone: bool) -> bool:
         """Begin an attempt and work; return False, with nothing done, where it shows that it must be made alone."""
