@@ -15,11 +15,14 @@ from rowferry.commands.errors import escape_like
 UPDATE = "update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'"
 
 
-def fail(table: EntryTable, entries: dict[str, str], *, error: str = "2 entries failed") -> int:
+def fail(
+    table: EntryTable, entries: dict[str, str], *, error: str = "2 entries failed", migration: str = "avatars"
+) -> int:
     """Add a batch in ERROR whose entries, by key, have failed for a reason; return its id."""
     migration_id = table.execute(
-        "insert into rowferry.migration (name, plan) values ('avatars', '{}') "
-        "on conflict (name) do update set name = excluded.name returning id"
+        "insert into rowferry.migration (name, plan) values (%s, '{}') "
+        "on conflict (name) do update set name = excluded.name returning id",
+        (migration,),
     )[0]["id"]
     (row,) = table.execute(
         "insert into rowferry.batch_queue (migration_id, payload, entry_count, status, attempts, error, migrated, "
@@ -127,7 +130,59 @@ def test_one_batch_is_requeued_by_its_id(migration: Migration, three: list[int])
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--all", "--batch", "1"], ["--batch", "-1"], ["--all", "--error-like", "%"]]
+    ("arguments", "left", "words"),
+    [
+        (["--all", "--migration", "banners"], {"a1"}, "2 batches of 4 entries, 2 of which had failed.\n"),
+        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch of 2 entries, 1 of which had failed.\n"),
+        (
+            ["--error-like", "A", "--migration", "banners"],
+            {"a1", "b1"},
+            "1 batch of 2 entries, 1 of which had failed.\nStill in ERROR: 1 batch.\n",
+        ),
+        (["--all"], set[str](), "3 batches of 6 entries"),
+    ],
+)
+def test_a_requeue_can_be_of_one_migration(
+    migration: Migration, arguments: list[str], left: set[str], words: str
+) -> None:
+    """Of another migration neither the batches nor the numbers are touched or told."""
+    for error, name, reason in (("a1", "avatars", "A"), ("b1", "banners", "B"), ("b2", "banners", "A")):
+        fail(migration, {"image/1": reason}, migration=name, error=error)
+    done = migration.run("requeue", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Back in the queue: ")
+    assert words in done.stdout
+    assert {batch["error"] for batch in migration.batches() if batch["status"] == "ERROR"} == left
+
+
+def test_a_migration_that_nobody_knows_is_one_sentence(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    done = migration.run("requeue", "--all", "--migration", "avatar")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "rowferry: There is no migration 'avatar' in this database; there is avatars.\n"
+    assert statuses(migration) == ["ERROR"]
+
+
+def test_migrate_requeues_its_own_batches_only(migration: Migration) -> None:
+    migration.fill(3)
+    other = fail(migration, {"image/1": "A"}, migration="banners")
+    migration.write_plan()
+    done = migration.run("migrate", "--requeue", "--yes", "--processes", "1", "--log-file", "migrate.log")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Requeued 0 batches." in done.stdout
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "ERROR"] == [other]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--all", "--batch", "1"],
+        ["--batch", "-1"],
+        ["--all", "--error-like", "%"],
+        ["--migration", "avatars"],
+        ["--batch", "1", "--migration", "avatars"],
+    ],
 )
 def test_one_choice_is_needed_and_no_more(migration: Migration, arguments: list[str]) -> None:
     done = migration.run("requeue", *arguments)

@@ -22,7 +22,7 @@ from rowferry.plan import OnConflict
 @click.option("-l", "--limit", type=click.IntRange(1), help="Entries at most, in one pass; left out: all, in passes.")
 @click.option("-w", "--overwrite", is_flag=True, help="Replace what differs (--on-conflict overwrite).")
 @on_conflict_option
-@click.option("--requeue", is_flag=True, help="Begin with the batches that are in ERROR from before.")
+@click.option("--requeue", is_flag=True, help="Begin with the batches of this migration that are in ERROR from before.")
 @click.option("--no-objects", is_flag=True, help="Do not list the buckets to count their objects.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each object and each row.")
 @click.option("-d", "--dry-run", is_flag=True, help="Check everything, say what would be done, and change nothing.")

@@ -129,7 +129,7 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
     _refuse_paused(connection, plan)
     if choices.requeue:
         with translated_errors():
-            (row,) = call(connection, "requeue")
+            (row,) = call(connection, "requeue", None, None, plan.name)
         screen.say(f"Requeued {count_batches(row['requeue'])}.")
     before = read_counts(connection, plan.name)
     with _interruptible(screen):
