@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 mpl.use("Agg")
-mpl.rcParams["svg.hashsalt"] = "rowferry"  # The same results make the same file.
+mpl.rcParams |= {"svg.hashsalt": "rowferry", "svg.fonttype": "none"}  # The same results make the same small file.
 
 from matplotlib import pyplot as plt  # noqa: E402 - after the choice of its back end
 

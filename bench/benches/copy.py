@@ -149,4 +149,4 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
         cpu = summary[name]["cpu_ms_per_entry"]["median"]
         axis.text(pace[place]["max"] * 1.02, place + 0.1, f" {cpu:.2g} ms CPU each", fontsize=7, va="bottom")
     axis.set_xlabel("objects a second (rowferry and ten processes: with their rows)")
-    axis.margins(x=0.2)
+    axis.set_xlim(0, 1.3 * max(one["max"] for one in pace))

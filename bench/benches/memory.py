@@ -1,4 +1,4 @@
-"""The memory of one worker, looked at twice a second while it migrates 1,000,000 entries."""
+"""The memory of one worker, looked at every second while it migrates 1,000,000 entries."""
 
 import statistics
 import threading
@@ -21,7 +21,7 @@ LEAST_SAMPLES = 5
 def run(record: Record) -> None:
     """Migrate, watch, and fit a line."""
     entries = record.pick(1_000_000, short=2_000)
-    every_seconds = record.pick(0.5, short=0.05)
+    every_seconds = record.pick(1.0, short=0.05)
     record.settings |= {"latency_ms": LATENCY_MS, "in_flight": IN_FLIGHT, "batch_size": BATCH_SIZE, "slots": SLOTS}
     record.settings |= {"entries": entries, "warm_up": WARM_UP, "sampled_every_seconds": every_seconds}
     with running_postgres():
