@@ -145,7 +145,7 @@ def fill_wal(run: Run, world: World, disk: Path) -> None:
     if not is_running(world.postgres.pid):
         world.postgres.restart()
     run.faults["full disks"] += 1
-    run.faults["panics"] += 1
+    run.faults["PANIC"] += 1
 
 
 def panics(postgres: EmbeddedPostgres, log: Path) -> bool:
