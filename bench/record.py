@@ -11,6 +11,7 @@ A bench fills a Record and knows nothing of files:
 
 import json
 import os
+import re
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,9 @@ from typing import Any, TypeVar
 from bench.machine import describe_machine, list_versions
 
 RESULTS = Path(__file__).parent / "results"
+
+PAIR = re.compile(r"\[\s+([-\d.e]+),\s+([-\d.e]+)\s+\]")
+"""A point of a curve, which JSON would spread over four lines."""
 
 Figures = Mapping[str, float]
 """What one repetition gave: a name that ends in its unit, such as `cpu_ms_per_entry`, and the number."""
@@ -140,7 +144,8 @@ class Record:
         """Write the file of results into a folder, which is made where it is not there, and return its path."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
-        path.write_text(json.dumps(tidy(self.compose()), indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(tidy(self.compose()), indent=1)
+        path.write_text(PAIR.sub(r"[\1, \2]", text) + "\n", encoding="utf-8")
         return path
 
 
