@@ -54,3 +54,13 @@ def test_bounds_that_cannot_be_meant_are_one_sentence(
     done = logged_migration.run("worker", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "first"), [([], 16), (["--parallel=4"], 4), (["--parallel-least=30"], 30)])
+def test_the_metric_tells_the_limit_from_the_beginning(
+    arguments: list[str], first: int, logged_migration: Migration
+) -> None:
+    with logged_migration.workers(1, "--metrics-port=0", *arguments) as (worker,):
+        port = served_port(worker)
+        wait_for(lambda: sum_of(scrape(port), LIMIT) > 0)
+        assert sum_of(scrape(port), LIMIT) == first

@@ -254,7 +254,9 @@ def processes_of(folder: Path) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
-@pytest.mark.parametrize(("deadly", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("deadly", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
 def test_a_sweep_that_is_stopped_leaves_its_csv_and_nothing_else(
     deadly: signal.Signals, status: int, tmp_path: Path, temporary: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,10 +195,11 @@ def _run(grid: Grid, within: float, csv_file: CsvFile, plot_path: Path | None, *
 
 
 def _collect(grid: Grid, csv_file: CsvFile, screen: Screen) -> list[Result]:
-    """Return the results of all runs; each is in the CSV as soon as it is there. Raises click.Abort on Ctrl-C."""
+    """Return the results of all runs, each in the CSV as soon as it is there. Raises click.Abort on Ctrl-C, SIGTERM."""
     from rowferry.sweep.session import open_arena, run_sweep
 
     results: list[Result] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does: nothing is left behind
     screen.introduce()
     try:
         with open_arena() as arena, screen.show_progress():

@@ -19,6 +19,7 @@ from rowferry.database import connect
 from rowferry.errors import UserMistake
 from rowferry.log_fields import set_process_fields
 from rowferry.schema import check_version
+from rowferry_worker import metrics
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.flight import Flight
 from rowferry_worker.heart import Heart
@@ -94,6 +95,7 @@ def _work(worker_id: str, options: Options) -> None:
         options.until_empty,
         options.time_budget,
     )
+    metrics.objects_in_flight_limit.set(shared.flight.limit.value)
     heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, fleet, Event())
     heart.start()
     set_process_fields(worker=worker_id)
