@@ -28,7 +28,8 @@ from torture.settlement import (
 )
 from torture.world import World, key_of, make_world
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("torture")]
+pytestmark = pytest.mark.timeout(400)
+one_after_the_other = pytest.mark.xdist_group("torture")
 
 ENTRIES = 12
 
@@ -37,7 +38,9 @@ Plant = Callable[[World], str]
 Part = Callable[[World, Expected], Iterator[str]]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.xdist_group(f"torture {n % 2}")) for n, name in enumerate(NAMES)]
+)
 def test_nothing_is_lost_doubled_or_left_behind(name: str) -> None:
     run = Run(name, seed=1, short=True)
     find_scenario(name).torture(run)
@@ -61,6 +64,7 @@ def world() -> Iterator[World]:
         yield world
 
 
+@one_after_the_other
 def test_a_calm_migration_adds_up(world: World) -> None:
     world.auditor.end()
     assert list(settle(world, Expected())) == []
@@ -169,6 +173,7 @@ PLANTS = {
 }
 
 
+@one_after_the_other
 @pytest.mark.parametrize(("part", "plant"), [(part, plant) for part, plants in PLANTS.items() for plant in plants])
 def test_the_final_account_finds(part: Part, plant: Plant, world: World) -> None:
     expected = plant(world)
@@ -176,6 +181,7 @@ def test_the_final_account_finds(part: Part, plant: Plant, world: World) -> None
     assert any(words.startswith(expected) for words in found), found
 
 
+@one_after_the_other
 def test_the_final_account_finds_a_session_that_was_left_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settlement, "LOCKS_END_WITHIN", timedelta(seconds=0.1))
     with psycopg.connect(world.migration.dsn, application_name="rowferry worker left:1:behind") as left:
