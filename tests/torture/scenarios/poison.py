@@ -1,5 +1,6 @@
 """Scenario 6: entries that kill the worker, rows that the database refuses, that others hold, or deadlock over."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -99,7 +100,7 @@ def plant(world: World, poison: Poison) -> None:
     hook = world.folder / "hook"
     hook.mkdir()
     (hook / "sitecustomize.py").write_text(HOOK.format(keys=frozenset(map(key_of, poison.killing))))
-    world.environment["PYTHONPATH"] = str(hook)
+    world.environment["PYTHONPATH"] = os.pathsep.join([str(hook), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     sets = {name: "{" + ",".join(map(str, getattr(poison, name))) + "}" for name in ("checked", "raising")}
     refuse = REFUSE
     for name, ids in sets.items():
