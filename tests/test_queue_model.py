@@ -14,6 +14,9 @@ from processes import wait_for
 from queue_machine import WorkersMachine
 from rowferry.database import call, connect
 
+pytestmark = pytest.mark.timeout(400)
+"""Some 15 s on a quiet machine; a thousand steps, each held against the whole queue."""
+
 ROWS = """
 select id, status, attempts, requeues, crashes, max_attempts, entry_count, migrated, kept, changed, vanished, missing,
     conflict, failed from rowferry.batch_queue order by id
@@ -168,6 +171,6 @@ def test_the_queue_does_what_the_model_predicts(table: EntryTable) -> None:
     run_state_machine_as_test(
         lambda: QueueMachine(table),
         settings=settings(
-            max_examples=25, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=20, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
