@@ -67,7 +67,7 @@ def spoil(run: Run, world: World, toxiproxy: Toxiproxy, server: str, fault: str)
     kind, attributes = TOXICS[fault]
     keep_busy(world)
     with toxiproxy.toxic(server, kind, **attributes):
-        run.faults[f"{fault} to {server}"] += 1
+        run.faults[fault] += 1
         time.sleep(run.random.uniform(1, 3) if run.short else run.random.uniform(5, 10))
         if fault == "silences" and server == "s3" and not run.short:
             must_be_given_back(world)
