@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 from psycopg.rows import dict_row
@@ -102,7 +103,13 @@ class World:
     def enqueue(self, batch_size: int = 25) -> None:
         """Make a pass: batches for all legacy entries that have none."""
         self.migration.write_plan()
-        self.rowferry("enqueue", f"--batch-size={batch_size}", "--yes")
+        with patch.dict(os.environ, self.migration.environment):
+            self.migration.enqueue(batch_size)
+
+    def work_here(self) -> None:
+        """Work on all batches that are due, in this process: it takes no start of another."""
+        with patch.dict(os.environ, self.migration.environment):
+            self.migration.work()
 
     @contextmanager
     def workers(self, seats: int, *arguments: str, command: Command | None = None) -> Iterator[Crew]:

@@ -75,7 +75,10 @@ def kill_at(run: Run, world: World, step: str) -> None:
     if objects not in left.objects:
         world.auditor.report(f"killed {step}: {objects} objects were copied")
 
-    world.rowferry("worker", "--until-empty")
+    if run.short:
+        world.work_here()
+    else:
+        world.rowferry("worker", "--until-empty")
     after = world.query(STATE, batch_id)[0]
     for words in faults_of(state, after, objects):
         world.auditor.report(f"killed {step}: {words}: {after}")
