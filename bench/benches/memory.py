@@ -103,7 +103,9 @@ def fit_growth(samples: list[list[float]]) -> float:
 
 
 def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the memory over the time."""
+    """Plot the memory over the time; nothing where there is no /proc to read it from."""
+    if not result["series"]["memory_mb"]:
+        return
     times, sizes = zip(*result["series"]["memory_mb"], strict=True)
     axis.plot(times, sizes, color="#3274d9", linewidth=1.2)
     axis.axhline(150, color="#e02f44", linestyle="--", linewidth=1)

@@ -30,12 +30,13 @@ def run(record: Record) -> None:
     record.settings |= {"latency_ms": LATENCY_MS, "body_bytes": BODY_BYTES, "in_flight": IN_FLIGHT, "slots": SLOTS}
     record.settings |= {"batch_size": BATCH_SIZE, "entries": entries, "copies_of_boto3": copies}
     record.settings |= {"boto3_threads": THREADS, "in_flight_for_memory": FEW_IN_FLIGHT}
+    shrink = record.pick(1, short=10)
     sizes: dict[str, Callable[[], Figures]] = {
-        size: partial(weigh, body_bytes, record.pick(count, short=2), FEW_IN_FLIGHT)
+        size: partial(weigh, body_bytes // shrink, record.pick(count, short=2), FEW_IN_FLIGHT)
         for size, (body_bytes, count) in SIZES.items()
     }
     body_bytes, _ = SIZES["30 MB"]
-    sizes[MANY] = partial(weigh, body_bytes, record.pick(96, short=2), MANY_IN_FLIGHT)
+    sizes[MANY] = partial(weigh, body_bytes // shrink, record.pick(96, short=2), MANY_IN_FLIGHT)
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
         contestants = {"rowferry": partial(stream, entries), "boto3 in threads": partial(stream_in_threads, copies)}
