@@ -373,7 +373,7 @@ def test_no_policy_allows_a_delete_but_of_the_probe(block: Block) -> None:
 
 
 @pytest.fixture
-def example_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def example_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The queue that the docs show, as one more file beside `migrate`; return its name."""
     (code,) = read_blocks("python", pages=[ARCHITECTURE])
     found = re.search(r'^"""The queue `(\w+)`', code.text)
@@ -383,7 +383,10 @@ def example_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(
         rowferry_worker.queues, "__path__", [*rowferry_worker.queues.__path__, str(tmp_path / "queues")]
     )
-    return found[1]
+    rowferry_worker.queues.list_queues.cache_clear()
+    yield found[1]
+    monkeypatch.undo()
+    rowferry_worker.queues.list_queues.cache_clear()
 
 
 def test_the_queue_in_the_docs_works(example_queue: str, migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
