@@ -46,7 +46,7 @@ VACUUM = "vacuum analyze rowferry.batch_queue, rowferry.batch_attempt, rowferry.
 
 def run(record: Record) -> None:
     """Measure the claims of all cases in turn."""
-    crowd, each = record.pick(1_000_000, short=2_000), record.pick(500, short=5)
+    crowd, each = record.pick(1_000_000, short=2_000), record.pick(300, short=5)
     workers = record.pick(WORKERS, short=2)
     record.settings |= {"waiting": crowd, "done": crowd, "workers": workers, "batches_of_each_worker": each}
     with running_postgres({"max_wal_size": "4GB"}):
@@ -72,7 +72,7 @@ def run(record: Record) -> None:
             BUDGET: (full, partial(holding, BUDGET_SECONDS)),
         }
         contestants = {name: partial(measure, name, *case) for name, case in cases.items()}
-        record.interleave(contestants, repetitions=record.pick(5, short=1))
+        record.interleave(contestants, repetitions=record.pick(3, short=1))
     record.series |= {name: trace(of_one) for name, of_one in samples.items()}
     p95 = {name: record.median(name, "claim_p95_ms") for name in cases}
     record.expect(f"p95 of a claim, {workers} workers, empty table", p95[EMPTY], unit=" ms")

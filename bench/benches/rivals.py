@@ -39,12 +39,12 @@ where status = 'DONE'
 def run(record: Record) -> None:
     """Measure everybody in turn, with one worker and with eight."""
     jobs = {
-        "rowferry": record.pick(30_000, short=200),
-        "functions": record.pick(4_000, short=50),
-        "pgqueuer-10": record.pick(15_000, short=200),
-        "pgqueuer-1": record.pick(3_000, short=50),
-        "procrastinate-1": record.pick(1_500, short=20),
-        "procrastinate-10": record.pick(1_500, short=20),
+        "rowferry": record.pick(20_000, short=200),
+        "functions": record.pick(2_000, short=50),
+        "pgqueuer-10": record.pick(10_000, short=200),
+        "pgqueuer-1": record.pick(1_500, short=50),
+        "procrastinate-1": record.pick(600, short=20),
+        "procrastinate-10": record.pick(600, short=20),
     }
     crews = record.pick((1, 8), short=(1, 2))
     record.settings |= {"jobs": jobs, "workers": crews, "entries_a_batch": 1}
