@@ -1,6 +1,6 @@
 """One worker against the stand-in, once, with settings of one's choice: to look into it, with a profiler or without.
 
-    python -m bench.worker_speed [--entries 30000] [--batch-size 100] [--parallel 512] [--slots 8] [--latency-ms 70]
+    python -m bench.worker_speed [--entries 30000] [--batch-size 250] [--parallel 512] [--slots 4] [--latency-ms 70]
 
 Prints one JSON line. What `make bench` publishes comes from bench/benches/copy.py.
 """
@@ -36,9 +36,9 @@ def main() -> None:
     """Read the options, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=30_000)
-    parser.add_argument("--batch-size", type=int, default=100)
+    parser.add_argument("--batch-size", type=int, default=250)
     parser.add_argument("--parallel", type=int, default=512)
-    parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--slots", type=int, default=4)
     parser.add_argument("--latency-ms", type=float, default=70)
     options = parser.parse_args()
     print(json.dumps({**vars(options), **tidy(measure(options))}))

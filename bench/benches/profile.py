@@ -14,8 +14,8 @@ from bench.stage import read_postgres_version, running_postgres, stand_in
 
 LATENCY_MS = 70
 IN_FLIGHT = 512
-BATCH_SIZE = 100
-SLOTS = 8
+BATCH_SIZE = 250
+SLOTS = 4
 SAMPLES_A_SECOND = 200
 SHOWN = 14
 LONGEST_SECONDS = 300

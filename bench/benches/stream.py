@@ -13,8 +13,8 @@ LATENCY_MS = 70
 BODY_BYTES = 20_000
 IN_FLIGHT = 512
 THREADS = 128
-BATCH_SIZE = 100
-SLOTS = 8
+BATCH_SIZE = 250
+SLOTS = 4
 
 SIZES = {"20 kB": (20_000, 2_000), "1 MB": (1_000_000, 300), "30 MB": (30_000_000, 48), "100 MB": (100_000_000, 24)}
 """The sizes whose memory is looked at: bytes, and how many objects, which is more than are in flight."""
