@@ -49,6 +49,7 @@ torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during re
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with its rivals; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 
 pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a real run, for docs/; needs prometheus.

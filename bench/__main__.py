@@ -38,23 +38,33 @@ def command(only: list[str], short: bool, results: Path | None, listing: bool) -
             console.print(f"{name:<12} {BENCHES[name]}")
         return
     folder = results or (Path(tempfile.mkdtemp(prefix="rowferry-bench-")) if short else RESULTS)
-    for number, name in enumerate(only, 1):
-        run_bench(name, f"{number}/{len(only)}", short=short, folder=folder)
+    failed = [
+        name for number, name in enumerate(only, 1) if not run_bench(name, f"{number}/{len(only)}", short, folder)
+    ]
     print_targets(folder, only)
     if short:
         console.print("A short run proves that the benches run; its figures say nothing about speed.")
     if folder == RESULTS:
         tell_docs()
+    if failed:
+        console.print(f"[red]failed, and left as it was: {', '.join(failed)}[/red]")
+        sys.exit(1)
 
 
-def run_bench(name: str, place: str, *, short: bool, folder: Path) -> None:
-    """Run one bench and write its results."""
-    with console.status(f"{place} {name}") as status:
-        record = Record(name, BENCHES[name], short, lambda line: status.update(f"{place} {name}: {line}"))
-        load_bench(name).run(record)
+def run_bench(name: str, place: str, short: bool, folder: Path) -> bool:
+    """Run one bench and write its results; return whether it came to its end."""
+    try:
+        with console.status(f"{place} {name}") as status:
+            record = Record(name, BENCHES[name], short, lambda line: status.update(f"{place} {name}: {line}"))
+            load_bench(name).run(record)
+    except Exception:  # noqa: BLE001 - one bench is isolated from the next
+        console.print_exception(max_frames=4)
+        console.print(f"[red]✗[/red] {place} {name}")
+        return False
     path = record.write(folder)
     seconds = record.compose()["seconds"]
     console.print(f"[green]✓[/green] {place} {name:<12} {BENCHES[name]} [dim]{seconds:.0f} s, {path}[/dim]")
+    return True
 
 
 def print_targets(folder: Path, names: list[str]) -> None:
