@@ -23,6 +23,9 @@ ANSWERED = frozenset(
 )
 """awscrt's errors that stand for HTTP answers, which it keeps to itself after its last retry."""
 
+ANSWER_TOO_LONG = "AnswerTooLong"
+"""The code of the error that stands for an answer of more than `max_body_bytes`."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -45,6 +48,7 @@ class Exchange:
         "_body",
         "_doomed_at",
         "_headers",
+        "_is_too_long",
         "_on_answer",
         "_traffic",
         "doom",
@@ -60,6 +64,7 @@ class Exchange:
         self._on_answer = on_answer
         self._headers: list[tuple[str, str]] = []
         self._body: bytes = b""
+        self._is_too_long = False
         self.request = request
         self.sent = limit_body(request, traffic.max_body_bytes)
         """What goes over the wire: awscrt takes in a whole body before it shows any, so never ask for too much."""
@@ -76,11 +81,16 @@ class Exchange:
         self._traffic.last_answer = time.monotonic()
 
     def on_body(self, chunk: bytes, **_: object) -> None:
-        """Keep the body of a 2xx answer; raises ObjectRejected, which ends the request, when it is too long."""
-        if len(self._body) + len(chunk) > self._traffic.max_body_bytes:
-            bound = f"the answer is longer than {self._traffic.max_body_bytes} bytes; read the object in ranges"
-            raise ObjectRejected("AnswerTooLong", bound)
-        self._body = self._body + chunk if self._body else chunk
+        """Keep the body of a 2xx answer, unless it is too long: then it is let go, and the answer will say so.
+
+        To raise here would end the request no sooner, since all of it has come, and awscrt would keep the body for as
+        long as it keeps the error.
+        """
+        if self._is_too_long or len(self._body) + len(chunk) > self._traffic.max_body_bytes:
+            self._is_too_long = True
+            self._body = b""
+        else:
+            self._body = self._body + chunk if self._body else chunk
 
     def on_done(
         self,
@@ -109,6 +119,9 @@ class Exchange:
         error_body: bytes | None,
     ) -> Answer:
         """Return what the server said, or what kept it from saying anything."""
+        if self._is_too_long:
+            bound = f"the answer is longer than {self._traffic.max_body_bytes} bytes; read the object in ranges"
+            return Answer(0, error=ObjectRejected(ANSWER_TOO_LONG, bound))
         if error is not None and error_headers is None:
             return Answer(status, error=self.doom or translate_error(error))
         if status == 206 and self.sent is not self.request:

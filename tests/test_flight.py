@@ -96,13 +96,13 @@ def test_in_any_order_of_answers_each_journey_ends_exactly_once(
 
 
 def test_the_limit_is_used_to_the_full() -> None:
-    sky, flight = Sky(), Flight(5)
+    sky, flight = Sky(), Flight(3)
     flight.launch(sky.send, [sky.journey(number) for number in range(12)])
-    assert len(sky.pending) == 5
+    assert len(sky.pending) == 3
     sky.answer()
-    assert len(sky.pending) == 5
+    assert len(sky.pending) == 3
     sky.answer_all()
-    assert sky.most == 5
+    assert sky.most == 3
 
 
 def test_journeys_begin_in_the_order_of_their_launch() -> None:

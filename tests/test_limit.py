@@ -24,17 +24,17 @@ def pass_rounds(limit: Limit, rounds: int, *, seconds: float = 0.05, throttled_s
 def test_it_begins_small_and_doubles_until_the_bound() -> None:
     limit = Limit(1, 256)
     assert limit.value == START
-    assert pass_rounds(limit, 6) == [32, 64, 128, 256, 256, 256]
+    assert pass_rounds(limit, 6) == [8, 16, 32, 64, 128, 256]
 
 
 def test_a_bound_below_the_start_is_kept_from_the_beginning() -> None:
-    assert Limit(1, 4).value == 4
+    assert Limit(1, 2).value == 2
     assert Limit(64, 256).value == 64
 
 
 def test_a_round_that_was_refused_whole_halves_it_and_ends_the_doubling() -> None:
     limit = Limit(1, 256)
-    pass_rounds(limit, 3)
+    pass_rounds(limit, 5)
     (after,) = pass_rounds(limit, 1, throttled_share=1.0)
     assert after == 128 // 2 + 256 // 64
     assert pass_rounds(limit, 2) == [after + 4, after + 8]
@@ -49,6 +49,31 @@ def test_a_few_refusals_cost_little_and_do_not_starve_a_server() -> None:
 def test_refusing_everything_leads_to_the_lower_bound_and_no_further() -> None:
     limit = Limit(8, 256)
     assert pass_rounds(limit, 40, throttled_share=1.0)[-1] in {8, 9, 10, 11, 12}
+
+
+def test_large_bodies_leave_room_for_fewer_objects_and_small_ones_for_all_again() -> None:
+    limit = Limit(1, 256)
+    pass_rounds(limit, 8)
+    limit.note_body(8 * 1024 * 1024)
+    assert limit.value == 8
+    assert pass_rounds(limit, 5)[-1] == 8
+    for _ in range(200):
+        limit.note_body(20_000)
+    assert limit.value == 256
+
+
+def test_a_large_body_among_small_ones_makes_it_careful_and_no_more() -> None:
+    limit = Limit(1, 256)
+    pass_rounds(limit, 8)
+    limit.note_body(20_000)
+    limit.note_body(8 * 1024 * 1024)
+    assert 8 < limit.value < 256
+
+
+def test_the_users_lower_bound_stands_above_that_of_memory() -> None:
+    limit = Limit(32, 256)
+    limit.note_body(64 * 1024 * 1024)
+    assert limit.value == 32
 
 
 def test_rising_latency_lowers_it_and_a_return_to_speed_raises_it_again() -> None:

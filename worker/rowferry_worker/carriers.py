@@ -7,6 +7,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
+from rowferry.exchange import ANSWER_TOO_LONG
 from rowferry.s3_answer import Answer, read_tags
 from rowferry.s3_request import Request, copy_object, get_object, get_object_tagging, head_object, put_object
 from rowferry_worker.compare import md5_of
@@ -15,8 +16,6 @@ from rowferry_worker.parts import READ_BYTES, StreamedParts, copy_part, send_in_
 
 TOO_LARGE_TO_COPY = frozenset({"EntityTooLarge", "InvalidRequest"})
 """Error codes by which servers refuse a CopyObject of more than 5 GiB."""
-ANSWER_TOO_LONG = "AnswerTooLong"
-"""The code by which our own client refuses an answer of more than its `max_body_bytes`."""
 COPY_PART_BYTES = 512 * 1024 * 1024
 STREAM_PART_BYTES = READ_BYTES
 

@@ -9,7 +9,7 @@ congestion (Brakmo and Peterson, "TCP Vegas", 1994).
 from dataclasses import dataclass, field
 from threading import Lock
 
-START = 16
+START = 4
 """Objects in flight to begin with; doubled each round until the first sign of congestion."""
 THROTTLED_CUT = 0.5
 """The part that is cut when a whole round was throttled; less, in proportion, when a share of it was."""
@@ -20,6 +20,8 @@ SLOW_RATIO = 3.0
 """Latency this many times the best ever seen counts as congestion."""
 SLOW_SECONDS = 0.25
 """... if it is this much longer as well: a few milliseconds more are nobody's queue."""
+BODIES_BYTES = 64 * 1024 * 1024
+"""What the objects in flight may hold of bodies, together: each is in memory some four times on its way through."""
 SMOOTHING = 0.05
 BEST_DRIFT = 1.002
 """Each round the best latency is forgotten by 0.2 %, so that a server that has become slower for good is accepted."""
@@ -42,6 +44,8 @@ class Limit:
     _answers: int = field(init=False, default=0)
     _latency: dict[str, float] = field(init=False, default_factory=dict[str, float])
     _best: dict[str, float] = field(init=False, default_factory=dict[str, float])
+    _body_bytes: float | None = field(init=False, default=None)
+    """Of an answer that is read, on the average; None: none was."""
     _turn: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -66,6 +70,13 @@ class Limit:
                 self._end_round()
             return ended
 
+    def note_body(self, received: int) -> None:
+        """Take in how many bytes an answer held: with large ones, fewer objects are in flight."""
+        with self._turn:
+            before = float(received) if self._body_bytes is None else self._body_bytes
+            self._body_bytes = before + SMOOTHING * (received - before)
+            self._set(self._value)
+
     def _end_round(self) -> None:
         """Move the limit by what the round has shown; it is set once, for others read it meanwhile."""
         step = max(1.0, self.most / ROUNDS_TO_MOST)
@@ -83,7 +94,8 @@ class Limit:
 
     def _set(self, value: float) -> None:
         self._value = min(float(self.most), max(float(self.least), value))
-        self.value = int(self._value)
+        room = BODIES_BYTES / max(1.0, self._body_bytes or 0.0)
+        self.value = int(min(self._value, max(float(self.least), room)))
 
     def _is_slow(self) -> bool:
         """Return whether any operation takes much longer than it can."""

@@ -5,11 +5,13 @@ from functools import cache
 from prometheus_client import Counter, Histogram
 
 from rowferry.errors import ObjectError, ObjectNotFound, PreconditionFailed, Throttled
+from rowferry.exchange import ANSWER_TOO_LONG
 from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry_worker import metrics
 from rowferry_worker.limit import Limit
+from rowferry_worker.parts import READ_BYTES
 
 
 def observe_try(limit: Limit, request: Request, answer: Answer, seconds: float, *, again: bool) -> None:
@@ -17,12 +19,19 @@ def observe_try(limit: Limit, request: Request, answer: Answer, seconds: float, 
     throttled = isinstance(answer.error, Throttled)
     if limit.note(request.operation, seconds, throttled=throttled):
         metrics.objects_in_flight_limit.set(limit.value)
+    if request.operation == "GetObject":
+        limit.note_body(READ_BYTES if is_too_long(answer) else len(answer.body))
     _requests(request.side, request.operation, name_result(answer.error)).inc()
     _request_seconds(request.side).observe(seconds)
     if throttled:
         metrics.throttled.labels(request.side).inc()
     if again:
         metrics.request_retries.labels(request.side).inc()
+
+
+def is_too_long(answer: Answer) -> bool:
+    """Return whether an answer was thrown away since it held more than is read at once."""
+    return answer.error is not None and answer.error.code == ANSWER_TOO_LONG
 
 
 def name_result(error: ObjectError | None) -> str:
