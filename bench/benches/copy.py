@@ -13,7 +13,7 @@ from rowferry.demo.postgres import EmbeddedPostgres
 
 LATENCY_MS = 70
 IN_FLIGHT = 512
-BATCH_SIZE = 250
+BATCH_SIZE = 500
 SLOTS = 4
 THREADS = 128
 """Of boto3: 64 to 256 of them are equally fast, since Python's lock is their bound."""
@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 100
 
 def run(record: Record) -> None:
     """Measure all contestants in turn."""
-    entries, copies = record.pick(40_000, short=500), record.pick(8_000, short=300)
+    entries, copies = record.pick(80_000, short=500), record.pick(8_000, short=300)
     threaded, processes = record.pick(4_000, short=200), record.pick(PROCESSES, short=2)
     one_by_one = record.pick(PROCESSES * ROWS_AT_ONCE, short=20)
     record.settings |= {"latency_ms": LATENCY_MS, "in_flight": IN_FLIGHT, "batch_size": BATCH_SIZE, "slots": SLOTS}
