@@ -34,6 +34,7 @@ def run(record: Record) -> None:
         record.versions["postgresql"] = read_postgres_version()
         contestants: dict[str, Callable[[], Figures]] = {
             "rowferry": lambda: migrate(postgres, entries),
+            "awscrt alone": lambda: copy_by_awscrt(4 * copies),
             "boto3 in threads": lambda: copy_in_threads(threaded),
             "ten processes": lambda: migrate_one_by_one(one_by_one, processes),
             **find_programs(record, copies),
@@ -52,6 +53,7 @@ def tell(record: Record) -> None:
     record.compare("entries/s against s5cmd's copies/s", rate, "rowferry", "s5cmd", at_least=3)
     record.expect("CPU of the worker per entry", record.median("rowferry", cpu), at_most=0.2, unit=" ms")
     record.compare("the same against boto3 in threads", cpu, "rowferry", "boto3 in threads", at_most=0.2)
+    record.compare("the same against awscrt alone, which updates no row", cpu, "rowferry", "awscrt alone")
     record.expect("memory of the worker", record.median("rowferry", "memory_mb"), unit=" MB")
     for name, figure in (("PostgreSQL", "postgresql_cpu_ms"), ("the stand-in", "stand_in_cpu_ms")):
         record.expect(f"CPU of {name} per entry", record.median("rowferry", figure), unit=" ms")
@@ -107,6 +109,15 @@ def copy_in_threads(copies: int) -> Figures:
     with stand_in(LATENCY_MS) as server:
         command = ["bench.rivals.boto3_threads", f"--url={server.url}", f"--objects={copies}", f"--threads={THREADS}"]
         used = run_script(command, programs.ACCOUNT)
+        assert server.read_stats()["objects"] == copies
+    return count(copies, *used)
+
+
+def copy_by_awscrt(copies: int) -> Figures:
+    """Let nothing but awscrt copy as many objects; no row is touched."""
+    with stand_in(LATENCY_MS) as server:
+        command = ["bench.rivals.awscrt_alone", f"--url={server.url}", f"--objects={copies}"]
+        used = run_script([*command, f"--in-flight={IN_FLIGHT}"], programs.ACCOUNT)
         assert server.read_stats()["objects"] == copies
     return count(copies, *used)
 
