@@ -43,7 +43,7 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/prove_hosts.py
 
-torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; 20 minutes.
+torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; up to an hour.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)

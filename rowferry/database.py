@@ -12,7 +12,7 @@ from psycopg.rows import DictRow, dict_row
 
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable, RowferryError, UserMistake
 from rowferry.secret_files import read_secret
-from rowferry.session import apply_settings
+from rowferry.session import BoundedConnection, apply_settings
 from rowferry.statements import statement
 
 Connection = psycopg.Connection[DictRow]
@@ -30,17 +30,19 @@ KEEPALIVE = {
 """Client-side defaults of a connection; what DATABASE_URL or PG* says goes before them."""
 
 
-def connect(purpose: str, *, autocommit: bool = False) -> Connection:
+def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) -> Connection:
     """Open a connection to the database that DATABASE_URL (or its file), or libpq's PG* variables, name.
 
-    `purpose` ends up in pg_stat_activity as `rowferry <purpose>`.
+    `purpose` ends up in pg_stat_activity as `rowferry <purpose>`. `bounded`: no statement may take longer than a
+    worker's do, and one that has no answer then loses its connection.
     Raises UserMistake when the settings cannot be read, DatabaseUnavailable when no connection comes about.
     """
     settings = read_settings(read_secret(os.environ, "DATABASE_URL"))
     settings["application_name"] = f"rowferry {purpose}"[:63]
     settings["client_encoding"] = "UTF8"  # keys of S3 are UTF-8, whatever the database or PGCLIENTENCODING says
     with translated_errors():
-        connection = Connection.connect(**settings, autocommit=True, row_factory=dict_row)
+        kind: type[psycopg.Connection[Any]] = BoundedConnection if bounded else psycopg.Connection
+        connection = kind.connect(**settings, autocommit=True, row_factory=dict_row)
         try:
             apply_settings(connection)
             connection.autocommit = autocommit
@@ -124,7 +126,7 @@ def translate(error: psycopg.Error) -> RowferryError:
             )
         case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable() if "rowferry" in words:
             return UserMistake(f"This database is not ready ({words}): run `rowferry init` first.")
-        case psycopg.OperationalError() | psycopg.InterfaceError() if _lost(error):
+        case psycopg.OperationalError() | psycopg.InterfaceError() | psycopg.InternalError() if _lost(error):
             return DatabaseUnavailable(f"PostgreSQL cannot be reached: {words}; check DATABASE_URL or PG*.")
         case psycopg.Error(sqlstate=str(state)) if state.startswith("40") or state in {"55P03", "57014"}:
             return DatabaseBusy(f"PostgreSQL could not do it just now: {words}.")
@@ -146,6 +148,9 @@ def _most_telling(lines: Sequence[str]) -> str:
 
 
 def _lost(error: psycopg.Error) -> bool:
-    """Return whether the connection is gone: no SQLSTATE at all, or class 08 or 57P (the server is going away)."""
+    """Return whether the connection is gone: no SQLSTATE at all, or class 08, 57P (the server is going away) or 25P0.
+
+    Those are the ends of a transaction that has waited, or lasted, for too long: 25P03 and 25P04.
+    """
     state = error.sqlstate or ""
-    return not state or state.startswith(("08", "57P", "53"))
+    return not state or state.startswith(("08", "57P", "53", "25P03", "25P04"))

@@ -65,6 +65,11 @@ def lock_timeout() -> timedelta:
     return _bound(LOCK_TIMEOUT, DEFAULT_LOCK_TIMEOUT)
 
 
+def show_life_every() -> timedelta:
+    """Return how often a transaction that waits for S3 has to show that it is alive, lest PostgreSQL ends it."""
+    return min(timedelta(seconds=30), _bound(IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT) / 3)
+
+
 def _bound(variable: str, default: timedelta) -> timedelta:
     return timedelta(seconds=float(os.environ.get(variable) or default.total_seconds()))
 
@@ -81,12 +86,21 @@ def _set(connection: Session, *, is_local: bool) -> None:
         "keepalives_count": str(KEEPALIVES),
         "user_timeout": str(int(lost_after * 1000)),
         "idle_timeout": _milliseconds(_bound(IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT)),
+        "statement_timeout": _statement_timeout() if isinstance(connection, BoundedConnection) else None,
     }
     connection.execute(statement("session_settings"), parameters)
 
 
 def _milliseconds(span: timedelta) -> str:
     return f"{int(span.total_seconds() * 1000)}ms"
+
+
+def _statement_timeout() -> str:
+    """Return the bound of a statement of a worker: a little less than ours, so that the server says it was too slow.
+
+    A connection that we had to cut says nothing, and costs no attempt.
+    """
+    return _milliseconds(ANSWER_DEADLINE + lock_timeout() - timedelta(seconds=2))
 
 
 class _Answers:
@@ -144,3 +158,12 @@ def _cut(connection: Session) -> None:
         duplicate = socket.socket(fileno=os.dup(connection.fileno()))
         with duplicate:
             duplicate.shutdown(socket.SHUT_RDWR)
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection of a worker: whatever is asked on it is answered in time, or it is cut."""
+
+    def wait(self, *arguments: Any, **settings: Any) -> Any:
+        """Wait for an answer, as psycopg does for all of its methods."""
+        with answered(self, ANSWER_DEADLINE):
+            return super().wait(*arguments, **settings)

@@ -160,6 +160,9 @@ class WorkersMachine(RuleBasedStateMachine):
         known = self.model.batches[batch.id]
         read = sorted(known.to_read())
         crashes, halves, middle = batch.crashes + attempt.crashes, [], (len(read) + 1) // 2
+        if len(read) == 1 and crashes >= batch.max_attempts:
+            self._give_up(_, session, hand, batch, attempt)
+            return
         if len(read) > 1:
             entries = [Entry(str(entry), "image/x") for entry in read]
             ids = split_in_halves(session, batch, entries, crashes)

@@ -21,6 +21,11 @@ def pass_rounds(limit: Limit, rounds: int, *, seconds: float = 0.05, throttled_s
     return values
 
 
+def hold(limit: Limit, bodies_bytes: int) -> None:
+    """Let an answer be so large."""
+    limit.note("GetObject", 0.05, throttled=False, held=bodies_bytes)
+
+
 def test_it_begins_small_and_doubles_until_the_bound() -> None:
     limit = Limit(1, 256)
     assert limit.value == START
@@ -54,25 +59,26 @@ def test_refusing_everything_leads_to_the_lower_bound_and_no_further() -> None:
 def test_large_bodies_leave_room_for_fewer_objects_and_small_ones_for_all_again() -> None:
     limit = Limit(1, 256)
     pass_rounds(limit, 8)
-    limit.note_body(8 * 1024 * 1024)
+    for _ in range(10):
+        hold(limit, 8 * 1024 * 1024)
     assert limit.value == 8
-    assert pass_rounds(limit, 5)[-1] == 8
-    for _ in range(200):
-        limit.note_body(20_000)
+    assert pass_rounds(limit, 5)[-1] == 8, "answers that say nothing of sizes change nothing"
+    for _ in range(100):
+        hold(limit, 0)
     assert limit.value == 256
 
 
 def test_a_large_body_among_small_ones_makes_it_careful_and_no_more() -> None:
     limit = Limit(1, 256)
     pass_rounds(limit, 8)
-    limit.note_body(20_000)
-    limit.note_body(8 * 1024 * 1024)
-    assert 8 < limit.value < 256
+    hold(limit, 20_000)
+    hold(limit, 8 * 1024 * 1024)
+    assert 8 < limit.value < 32
 
 
 def test_the_users_lower_bound_stands_above_that_of_memory() -> None:
     limit = Limit(32, 256)
-    limit.note_body(64 * 1024 * 1024)
+    hold(limit, 640 * 1024 * 1024)
     assert limit.value == 32
 
 

@@ -5,6 +5,7 @@ import pytest
 from migration import Migration
 from processes import wait_for
 from request_log import RequestLog, Seen
+from rowferry_worker.limit import START
 from scrape import scrape, served_port, sum_of
 
 LIMIT = "rowferry_objects_in_flight_limit"
@@ -35,7 +36,7 @@ def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
     environment = dict(word.split("=") for word in given.split() if not word.startswith("--"))
     with log.refusing(every_write, 503, "SlowDown"), logged_migration.workers(1, *options, **environment) as (worker,):
         port = served_port(worker)
-        wait_for(lambda: sum_of(scrape(port), "rowferry_throttled_requests_total") >= 150)
+        wait_for(lambda: sum_of(scrape(port), "rowferry_throttled_requests_total") >= 60)
         seen = sum_of(scrape(port), LIMIT)
     assert least <= seen <= most
     logged_migration.audit(legacy_left=range(1, 201))
@@ -56,7 +57,7 @@ def test_bounds_that_cannot_be_meant_are_one_sentence(
     assert words in done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "first"), [([], 16), (["--parallel=4"], 4), (["--parallel-least=30"], 30)])
+@pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--parallel-least=30"], 30)])
 def test_the_metric_tells_the_limit_from_the_beginning(
     arguments: list[str], first: int, logged_migration: Migration
 ) -> None:

@@ -76,6 +76,26 @@ def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
     migration.audit(legacy_left=[7])
 
 
+def test_a_poisonous_entry_whose_neighbours_are_gone_is_not_tried_for_ever(
+    versitygw_migration: Migration, tmp_path: Path
+) -> None:
+    """The batch was made for several entries, and is never halved any more: it is alone already."""
+    migration = versitygw_migration
+    migration.fill(7)
+    migration.enqueue(batch_size=7)
+    migration.execute("delete from public.avatars where id < 7")
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(KILL_ON_POISON)
+    deaths = 0
+    while "INIT" in migration.statuses():
+        assert deaths <= migration.batch()["max_attempts"], "a poison loop"
+        with migration.workers(1, "--until-empty", "--slots", "1", PYTHONPATH=str(hook)) as (worker,):
+            deaths += worker.wait() == -9
+    assert migration.batch()["status"] == "ERROR"
+    assert "the worker died" in migration.batch()["error"]
+
+
 def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
     migration.fill(2)

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from cli import Run
 from migration import Migration
 from processes import wait_for
+from rowferry import session
 from rowferry.database import connect
 from rowferry.demo.server_process import find_free_port
 from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER, answered
@@ -60,6 +61,28 @@ def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.Monkey
             "tcp_user_timeout": "30000",
             "idle_in_transaction_session_timeout": "90000",
         }
+
+
+def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
+    with closing(connect("test", bounded=True)) as bounded, closing(connect("test")) as free:
+        for connection, milliseconds in ((bounded, "19500"), (free, "0")):
+            connection.row_factory = psycopg.rows.tuple_row
+            assert read_settings(connection, "statement_timeout") == {"statement_timeout": milliseconds}
+
+
+def test_whatever_a_worker_asks_is_answered_or_its_connection_cut(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "ANSWER_DEADLINE", timedelta(seconds=2.5))
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
+    with silent_after_connecting(database) as (dsn, silent):
+        monkeypatch.setenv("DATABASE_URL", dsn)
+        with closing(connect("test", bounded=True)) as connection, connection.transaction():
+            silent.set()
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("select 1")
 
 
 def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowferry: Run) -> None:

@@ -87,6 +87,8 @@ def set_stage(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Stage
             },
         }
         before = dict(os.environ)
+        for variable in [name for name in before if name.startswith(("ROWFERRY_", "DATABASE_URL"))]:
+            del os.environ[variable]  # What is set for the real migration is not meant for this one.
         os.environ.update(environment)
         try:
             yield Stage(folder, plan_path, s3_server, environment)

@@ -6,4 +6,7 @@ select
     set_config('tcp_keepalives_count', %(keepalives_count)s, %(is_local)s),
     set_config('tcp_user_timeout', %(user_timeout)s, %(is_local)s),
     set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, %(is_local)s),
-    set_config('lock_timeout', %(lock_timeout)s, %(is_local)s)
+    set_config('lock_timeout', %(lock_timeout)s, %(is_local)s),
+    set_config(
+        'statement_timeout', coalesce(%(statement_timeout)s::text, current_setting('statement_timeout')), %(is_local)s
+    )

@@ -46,8 +46,9 @@ class Load:
 class Flight:
     """At most as many journeys are under way as the limit says; the rest wait in the order of their launch."""
 
-    def __init__(self, most: int, least: int = 1) -> None:
-        """`most`, `least`: the bounds of the objects in flight, for the whole process."""
+    def __init__(self, most: int, least: int = 1, *, within: "Flight | None" = None) -> None:
+        """`most`, `least`: the bounds of the objects in flight; `within`: whose steps this one's are, too."""
+        self._within = within
         self.limit = Limit(least, most)
         self.patience = Patience(partial(observe_try, self.limit))
         self.stepped_at = time.monotonic()
@@ -56,6 +57,12 @@ class Flight:
         self._waiting: deque[_Passenger] = deque()
         self._filling = False
         self._turn = Lock()
+
+    def note_step(self) -> None:
+        """Note that a journey goes a step now: the worker is alive."""
+        self.stepped_at = time.monotonic()
+        if self._within is not None:
+            self._within.note_step()
 
     def launch(self, send: Send, journeys: Sequence[Journey], reserve: Reserve | None = None) -> Load:
         """Put journeys in the queue and return at once with their load; `reserve` paces their requests."""
@@ -85,6 +92,11 @@ class Flight:
         metrics.objects_in_flight.dec()
         metrics.copy_seconds.observe(time.monotonic() - passenger.began)
         self._fill()
+
+    def top_up(self) -> None:
+        """Begin more journeys where the limit has risen; the look beforehand needs no lock, since others follow."""
+        if self._waiting and self._in_flight < self.limit.value and not self._filling:
+            self._fill()
 
     def _fill(self) -> None:
         """Begin waiting journeys up to the limit; one thread at a time does it for all.
@@ -129,9 +141,10 @@ class _Passenger:
     def step(self, answer: Answer | None) -> None:
         """Give the journey its answer, None to begin with, and send what it asks for next."""
         flight, load = self.flight, self.load
-        flight.stepped_at = time.monotonic()
+        flight.note_step()
         try:
             request = next(self.journey) if answer is None else self.journey.send(answer)
+            flight.patience.send(load.send, request, self.step, reserve=load.reserve)
         except StopIteration as stop:
             flight.land(self, stop.value)
         except ObjectError as error:
@@ -140,7 +153,7 @@ class _Passenger:
             load.fault = fault
             flight.land(self, Cancelled("Fault", str(fault)))
         else:
-            flight.patience.send(load.send, request, self.step, reserve=load.reserve)
+            flight.top_up()
 
     def note(self, end: Ended) -> None:
         """Write the end down; the caller holds the flight's turn."""

@@ -40,7 +40,7 @@ class Ledger:
     def _ask(self, function: str | None, arguments: tuple[Any, ...]) -> list[DictRow]:
         with self._turn:
             if self._connection is None:
-                self._connection = connect(self._purpose, autocommit=True)
+                self._connection = connect(self._purpose, autocommit=True, bounded=True)
             try:
                 with translated_errors(), answered(self._connection):
                     while self._owed:

@@ -22,6 +22,8 @@ SLOW_SECONDS = 0.25
 """... if it is this much longer as well: a few milliseconds more are nobody's queue."""
 BODIES_BYTES = 64 * 1024 * 1024
 """What the objects in flight may hold of bodies, together: each is in memory some four times on its way through."""
+BODY_SMOOTHING_UP, BODY_SMOOTHING_DOWN = 0.5, 0.1
+"""Larger bodies are believed sooner than smaller ones: memory that runs short does not wait."""
 SMOOTHING = 0.05
 BEST_DRIFT = 1.002
 """Each round the best latency is forgotten by 0.2 %, so that a server that has become slower for good is accepted."""
@@ -44,20 +46,25 @@ class Limit:
     _answers: int = field(init=False, default=0)
     _latency: dict[str, float] = field(init=False, default_factory=dict[str, float])
     _best: dict[str, float] = field(init=False, default_factory=dict[str, float])
-    _body_bytes: float | None = field(init=False, default=None)
-    """Of an answer that is read, on the average; None: none was."""
+    _body_bytes: float = field(init=False, default=0.0)
+    """What a request and its answer held, on the average of the last ones."""
     _turn: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self) -> None:
         """Begin small."""
         self._set(START)
 
-    def note(self, operation: str, seconds: float, *, throttled: bool) -> bool:
+    def note(self, operation: str, seconds: float, *, throttled: bool, held: int | None = None) -> bool:
         """Take an answer in: what was asked, how long it took, and whether it said to slow down.
 
+        `held`: the bytes of body that it or its request had in memory; None: it says nothing of the objects' size.
         Return whether a round has ended, after which the limit may be another.
         """
         with self._turn:
+            if held is not None:
+                change = held - self._body_bytes
+                self._body_bytes += (BODY_SMOOTHING_UP if change > 0 else BODY_SMOOTHING_DOWN) * change
+                self._set(self._value)
             if throttled:
                 self._throttled += 1
             else:
@@ -69,13 +76,6 @@ class Limit:
             if ended:
                 self._end_round()
             return ended
-
-    def note_body(self, received: int) -> None:
-        """Take in how many bytes an answer held: with large ones, fewer objects are in flight."""
-        with self._turn:
-            before = float(received) if self._body_bytes is None else self._body_bytes
-            self._body_bytes = before + SMOOTHING * (received - before)
-            self._set(self._value)
 
     def _end_round(self) -> None:
         """Move the limit by what the round has shown; it is set once, for others read it meanwhile."""
@@ -94,7 +94,7 @@ class Limit:
 
     def _set(self, value: float) -> None:
         self._value = min(float(self.most), max(float(self.least), value))
-        room = BODIES_BYTES / max(1.0, self._body_bytes or 0.0)
+        room = BODIES_BYTES / max(1.0, self._body_bytes)
         self.value = int(min(self._value, max(float(self.least), room)))
 
     def _is_slow(self) -> bool:

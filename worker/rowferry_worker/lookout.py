@@ -55,12 +55,14 @@ class Lookout:
 
     def _ask_until_answered(self) -> None:
         """Cut the client off for as long as nobody answers."""
-        while not self._closed.is_set() and (silence := self._listen()) is not None:
-            self._client.cut_off(CutOff("Silent", f"the server answers nobody ({silence})"))
-            self._closed.wait(ASK_EVERY.total_seconds())
-        self._client.cut_off(None)
-        self._answered_at = time.monotonic()
-        self._asking = False
+        try:
+            while not self._closed.is_set() and (silence := self._listen()) is not None:
+                self._client.cut_off(CutOff("Silent", f"the server answers nobody ({silence})"))
+                self._closed.wait(ASK_EVERY.total_seconds())
+        finally:
+            self._client.cut_off(None)
+            self._answered_at = time.monotonic()
+            self._asking = False
 
     def _listen(self) -> ObjectError | None:
         """Return why there was no answer, or None: any answer will do, a refusal as well."""

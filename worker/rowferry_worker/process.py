@@ -58,7 +58,7 @@ def _treat(work: Work) -> Processed:
         case Treatment.RUN:
             return _isolate(work, _run)
         case Treatment.RUN_GENTLY:
-            return _isolate(replace(work, flight=Flight(GENTLE_FLIGHT)), _run)
+            return _isolate(replace(work, flight=Flight(GENTLE_FLIGHT, within=work.flight)), _run)
         case Treatment.HALVE:
             return _isolate(work, _halve)
         case Treatment.GIVE_UP:
@@ -96,9 +96,11 @@ def _run(work: Work) -> Processed:
 def _halve(work: Work) -> Processed:
     """Put each half of the entries back as a batch of its own, so that the one that kills workers ends up alone."""
     entries = find_queue(work.batch.queue_name).read(work)
-    if len(entries) < 2:
-        return _run(replace(work, flight=Flight(GENTLE_FLIGHT)))
     crashes = work.batch.crashes + work.attempt.crashes
+    if len(entries) == 1 and crashes >= work.batch.max_attempts:
+        return Processed(_judge_crashes(work))  # The others of its batch were settled before: it is alone already.
+    if len(entries) < 2:
+        return _run(replace(work, flight=Flight(GENTLE_FLIGHT, within=work.flight)))
     halves = split_in_halves(work.connection, work.batch, entries, crashes)
     words = f"it killed its worker {work.attempt.crashes} times and was halved into batches {halves[0]} and {halves[1]}"
     return Processed(Judgement(Verdict.DONE, error=words))

@@ -99,6 +99,7 @@ class Slot:
             if not joined:
                 connection.rollback()
                 return
+            self._stride.note(idle=False)  # Should the connection be lost now, the next turn takes one batch.
             self._stride.note(idle=look_over(shared, connection, route, batches))
 
     def _attempt(self, connection: Connection, batch: Batch, route: Route, *, alone: bool) -> bool:
@@ -173,7 +174,7 @@ class Slot:
 
     def _connect(self) -> Connection:
         if self._connection is None:
-            self._connection = connect(f"worker {self._shared.worker_id}")
+            self._connection = connect(f"worker {self._shared.worker_id}", bounded=True)
             self._outages = 0
         return self._connection
 

@@ -17,10 +17,8 @@ from rowferry_worker.parts import READ_BYTES
 def observe_try(limit: Limit, request: Request, answer: Answer, seconds: float, *, again: bool) -> None:
     """Take one try of one request in."""
     throttled = isinstance(answer.error, Throttled)
-    if limit.note(request.operation, seconds, throttled=throttled):
+    if limit.note(request.operation, seconds, throttled=throttled, held=measure_bodies(request, answer)):
         metrics.objects_in_flight_limit.set(limit.value)
-    if request.operation == "GetObject":
-        limit.note_body(READ_BYTES if is_too_long(answer) else len(answer.body))
     _requests(request.side, request.operation, name_result(answer.error)).inc()
     _request_seconds(request.side).observe(seconds)
     if throttled:
@@ -29,9 +27,11 @@ def observe_try(limit: Limit, request: Request, answer: Answer, seconds: float, 
         metrics.request_retries.labels(request.side).inc()
 
 
-def is_too_long(answer: Answer) -> bool:
-    """Return whether an answer was thrown away since it held more than is read at once."""
-    return answer.error is not None and answer.error.code == ANSWER_TOO_LONG
+def measure_bodies(request: Request, answer: Answer) -> int | None:
+    """Return the bytes of body that a request and its answer had in memory; None where it came to nothing."""
+    if answer.error is None:
+        return max(len(answer.body), len(request.body))
+    return READ_BYTES if answer.error.code == ANSWER_TOO_LONG else None
 
 
 def name_result(error: ObjectError | None) -> str:

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 
+import psycopg
+
 from rowferry.batch import Attempt, Batch, Entry
 from rowferry.database import Connection
 from rowferry.errors import RowferryError
+from rowferry.session import show_life_every
+from rowferry.statements import statement
 from rowferry_worker import metrics
 from rowferry_worker.flight import Flight, Load
 from rowferry_worker.route import Route
@@ -53,15 +57,18 @@ class Work:
         """Wait for a turn. Raises Released when the worker gives up meanwhile."""
         if wait:
             metrics.held_up_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
-        if self.give_up.wait(wait.total_seconds()):
-            raise Released("the worker was told to stop")
+        end, shown_at = time.monotonic() + wait.total_seconds(), time.monotonic()
+        while (left := end - time.monotonic()) > 0 or self.give_up.is_set():
+            if self.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds())):
+                raise Released("the worker was told to stop")
+            shown_at = self._keep_alive(shown_at)
 
     def wait_for(self, load: Load) -> None:
         """Wait until the journeys of a load have ended; past the time budget no more of them begin.
 
         Those that did not begin end as Withdrawn. Raises Released when the worker gives up meanwhile.
         """
-        withdrawn = False
+        withdrawn, shown_at = False, time.monotonic()
         while not load.wait(LOOK_UP_EVERY):
             self.route.look_out()
             if self.give_up.is_set():
@@ -72,3 +79,18 @@ class Work:
             if not withdrawn and time.monotonic() >= self.until:
                 self.flight.withdraw(load)
                 withdrawn = True
+            try:
+                shown_at = self._keep_alive(shown_at)
+            except psycopg.Error:
+                self.flight.withdraw(load)
+                raise
+
+    def _keep_alive(self, shown_at: float) -> float:
+        """Show PostgreSQL now and then that the transaction is alive; return when it was shown last.
+
+        Raises the error of a lost connection: better now than after the last object.
+        """
+        if time.monotonic() - shown_at < show_life_every().total_seconds():
+            return shown_at
+        self.connection.execute(statement("keep_alive"))
+        return time.monotonic()

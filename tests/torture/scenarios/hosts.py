@@ -38,6 +38,7 @@ FINISHED_BY = """
 select count(*)::int from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
 where w.host = %s and q.finished_at > %s
 """
+LONGEST = "s at the longest until its batches were done elsewhere"
 LIVE = "select count(distinct host)::int from rowferry.live_workers"
 NOW = "select clock_timestamp()"
 
@@ -74,7 +75,9 @@ def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet
             run.faults["batches in hand then"] += len(held)
             began = time.monotonic()
             wait_for(lambda held=held: world.ask(LEFT, held) == 0, deadline=DONE_WITHIN)
-            run.say(f"{victim.name}: its {len(held)} batches done elsewhere after {time.monotonic() - began:.0f} s")
+            seconds = round(time.monotonic() - began)
+            run.say(f"{victim.name}: its {len(held)} batches done elsewhere after {seconds} s")
+            run.faults[LONGEST] = max(run.faults[LONGEST], seconds)
             victim.mend()
             come_back(world, victim, held)
         world.wait_until_done()
