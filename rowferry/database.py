@@ -41,8 +41,9 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
     settings["application_name"] = f"rowferry {purpose}"[:63]
     settings["client_encoding"] = "UTF8"  # keys of S3 are UTF-8, whatever the database or PGCLIENTENCODING says
     with translated_errors():
-        kind: type[psycopg.Connection[Any]] = BoundedConnection if bounded else psycopg.Connection
-        connection = kind.connect(**settings, autocommit=True, row_factory=dict_row)
+        settings |= {"autocommit": True, "row_factory": dict_row}
+        connection: psycopg.Connection[Any]
+        connection = BoundedConnection.connect(**settings) if bounded else psycopg.Connection.connect(**settings)
         try:
             apply_settings(connection)
             connection.autocommit = autocommit

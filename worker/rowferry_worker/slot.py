@@ -99,8 +99,11 @@ class Slot:
             if not joined:
                 connection.rollback()
                 return
-            self._stride.note(idle=False)  # Should the connection be lost now, the next turn takes one batch.
-            self._stride.note(idle=look_over(shared, connection, route, batches))
+            idle = False  # Should the connection be lost now, the next turn takes one batch.
+            try:
+                idle = look_over(shared, connection, route, batches)
+            finally:
+                self._stride.note(idle=idle)
 
     def _attempt(self, connection: Connection, batch: Batch, route: Route, *, alone: bool) -> bool:
         """Begin an attempt and work; return False, with nothing done, where it shows that it must be made alone."""
