@@ -8,8 +8,8 @@ from threading import Event
 import pytest
 
 from migration import Migration
+from poison import work_in_spite_of_poison
 from rowferry_worker.company import Company
-from test_poison import KILL_ON_POISON, MOST_WORKERS
 
 
 class Member:
@@ -97,14 +97,7 @@ def test_an_innocent_batch_in_the_same_process_is_not_taken_for_poison(
     migration = versitygw_migration
     migration.fill(8)
     migration.enqueue(batch_size=1)
-    hook = tmp_path / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(KILL_ON_POISON)
-    deaths = 0
-    while "INIT" in migration.statuses():
-        assert deaths < MOST_WORKERS
-        with migration.workers(1, "--until-empty", "--slots", "4", PYTHONPATH=str(hook)) as (worker,):
-            deaths += worker.wait() == -9
+    deaths = work_in_spite_of_poison(migration, tmp_path, slots=4).count(-9)
     (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
     assert error["payload"]["first"] == "7"
     assert deaths == error["max_attempts"]

@@ -5,22 +5,9 @@ from pathlib import Path
 import pytest
 
 from migration import Migration
+from poison import work_in_spite_of_poison
 from rowferry.batch import Attempt, Batch
 from rowferry_worker.treatment import Treatment, choose_treatment
-
-POISON = "image/u7/me.png"
-MOST_WORKERS = 20
-
-KILL_ON_POISON = f"""
-import os, signal
-from rowferry_worker.queues import migrate
-copy_object = migrate.copy_object
-def poisoned(way, source_key, target_key):
-    if source_key == {POISON!r}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return copy_object(way, source_key, target_key)
-migrate.copy_object = poisoned
-"""
 
 
 def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> Treatment:
@@ -60,14 +47,7 @@ def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
     migration = versitygw_migration
     migration.fill(20)
     migration.enqueue(batch_size=20)
-    hook = tmp_path / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(KILL_ON_POISON)
-    statuses: list[int] = []
-    while "INIT" in migration.statuses():
-        assert len(statuses) < MOST_WORKERS
-        with migration.workers(1, "--until-empty", "--slots", "1", PYTHONPATH=str(hook)) as (worker,):
-            statuses.append(worker.wait())
+    statuses = work_in_spite_of_poison(migration, tmp_path)
     assert statuses[0] == -9
     (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
     assert error["payload"]["first"] == error["payload"]["last"] == "7"
@@ -84,14 +64,8 @@ def test_a_poisonous_entry_whose_neighbours_are_gone_is_not_tried_for_ever(
     migration.fill(7)
     migration.enqueue(batch_size=7)
     migration.execute("delete from public.avatars where id < 7")
-    hook = tmp_path / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(KILL_ON_POISON)
-    deaths = 0
-    while "INIT" in migration.statuses():
-        assert deaths <= migration.batch()["max_attempts"], "a poison loop"
-        with migration.workers(1, "--until-empty", "--slots", "1", PYTHONPATH=str(hook)) as (worker,):
-            deaths += worker.wait() == -9
+    deaths = work_in_spite_of_poison(migration, tmp_path).count(-9)
+    assert deaths <= migration.batch()["max_attempts"], "a poison loop"
     assert migration.batch()["status"] == "ERROR"
     assert "the worker died" in migration.batch()["error"]
 

@@ -27,8 +27,7 @@ def claim_more(connection: Connection, batch: Batch, most: int) -> list[Batch]:
 
     None of them has a crash behind it; where the claimed batch has one, the list is empty.
     """
-    with answered(connection):
-        return [Batch(**row) for row in call(connection, "claim_more", batch.id, most)]
+    return [Batch(**row) for row in call(connection, "claim_more", batch.id, most)]
 
 
 def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:

@@ -6,7 +6,6 @@ from typing import Literal
 from rowferry.batch import Entry
 from rowferry.database import Connection
 from rowferry.entry_sql import EntrySql
-from rowferry.session import answered
 
 Form = Literal["legacy", "production"]
 
@@ -20,8 +19,7 @@ def read_entries(
     number of times.
     """
     query = entry_sql.compose("read_entries", wanted=entry_sql.has_form(form))
-    with answered(connection):
-        rows = connection.execute(query, entry_sql.parameters(first=first, last=last))
+    rows = connection.execute(query, entry_sql.parameters(first=first, last=last))
     return [Entry(row["id"], row["key"]) for row in rows]
 
 

@@ -10,7 +10,6 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.database import Connection, summarise, translate
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
-from rowferry.session import answered
 from rowferry.statements import statement
 
 
@@ -73,8 +72,7 @@ def _execute_update(
         "old": [move.entry.key for move in moves],
         "new": [move.new_key for move in moves],
     }
-    with answered(connection):
-        taken: dict[str, str] = {row["id"]: row["key"] for row in connection.execute(query, parameters)}
+    taken: dict[str, str] = {row["id"]: row["key"] for row in connection.execute(query, parameters)}
     for move in moves:
         if taken.get(move.entry.id, move.new_key) != move.new_key:
             raise RowRefused(f"the row took another key than it was given, {taken[move.entry.id]!r} (a trigger?)")

@@ -1,0 +1,32 @@
+"""An entry that kills whoever touches it, and workers that are replaced until nothing waits any more."""
+
+from pathlib import Path
+
+from migration import Migration
+
+POISON = "image/u7/me.png"
+MOST_WORKERS = 20
+
+KILL_ON_POISON = f"""
+import os, signal
+from rowferry_worker.queues import migrate
+copy_object = migrate.copy_object
+def poisoned(way, source_key, target_key):
+    if source_key == {POISON!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return copy_object(way, source_key, target_key)
+migrate.copy_object = poisoned
+"""
+
+
+def work_in_spite_of_poison(migration: Migration, folder: Path, *, slots: int = 1) -> list[int]:
+    """Replace each worker that ends, until no batch is INIT; return their exit statuses."""
+    hook = folder / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(KILL_ON_POISON)
+    statuses: list[int] = []
+    while "INIT" in migration.statuses():
+        assert len(statuses) < MOST_WORKERS, "a poison loop"
+        with migration.workers(1, "--until-empty", "--slots", str(slots), PYTHONPATH=str(hook)) as (worker,):
+            statuses.append(worker.wait())
+    return statuses
