@@ -82,8 +82,8 @@ class Application:
     def _delete(self) -> None:
         """The row, and now and then its object as well."""
         row_id = self._choose()
-        self._truth.forget(row_id)
         self._connection.execute("delete from public.avatars where id = %s", (row_id,))
+        self._truth.forget(row_id)
         key = self.keys.pop(row_id)
         self.bodies.pop(row_id, None)
         self.retired.add(key)

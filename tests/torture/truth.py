@@ -6,7 +6,11 @@ from threading import Lock
 
 
 class Truth:
-    """Digests by row id. Whoever changes an object or a row says so here first; threads may share it."""
+    """Digests by row id; threads may share it.
+
+    What becomes right is said here before it is done, what is right no longer only afterwards: whoever looks on in
+    between must not take the one or the other for a violation.
+    """
 
     def __init__(self) -> None:
         self._turn = Lock()
@@ -23,7 +27,7 @@ class Truth:
             self._digests[str(row_id)] = self._digests.get(str(row_id), frozenset()) | {_digest(body)}
 
     def forget(self, row_id: object) -> None:
-        """The application is about to delete the row."""
+        """The application has deleted the row."""
         with self._turn:
             self._digests.pop(str(row_id), None)
 
