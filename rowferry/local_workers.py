@@ -10,6 +10,8 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Self
 
+from rowferry.interrupts import hold_interrupts
+
 
 class LocalWorkers:
     """Some `rowferry worker` processes; a context manager that leaves none behind."""
@@ -26,9 +28,13 @@ class LocalWorkers:
         self._started = 0
 
     def __enter__(self) -> Self:
-        """Start them."""
-        for number in range(1, self._count + 1):
-            self._start(number)
+        """Start them; none is left behind where that is broken off."""
+        try:
+            for number in range(1, self._count + 1):
+                self._start(number)
+        except BaseException:
+            self.stop()
+            raise
         self._started = self._count
         return self
 
@@ -76,17 +82,18 @@ class LocalWorkers:
 
     def _start(self, number: int) -> None:
         command = [sys.executable, "-m", "rowferry", "worker", "--log-format", "text", *self._arguments]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=os.environ,
-            start_new_session=True,  # Ctrl-C is for the command, which then stops its workers in order.
-        )
-        self._processes.append(process)
+        with hold_interrupts():
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env=os.environ,
+                start_new_session=True,  # Ctrl-C is for the command, which then stops its workers in order.
+            )
+            self._processes.append(process)
         if process.stderr is not None:
             relay = Thread(target=self._relay, args=(number, process.stderr), name=f"relay {number}", daemon=True)
             relay.start()

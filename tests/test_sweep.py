@@ -1,4 +1,4 @@
-"""`rowferry sweep` migrates again and again, checks every end, recommends a setting and leaves nothing behind."""
+"""`rowferry sweep` compares settings, recommends one, writes its files and leaves nothing behind."""
 
 import csv
 import json
@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
 import pytest
@@ -21,33 +20,8 @@ from cli import Run
 from doc_pages import ROOT, read_table
 from processes import wait_for
 from rowferry.commands.sweep import command
-from rowferry.sweep import run
-from rowferry.sweep.grid import Grid, Setting, Trial
-from rowferry.sweep.run import Arena, bound_run, run_trial
-from rowferry.sweep.session import open_arena
 
 SMALL = ("--entries", "60", "--latency", "1ms", "--repetitions", "1")
-LEGACY, PRODUCTION = "sketch-legacy-s3", "sketch-production-s3"
-
-
-def make_grid(**more: Any) -> Grid:
-    latency = timedelta(milliseconds=1)
-    settings = {"repetitions": 1, "entries": 60, "slots": 2, "seed": 3, "latency": latency, **more}
-    return Grid(batch_sizes=(10,), parallels=(8,), **settings)
-
-
-@pytest.fixture(scope="module")
-def _arena() -> Iterator[Arena]:
-    with open_arena() as arena:
-        yield arena
-
-
-@pytest.fixture
-def arena(_arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Arena:
-    """The servers of a sweep, and the environment that leads to them."""
-    for name, value in _arena.stage.environment.items():
-        monkeypatch.setenv(name, value)
-    return _arena
 
 
 @pytest.fixture
@@ -57,115 +31,6 @@ def temporary() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         yield folder
-
-
-def test_a_run_is_correct_and_counts_its_legacy_entries(arena: Arena) -> None:
-    grid = make_grid()
-    first, again = (run_trial(arena, grid, Trial(number, Setting(8, 10), number)) for number in (1, 2))
-    assert (first.problems, again.problems) == ((), ())
-    assert first.entries == again.entries
-    assert 15 < first.entries < 45
-    assert min(first.duration, first.worker_cpu, first.server_cpu, again.duration) > timedelta(0)
-
-
-def rewrite_production(s3: Any, arena: Arena) -> None:
-    key = arena.connection.execute("select min(path) as key from public.avatars").fetchone()["key"]
-    s3.put_object(Bucket=PRODUCTION, Key=key, Body=b"something else", ContentType="image/png")
-
-
-def lose_the_headers(s3: Any, arena: Arena) -> None:
-    for item in s3.list_objects_v2(Bucket=PRODUCTION)["Contents"]:
-        found = s3.get_object(Bucket=PRODUCTION, Key=item["Key"])
-        s3.put_object(Bucket=PRODUCTION, Key=item["Key"], Body=found["Body"].read())
-
-
-def lose_the_tags(s3: Any, arena: Arena) -> None:
-    """Write an object with tags again without them, or with others."""
-    for item in s3.list_objects_v2(Bucket=PRODUCTION)["Contents"]:
-        found = s3.get_object(Bucket=PRODUCTION, Key=item["Key"])
-        if s3.get_object_tagging(Bucket=PRODUCTION, Key=item["Key"])["TagSet"]:
-            said = {name: found[name] for name in ("ContentType", "CacheControl", "Metadata") if name in found}
-            tagging = "album=9&kind=avatar"
-            s3.put_object(Bucket=PRODUCTION, Key=item["Key"], Body=found["Body"].read(), Tagging=tagging, **said)
-            return
-
-
-def delete_production(s3: Any, arena: Arena) -> None:
-    s3.delete_object(Bucket=PRODUCTION, Key=s3.list_objects_v2(Bucket=PRODUCTION)["Contents"][0]["Key"])
-
-
-def add_production(s3: Any, arena: Arena) -> None:
-    s3.put_object(Bucket=PRODUCTION, Key="avatar/stranger.png", Body=b"")
-
-
-def delete_legacy(s3: Any, arena: Arena) -> None:
-    s3.delete_object(Bucket=LEGACY, Key=s3.list_objects_v2(Bucket=LEGACY)["Contents"][0]["Key"])
-
-
-def rewrite_legacy_with_the_same_bytes(s3: Any, arena: Arena) -> None:
-    key = s3.list_objects_v2(Bucket=LEGACY)["Contents"][0]["Key"]
-    s3.put_object(Bucket=LEGACY, Key=key, Body=s3.get_object(Bucket=LEGACY, Key=key)["Body"].read())
-
-
-def put_a_row_back(s3: Any, arena: Arena) -> None:
-    arena.connection.execute("update public.avatars set path = 'image/avatar-1.png' where id = 1")
-
-
-def lose_a_row(s3: Any, arena: Arena) -> None:
-    arena.connection.execute("delete from public.avatars where id = 1")
-
-
-def lose_a_batch(s3: Any, arena: Arena) -> None:
-    arena.connection.execute("delete from rowferry.batch_queue where id = (select min(id) from rowferry.batch_queue)")
-
-
-@pytest.mark.parametrize(
-    ("tamper", "words"),
-    [
-        (rewrite_production, "1 production objects are missing or not equal"),
-        (lose_the_headers, "production objects are missing or not equal"),
-        (lose_the_tags, "1 production objects are missing or not equal"),
-        (delete_production, "1 production objects are missing or not equal"),
-        (add_production, "1 production objects that nobody asked for: avatar/stranger.png"),
-        (delete_legacy, "1 legacy objects were written, deleted or added"),
-        (rewrite_legacy_with_the_same_bytes, "1 legacy objects were written, deleted or added"),
-        (put_a_row_back, "1 rows have another key than they must: image/avatar-1.png"),
-        (lose_a_row, "59 rows instead of 60"),
-        (lose_a_batch, "entries migrated"),
-    ],
-)
-def test_whatever_is_wrong_after_a_run_is_found(
-    tamper: Callable[[Any, Arena], None], words: str, arena: Arena, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The worker does its work; then something happens that must not."""
-    work = run._work
-
-    def work_badly(setting: Setting, grid: Grid) -> timedelta:
-        used = work(setting, grid)
-        arena.server.set_latency(timedelta(0))
-        s3 = arena.stage.open_s3()
-        tamper(s3, arena)
-        s3.close()
-        return used
-
-    monkeypatch.setattr(run, "_work", work_badly)
-    result = run_trial(arena, make_grid(), Trial(1, Setting(8, 10), 1))
-    assert len(result.problems) == 1, result.problems
-    assert words in result.problems[0]
-
-
-def test_a_worker_that_takes_too_long_is_ended(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "AT_LEAST", timedelta(seconds=0.2))
-    monkeypatch.setattr(run, "PATIENCE", 0)
-    with pytest.raises(run.RowferryError, match=r"8 in flight and batches of 10 was not done within 0 s"):
-        run_trial(arena, make_grid(), Trial(1, Setting(8, 10), 1))
-    wait_for(lambda: not arena.connection.execute("select from rowferry.batches_in_hand").fetchall())
-
-
-def test_a_run_may_take_as_long_as_its_latency_asks_for() -> None:
-    slow = make_grid(latency=timedelta(seconds=10), entries=1000)
-    assert bound_run(slow, Setting(1, 10)) > timedelta(seconds=10) * 1000
-    assert bound_run(make_grid(), Setting(10, 10)) < timedelta(minutes=5)
 
 
 def test_a_sweep_compares_recommends_and_writes_its_files(run_rowferry: Run, tmp_path: Path) -> None:

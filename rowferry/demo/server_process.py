@@ -64,6 +64,14 @@ def post_guard(pid: int, death_signal: signal.Signals, folder_to_remove: Path | 
     )
 
 
+def dismiss_guard(guard: subprocess.Popen[bytes]) -> None:
+    """End a guard whose server is gone, or is looked after otherwise."""
+    guard.kill()
+    guard.wait()
+    if guard.stdin:
+        guard.stdin.close()
+
+
 class ServerProcess:
     """One running server and its guard, a shell that stops the server when this process dies before it could."""
 
@@ -134,10 +142,4 @@ class ServerProcess:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._dismiss_guard()
-
-    def _dismiss_guard(self) -> None:
-        self._guard.kill()
-        self._guard.wait()
-        if self._guard.stdin:
-            self._guard.stdin.close()
+        dismiss_guard(self._guard)

@@ -5,6 +5,8 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count, islice
@@ -14,9 +16,10 @@ from rowferry.database import Connection, fetch_one, translated_errors
 from rowferry.demo.pictures import Picture, draw_pictures
 from rowferry.demo.prepare import prepare
 from rowferry.demo.s3_server import MemoryServer
-from rowferry.demo.server_process import post_guard
+from rowferry.demo.server_process import dismiss_guard, post_guard
 from rowferry.demo.stage import Stage
 from rowferry.errors import RowferryError
+from rowferry.interrupts import hold_interrupts
 from rowferry.plan import Plan
 from rowferry.statements import statement
 from rowferry.sweep.audit import Expected, find_problems, list_bucket
@@ -79,49 +82,49 @@ def _draw_again(plan: Plan, grid: Grid) -> list[Picture]:
 
 def _work(setting: Setting, grid: Grid) -> timedelta:
     """Run one worker until the queue is empty and return the CPU time that it used."""
-    before = _read_children_cpu()
-    command = [sys.executable, "-m", "rowferry", *compose_command(setting, grid.slots), "--until-empty"]
-    process = subprocess.Popen(
-        [*command, "--log-format", "json"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ,
-        start_new_session=True,  # Ctrl-C is for the sweep, which then stops its worker in order.
-    )
-    bound = bound_run(grid, setting)
-    guard = post_guard(process.pid, signal.SIGKILL, None)  # nobody else would stop the worker if this process died
-    try:
-        _, words = process.communicate(timeout=bound.total_seconds())
-    except subprocess.TimeoutExpired:
-        raise RowferryError(f"A worker with {setting} was not done within {bound.total_seconds():.0f} s.") from None
-    finally:
-        _stop(process)
-        _dismiss(guard)
+    before, bound = _read_children_cpu(), bound_run(grid, setting)
+    with _started([*compose_command(setting, grid.slots), "--until-empty", "--log-format", "json"]) as process:
+        try:
+            _, words = process.communicate(timeout=bound.total_seconds())
+        except subprocess.TimeoutExpired:
+            raise RowferryError(f"A worker with {setting} was not done within {bound.total_seconds():.0f} s.") from None
     if process.returncode:
         last = (words.strip().splitlines() or ["it said nothing"])[-1]
         raise RowferryError(f"A worker with {setting} ended with exit status {process.returncode}: {last}")
     return _read_children_cpu() - before
 
 
+@contextmanager
+def _started(arguments: Sequence[str]) -> Generator[subprocess.Popen[str]]:
+    """Start a process of rowferry; it is gone however the block ends, and however this process dies."""
+    with ExitStack() as until:
+        with hold_interrupts():
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rowferry", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=os.environ,
+                start_new_session=True,  # Ctrl-C is for the sweep, which then stops its worker in order.
+            )
+            until.callback(_stop, process)
+            until.callback(dismiss_guard, post_guard(process.pid, signal.SIGKILL, None))
+        yield process
+
+
 def _stop(process: subprocess.Popen[str]) -> None:
     """End the worker if it still runs: twice told, it gives its batches back at once; otherwise it is killed."""
     if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        process.send_signal(signal.SIGTERM)
         try:
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
             process.communicate(timeout=STOP_WITHIN.total_seconds())
-        except subprocess.TimeoutExpired:
+        except BaseException as error:
             process.kill()
             process.communicate()
-
-
-def _dismiss(guard: subprocess.Popen[bytes]) -> None:
-    guard.kill()
-    guard.wait()
-    if guard.stdin:
-        guard.stdin.close()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
 
 
 def _read_children_cpu() -> timedelta:

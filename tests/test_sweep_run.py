@@ -1,0 +1,176 @@
+"""A run of a sweep checks every end, takes as long as its latency asks for, and leaves no worker behind."""
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from processes import is_running, wait_for
+from rowferry.demo.server_process import post_guard
+from rowferry.sweep import run
+from rowferry.sweep.grid import Grid, Setting, Trial
+from rowferry.sweep.run import Arena, bound_run, run_trial
+from rowferry.sweep.session import open_arena
+
+LEGACY, PRODUCTION = "sketch-legacy-s3", "sketch-production-s3"
+
+
+def make_grid(**more: Any) -> Grid:
+    latency = timedelta(milliseconds=1)
+    settings = {"repetitions": 1, "entries": 60, "slots": 2, "seed": 3, "latency": latency, **more}
+    return Grid(batch_sizes=(10,), parallels=(8,), **settings)
+
+
+@pytest.fixture(scope="module")
+def _arena() -> Iterator[Arena]:
+    with open_arena() as arena:
+        yield arena
+
+
+@pytest.fixture
+def arena(_arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Arena:
+    """The servers of a sweep, and the environment that leads to them."""
+    for name, value in _arena.stage.environment.items():
+        monkeypatch.setenv(name, value)
+    return _arena
+
+
+def test_a_run_is_correct_and_counts_its_legacy_entries(arena: Arena) -> None:
+    grid = make_grid()
+    first, again = (run_trial(arena, grid, Trial(number, Setting(8, 10), number)) for number in (1, 2))
+    assert (first.problems, again.problems) == ((), ())
+    assert first.entries == again.entries
+    assert 15 < first.entries < 45
+    assert min(first.duration, first.worker_cpu, first.server_cpu, again.duration) > timedelta(0)
+
+
+def rewrite_production(s3: Any, arena: Arena) -> None:
+    key = arena.connection.execute("select min(path) as key from public.avatars").fetchone()["key"]
+    s3.put_object(Bucket=PRODUCTION, Key=key, Body=b"something else", ContentType="image/png")
+
+
+def lose_the_headers(s3: Any, arena: Arena) -> None:
+    for item in s3.list_objects_v2(Bucket=PRODUCTION)["Contents"]:
+        found = s3.get_object(Bucket=PRODUCTION, Key=item["Key"])
+        s3.put_object(Bucket=PRODUCTION, Key=item["Key"], Body=found["Body"].read())
+
+
+def lose_the_tags(s3: Any, arena: Arena) -> None:
+    """Write an object with tags again without them, or with others."""
+    for item in s3.list_objects_v2(Bucket=PRODUCTION)["Contents"]:
+        found = s3.get_object(Bucket=PRODUCTION, Key=item["Key"])
+        if s3.get_object_tagging(Bucket=PRODUCTION, Key=item["Key"])["TagSet"]:
+            said = {name: found[name] for name in ("ContentType", "CacheControl", "Metadata") if name in found}
+            tagging = "album=9&kind=avatar"
+            s3.put_object(Bucket=PRODUCTION, Key=item["Key"], Body=found["Body"].read(), Tagging=tagging, **said)
+            return
+
+
+def delete_production(s3: Any, arena: Arena) -> None:
+    s3.delete_object(Bucket=PRODUCTION, Key=s3.list_objects_v2(Bucket=PRODUCTION)["Contents"][0]["Key"])
+
+
+def add_production(s3: Any, arena: Arena) -> None:
+    s3.put_object(Bucket=PRODUCTION, Key="avatar/stranger.png", Body=b"")
+
+
+def delete_legacy(s3: Any, arena: Arena) -> None:
+    s3.delete_object(Bucket=LEGACY, Key=s3.list_objects_v2(Bucket=LEGACY)["Contents"][0]["Key"])
+
+
+def rewrite_legacy_with_the_same_bytes(s3: Any, arena: Arena) -> None:
+    key = s3.list_objects_v2(Bucket=LEGACY)["Contents"][0]["Key"]
+    s3.put_object(Bucket=LEGACY, Key=key, Body=s3.get_object(Bucket=LEGACY, Key=key)["Body"].read())
+
+
+def put_a_row_back(s3: Any, arena: Arena) -> None:
+    arena.connection.execute("update public.avatars set path = 'image/avatar-1.png' where id = 1")
+
+
+def lose_a_row(s3: Any, arena: Arena) -> None:
+    arena.connection.execute("delete from public.avatars where id = 1")
+
+
+def lose_a_batch(s3: Any, arena: Arena) -> None:
+    arena.connection.execute("delete from rowferry.batch_queue where id = (select min(id) from rowferry.batch_queue)")
+
+
+@pytest.mark.parametrize(
+    ("tamper", "words"),
+    [
+        (rewrite_production, "1 production objects are missing or not equal"),
+        (lose_the_headers, "production objects are missing or not equal"),
+        (lose_the_tags, "1 production objects are missing or not equal"),
+        (delete_production, "1 production objects are missing or not equal"),
+        (add_production, "1 production objects that nobody asked for: avatar/stranger.png"),
+        (delete_legacy, "1 legacy objects were written, deleted or added"),
+        (rewrite_legacy_with_the_same_bytes, "1 legacy objects were written, deleted or added"),
+        (put_a_row_back, "1 rows have another key than they must: image/avatar-1.png"),
+        (lose_a_row, "59 rows instead of 60"),
+        (lose_a_batch, "entries migrated"),
+    ],
+)
+def test_whatever_is_wrong_after_a_run_is_found(
+    tamper: Callable[[Any, Arena], None], words: str, arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker does its work; then something happens that must not."""
+    work = run._work
+
+    def work_badly(setting: Setting, grid: Grid) -> timedelta:
+        used = work(setting, grid)
+        arena.server.set_latency(timedelta(0))
+        s3 = arena.stage.open_s3()
+        tamper(s3, arena)
+        s3.close()
+        return used
+
+    monkeypatch.setattr(run, "_work", work_badly)
+    result = run_trial(arena, make_grid(), Trial(1, Setting(8, 10), 1))
+    assert len(result.problems) == 1, result.problems
+    assert words in result.problems[0]
+
+
+def test_a_worker_that_takes_too_long_is_ended(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "AT_LEAST", timedelta(seconds=0.2))
+    monkeypatch.setattr(run, "PATIENCE", 0)
+    with pytest.raises(run.RowferryError, match=r"8 in flight and batches of 10 was not done within 0 s"):
+        run_trial(arena, make_grid(), Trial(1, Setting(8, 10), 1))
+    wait_for(lambda: not arena.connection.execute("select from rowferry.batches_in_hand").fetchall())
+
+
+def test_a_run_may_take_as_long_as_its_latency_asks_for() -> None:
+    slow = make_grid(latency=timedelta(seconds=10), entries=1000)
+    assert bound_run(slow, Setting(1, 10)) > timedelta(seconds=10) * 1000
+    assert bound_run(make_grid(), Setting(10, 10)) < timedelta(minutes=5)
+
+
+def fail_to_guard(pid: int, *_: object) -> None:
+    raise OSError("no process can be started any more")
+
+
+def interrupt_before_guarding(pid: int, *more: Any) -> subprocess.Popen[bytes]:
+    """Press Ctrl-C when the worker has begun and nobody yet knows of it."""
+    signal.raise_signal(signal.SIGINT)
+    return post_guard(pid, *more)
+
+
+@pytest.mark.parametrize(
+    ("happens", "error"), [(fail_to_guard, OSError), (interrupt_before_guarding, KeyboardInterrupt)]
+)
+def test_a_worker_is_ended_whatever_happens_while_it_starts(
+    happens: Callable[..., Any], error: type[BaseException], arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def note(pid: int, *more: Any) -> Any:
+        started.append(pid)
+        return happens(pid, *more)
+
+    monkeypatch.setattr(run, "post_guard", note)
+    with pytest.raises(error):
+        run_trial(arena, make_grid(), Trial(1, Setting(8, 10), 1))
+    assert len(started) == 1
+    assert not is_running(started[0])
