@@ -5,6 +5,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cli import Run, run_rowferry_in
 from entry_table import EntryTable
@@ -13,6 +14,11 @@ from request_log import RequestLog, logged
 from rowferry.demo.postgres_programs import choose_postgres_binaries
 from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
 from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
+
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("wandering", settings.get_profile("steady"), derandomize=False)
+settings.load_profile("steady")
+"""The same examples in every run, however slow the machine is; `--hypothesis-profile=wandering` looks at others."""
 
 FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
 FOREIGN_AWS_SETTINGS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 from rich.console import Console
 
 from entry_table import EntryTable
@@ -44,7 +45,9 @@ KEYS = st.one_of(st.none(), st.builds(str.__add__, PREFIXES, st.text("ai/%_new",
 
 
 @given(old=PREFIXES, new=PREFIXES, keys=st.lists(KEYS, max_size=8))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_sql_and_python_agree_on_the_form_of_every_key(
     table: EntryTable, old: str, new: str, keys: list[str | None]
 ) -> None:
@@ -140,7 +143,8 @@ def test_a_terminal_gets_lines(table: EntryTable) -> None:
 
 def test_long_names_are_folded_and_never_cut(table: EntryTable) -> None:
     name = "a_table_of_a_name_" + "x" * 40
-    table.execute(f"create table public.{name} (id bigint primary key, a_column_of_a_name text)")
+    create = sql.SQL("create table public.{} (id bigint primary key, a_column_of_a_name text)")
+    table.execute(create.format(sql.Identifier(name)))
     table.plan["entries"][0] |= {"table": f"public.{name}", "key": "a_column_of_a_name"}
     shown = show(read_rows(table))
     assert "…" not in shown
