@@ -1,5 +1,6 @@
 """An entry that kills its worker ends up alone, and everything around it is migrated."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,22 @@ def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migrati
     assert migration.batch()["crashes"] == 0
     migration.work()
     migration.audit()
+
+
+def test_however_many_batches_are_run_gently_there_is_one_thread_that_waits(versitygw_migration: Migration) -> None:
+    """Each of them has a flight of its own, whose requests wait for their turn; a worker may meet thousands."""
+    migration = versitygw_migration
+    migration.plan["production"]["max_requests_per_second"] = 20
+    migration.fill(32)
+    migration.enqueue(batch_size=4)
+    migration.execute("update rowferry.batch_queue set crashes = 1")
+    with migration.at_work() as take_turn:
+        before = count_alarms()
+        while take_turn():
+            pass
+        assert count_alarms() == before + 1
+    migration.audit()
+
+
+def count_alarms() -> int:
+    return [thread.name for thread in threading.enumerate()].count("alarm")

@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class Alarm:
-    """Calls functions at their time, one after the other; they must not block. Its thread starts at first use."""
+    """Calls functions at their time, one after the other; they must not block. Its thread stays from first use on."""
 
     def __init__(self) -> None:
         """Begin with nothing to do."""

@@ -47,10 +47,10 @@ class Flight:
     """At most as many journeys are under way as the limit says; the rest wait in the order of their launch."""
 
     def __init__(self, most: int, least: int = 1, *, within: "Flight | None" = None) -> None:
-        """`most`, `least`: the bounds of the objects in flight; `within`: whose steps this one's are, too."""
+        """`most`, `least`: the bounds of the objects in flight; `within`: whose steps and alarm this one's are, too."""
         self._within = within
         self.limit = Limit(least, most)
-        self.patience = Patience(partial(observe_try, self.limit))
+        self.patience = Patience(partial(observe_try, self.limit), within.patience.alarm if within else None)
         self.stepped_at = time.monotonic()
         """When a journey last went a step, by time.monotonic()."""
         self._in_flight = 0

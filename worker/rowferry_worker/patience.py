@@ -38,10 +38,10 @@ PASSING = (Throttled, ServerFault, Unreachable)
 class Patience:
     """Decorates the sending of requests with retries: every request of a journey may safely be sent twice."""
 
-    def __init__(self, observe: Observe) -> None:
-        """`observe` is told of each try."""
+    def __init__(self, observe: Observe, alarm: Alarm | None = None) -> None:
+        """`observe` is told of each try; `alarm`: whose thread to wait on, None: one of its own."""
         self._observe = observe
-        self._alarm = Alarm()
+        self.alarm = alarm or Alarm()
 
     def send(
         self, send: Send, request: Request, on_answer: Callable[[Answer], None], *, reserve: Reserve | None = None
@@ -50,7 +50,7 @@ class Patience:
 
         Each try takes its turn: a fleet's bound counts requests, not objects.
         """
-        _Errand(self._observe, self._alarm, send, request, on_answer, reserve=reserve).begin()
+        _Errand(self._observe, self.alarm, send, request, on_answer, reserve=reserve).begin()
 
 
 class _Errand:
