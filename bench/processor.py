@@ -6,8 +6,8 @@ from pathlib import Path
 
 EVERY_SECONDS = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
-EVENT_LOOP = "AwsEventLoop"
-"""How awscrt calls its threads; it sends, receives and signs there, and our journeys go their steps on it."""
+EVENT_LOOP = "rowferry-wire"
+"""The worker's thread that sends and receives; our journeys go their steps on it."""
 HAS_PROC = Path("/proc/self/stat").exists()
 
 

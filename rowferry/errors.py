@@ -42,6 +42,10 @@ class RowBusy(RowferryError):
     retryable = True
 
 
+ANSWER_TOO_LONG = "AnswerTooLong"
+"""The code of the ObjectRejected that stands for an answer of more bytes than are taken."""
+
+
 class ObjectError(RowferryError):
     """An S3 request failed; `code` is the server's own error code, or the name of what went wrong before it."""
 

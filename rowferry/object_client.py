@@ -6,8 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from rowferry.credentials import Credentials, FreshCredentials, expires, freeze_credentials
-from rowferry.crt import CrtConnection, translate_error
+from rowferry.credentials import Credentials, FreshCredentials, Frozen, expires, freeze_credentials
 from rowferry.deadline_watch import DeadlineWatch
 from rowferry.endpoint import Endpoint
 from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectError, ObjectRejected, TimedOut
@@ -15,12 +14,13 @@ from rowferry.exchange import Exchange, Traffic
 from rowferry.plan import Side
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
+from rowferry.s3_wire import S3Wire, explain_failure
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The largest answer taken unless told otherwise: larger objects are read in ranges."""
 
 GRACE = timedelta(seconds=1)
-"""How long awscrt may take to end a cancelled request: in flight it takes 1 ms, between retries up to 20 s."""
+"""How long a cancelled request may take to end, should the event loop be held up or a retry be waiting."""
 
 _watches: dict[int, DeadlineWatch] = {}
 """By process id: a forked child has none of its parent's threads."""
@@ -34,7 +34,6 @@ def _share_watch() -> DeadlineWatch:
 class ObjectClient:
     """Sends requests to one side's bucket, many at once, and calls back with each answer.
 
-    One client serves one endpoint only: awscrt would silently send another port's requests to the first port.
     Build it after a fork, never before.
     """
 
@@ -52,23 +51,18 @@ class ObjectClient:
         """Make a client with up to `max_in_flight` connections; it connects at the first request.
 
         `deadline` bounds each request from `send` to its answer, retries included. What is sent beyond
-        `max_in_flight` waits in awscrt with its clock running: the caller keeps the limit. `backoff` is the most
-        that the first of awscrt's five retries waits; each later one waits up to twice as long as the one before; None
-        leaves retries, and so the sight of what fails, to the caller.
+        `max_in_flight` waits for a connection with its clock running: the caller keeps the limit. `backoff` is the most
+        that the first of five retries waits; each later one waits up to twice as long as the one before; None leaves
+        retries, and so the sight of what fails, to the caller.
         Raises CredentialsUnavailable when expiring credentials cannot be had.
         """
-        self._traffic = Traffic(max_body_bytes, self._launch)
+        self._traffic = Traffic(max_body_bytes, self._launch, backoff)
         self._side = side
         self._deadline = deadline
         self._watch = _share_watch()
         self._fresh = FreshCredentials(credentials) if expires(credentials) else None
-        self._connection: CrtConnection | None = CrtConnection(
-            side,
-            self._fresh or freeze_credentials(credentials),
-            endpoint=endpoint,
-            max_in_flight=max_in_flight,
-            backoff=backoff,
-        )
+        self._frozen = freeze_credentials(credentials) if self._fresh is None else None
+        self._wire: S3Wire | None = S3Wire(side, self._now, endpoint=endpoint, max_in_flight=max_in_flight)
         self._cut_off: ObjectError | None = None
         self._watch.add(self)
 
@@ -81,8 +75,7 @@ class ObjectClient:
     def last_answer(self) -> float | None:
         """Return when (`time.monotonic()`) the server last answered anything, errors included; None: never yet.
 
-        It tells a server out of reach from a request that kills its connection. Answers that awscrt retries
-        count only once its retries have ended.
+        It tells a server out of reach from a request that kills its connection.
         """
         return self._traffic.last_answer
 
@@ -90,17 +83,17 @@ class ObjectClient:
         """Send `request` and return at once; `on_answer` is called exactly once, never from inside this call.
 
         It runs on the event-loop thread (or the watch's, for a request that never started): it must not block.
-        Failures of every kind are its Answer's `error`; this method raises nothing. awscrt retries throttling
-        (503), server faults and broken connections by itself, up to five times, before that.
+        Failures of every kind are its Answer's `error`; this method raises nothing.
         """
         self._launch(Exchange(self._traffic, request, on_answer))
 
     def _launch(self, exchange: Exchange) -> None:
-        """Hand a request to awscrt; when that fails, its answer comes from the watch's thread."""
+        """Send a request on its way; when that fails, its answer comes from the watch's thread."""
         try:
-            native = self._admit(exchange.request).start(exchange.sent, exchange)
+            wire = self._admit(exchange.request)
+            native = wire.start(exchange.sent, exchange, max_body_bytes=self._traffic.max_body_bytes)
         except Exception as error:  # noqa: BLE001 - every failure goes to on_answer
-            self._watch.run_soon(partial(exchange.finish, Answer(0, error=translate_error(error))))
+            self._watch.run_soon(partial(exchange.finish, Answer(0, error=explain_failure(error))))
             return
         exchange.hold(native)
 
@@ -138,7 +131,7 @@ class ObjectClient:
 
         Raises the first exception that an `on_answer` raised, if any did. Must not be called from an `on_answer`.
         """
-        connection, self._connection = self._connection, None
+        wire, self._wire = self._wire, None
         self.cancel_all()
         end = time.monotonic() + timeout.total_seconds()
         while self._traffic.in_flight and time.monotonic() < end:
@@ -146,14 +139,20 @@ class ObjectClient:
         self._watch.remove(self)
         if self._fresh is not None:
             self._fresh.stop()
-        if connection is not None:
-            connection.release().wait(timeout.total_seconds())
+        if wire is not None:
+            wire.release().wait(timeout.total_seconds())
         if self._traffic.callback_fault is not None:
             raise self._traffic.callback_fault
 
-    def _admit(self, request: Request) -> CrtConnection:
-        """Return the connection to send `request` on, or raise why it is not sent: legacy is only ever read."""
-        if self._connection is None:
+    def _now(self) -> Frozen:
+        """Return the credentials of this moment."""
+        frozen = self._frozen if self._fresh is None else self._fresh.frozen
+        assert frozen is not None
+        return frozen
+
+    def _admit(self, request: Request) -> S3Wire:
+        """Return the wire to send `request` on, or raise why it is not sent: legacy is only ever read."""
+        if self._wire is None:
             raise Cancelled("Closed", "the worker was told to stop")
         if self._cut_off is not None:
             raise self._cut_off
@@ -163,4 +162,4 @@ class ObjectClient:
             raise ObjectRejected("LegacyIsReadOnly", f"{request.operation} would write to the legacy bucket")
         if self._fresh is not None and self._fresh.failure is not None:
             raise CredentialsUnavailable("CredentialsUnavailable", self._fresh.failure)
-        return self._connection
+        return self._wire

@@ -8,7 +8,6 @@ from msgspec import Struct, field
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
-    Cancelled,
     ObjectDamaged,
     ObjectError,
     ObjectNotFound,
@@ -17,7 +16,6 @@ from rowferry.errors import (
     ServerFault,
     Throttled,
     TimedOut,
-    Unreachable,
 )
 
 _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
@@ -29,18 +27,16 @@ _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     **dict.fromkeys(["InvalidObjectState", "QuotaExceeded", "EntityTooLarge", "MethodNotAllowed"], ObjectRejected),
     **dict.fromkeys(["InvalidArgument", "InvalidRequest", "KeyTooLongError", "NotImplemented"], ObjectRejected),
     **dict.fromkeys(["BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"], ObjectDamaged),
-    **dict.fromkeys(["XAmzContentChecksumMismatch", "AWS_ERROR_S3_RESPONSE_CHECKSUM_MISMATCH"], ObjectDamaged),
-    **dict.fromkeys(["RequestTimeout", "AWS_ERROR_S3_REQUEST_TIMEOUT"], TimedOut),
-    **dict.fromkeys(["AWS_ERROR_HTTP_RESPONSE_FIRST_BYTE_TIMEOUT"], TimedOut),
+    "XAmzContentChecksumMismatch": ObjectDamaged,
+    "RequestTimeout": TimedOut,
     **dict.fromkeys(["SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable"], Throttled),
     **dict.fromkeys(["Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests"], Throttled),
-    **dict.fromkeys(["RequestThrottled", "BandwidthLimitExceeded", "AWS_ERROR_S3_SLOW_DOWN"], Throttled),
+    **dict.fromkeys(["RequestThrottled", "BandwidthLimitExceeded"], Throttled),
     # A lost upload is begun anew by the next attempt; taken for a missing object it would never be.
-    **dict.fromkeys(["InternalError", "NoSuchUpload", "AWS_ERROR_S3_INTERNAL_ERROR"], ServerFault),
-    **dict.fromkeys(["AWS_ERROR_S3_CANCELED", "AWS_ERROR_HTTP_STREAM_CANCELLED"], Cancelled),
-    **dict.fromkeys(["AWS_ERROR_S3_REQUEST_TIME_TOO_SKEWED", "RequestTimeTooSkewed"], AccessDenied),
+    **dict.fromkeys(["InternalError", "NoSuchUpload"], ServerFault),
+    "RequestTimeTooSkewed": AccessDenied,
 }
-"""Codes whose meaning their status does not tell, or which come without one (awscrt's own error names)."""
+"""Codes whose meaning their status does not tell, or which come behind a 200."""
 
 _CLASS_OF_STATUS: dict[int, type[ObjectError]] = {
     304: PreconditionFailed,
@@ -55,19 +51,6 @@ _CLASS_OF_STATUS: dict[int, type[ObjectError]] = {
     503: Throttled,
     509: Throttled,
 }
-
-_CLASS_OF_NAME_START: tuple[tuple[str, type[ObjectError]], ...] = (
-    ("AWS_AUTH_", AccessDenied),
-    ("AWS_ERROR_CRT_CALLBACK", ServerFault),
-    ("AWS_ERROR_HTTP_INVALID_HEADER", ObjectRejected),
-    ("AWS_ERROR_HTTP_INVALID_PATH", ObjectRejected),
-    ("AWS_ERROR_HTTP_PROTOCOL", ServerFault),
-    ("AWS_ERROR_HTTP_", Unreachable),
-    ("AWS_IO_STREAM_", ServerFault),
-    ("AWS_IO_", Unreachable),
-    ("AWS_ERROR_IO_", Unreachable),
-)
-"""awscrt's error names by their beginning, first match wins. Source: aws-c-http, aws-c-io, aws-c-s3 error lists."""
 
 _ONLY_WHEN_NAMELESS = frozenset({404, 409})
 """Statuses that many different refusals share: without a known code they say what `_CLASS_OF_STATUS` says."""
@@ -114,20 +97,16 @@ def read_answer(status: int, headers: Mapping[str, str], body: bytes, *, may_hid
 
 
 def classify(status: int, code: str, message: str) -> ObjectError:
-    """Return the error that `status` (0: none came) and `code` (S3's, or awscrt's error name) stand for."""
+    """Return the error that a status and S3's error code stand for; the code may be empty."""
     if code and (known := _CLASS_OF_CODE.get(code)):
         return known(code, message)
-    name = code or (f"HTTP {status}" if status else "NoAnswer")
-    if status in _ONLY_WHEN_NAMELESS and code and not code.startswith("AWS_"):
+    name = code or f"HTTP {status}"
+    if status in _ONLY_WHEN_NAMELESS and code:
         return ObjectRejected(name, message)
     if status in _CLASS_OF_STATUS:
         return _CLASS_OF_STATUS[status](name, message)
     if 300 <= status < 500:
         return ObjectRejected(name, message)
-    if status == 0:
-        for start, error_class in _CLASS_OF_NAME_START:
-            if code.startswith(start):
-                return error_class(name, message)
     return ServerFault(name, message)
 
 

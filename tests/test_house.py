@@ -32,8 +32,9 @@ def test_only_one_file_opens_connections_to_postgresql() -> None:
     assert files_that_say(r"\bConnection\.connect\(|psycopg\.connect\(|ConnectionPool\(") == {"rowferry/database.py"}
 
 
-def test_only_one_file_talks_to_awscrt() -> None:
-    assert files_that_say(r"(?m)^\s*(import|from) awscrt\b") == {"rowferry/crt.py"}
+def test_only_one_file_reads_http_and_one_runs_the_event_loop() -> None:
+    assert files_that_say(r"(?m)^\s*(import|from) httptools\b") == {"rowferry/http_answer.py"}
+    assert files_that_say(r"(?m)^\s*(import|from) uvloop\b") == {"rowferry/event_loop.py"}
 
 
 def test_only_one_file_names_the_metrics_of_a_worker() -> None:

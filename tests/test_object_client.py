@@ -52,23 +52,6 @@ def test_the_bucket_is_in_the_path_behind_the_endpoints_own() -> None:
     assert server.request_lines == ["HEAD /bucket//a%20b HTTP/1.1", "HEAD /s3/bucket/k HTTP/1.1"]
 
 
-def test_a_thread_of_awscrt_keeps_its_python_state_from_one_callback_to_the_next() -> None:
-    """A state that is made anew for each callback costs an mmap, a munmap and page faults each time."""
-    here = threading.local()
-    seen: list[tuple[int, int]] = []
-
-    def count(_answer: Answer) -> None:
-        here.calls = getattr(here, "calls", 0) + 1
-        seen.append((threading.get_ident(), here.calls))
-
-    with facing(answer(200)) as (client, _):
-        for number in range(5):
-            client.send(HEAD, count)
-            wait_for(lambda expected=number + 1: len(seen) == expected)
-    calls_by_thread = dict(seen)
-    assert sum(calls_by_thread.values()) == 5, "some thread has forgotten earlier calls"
-
-
 def test_cancelling_answers_everything_in_flight() -> None:
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     with facing(keep_silent) as (client, server):

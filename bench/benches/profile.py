@@ -19,7 +19,7 @@ SLOTS = 4
 SAMPLES_A_SECOND = 200
 SHOWN = 14
 LONGEST_SECONDS = 300
-KNOWN = ("rowferry", "rowferry_worker", "awscrt", "psycopg", "prometheus_client")
+KNOWN = ("rowferry", "rowferry_worker", "psycopg", "prometheus_client")
 """Packages that a sample is counted for: what they call in the standard library is theirs."""
 BEGINNING = ("importlib", "Routes._build", "load_service_model", "_calm_garbage_collector")
 """Words of stacks that belong to the start of a worker."""
@@ -94,7 +94,7 @@ def name_module(frames: list[str]) -> str:
         path = frame.rpartition("(")[2].partition(":")[0]
         if path.split("/")[0] in KNOWN:
             return path
-    return "other Python" if any(frames) else "awscrt's own code"
+    return "other Python"
 
 
 def draw(axis: Any, result: dict[str, Any]) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Generator
 from typing import Protocol
 from urllib.parse import urlencode
 
-from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
-from rowferry.exchange import ANSWER_TOO_LONG
+from rowferry.errors import ANSWER_TOO_LONG, ObjectDamaged, ObjectRejected, ServerFault
 from rowferry.s3_answer import Answer, read_tags
 from rowferry.s3_request import Request, copy_object, get_object, get_object_tagging, head_object, put_object
 from rowferry_worker.compare import md5_of

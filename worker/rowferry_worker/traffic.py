@@ -4,8 +4,7 @@ from functools import cache
 
 from prometheus_client import Counter, Histogram
 
-from rowferry.errors import ObjectError, ObjectNotFound, PreconditionFailed, Throttled
-from rowferry.exchange import ANSWER_TOO_LONG
+from rowferry.errors import ANSWER_TOO_LONG, ObjectError, ObjectNotFound, PreconditionFailed, Throttled
 from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request

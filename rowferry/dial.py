@@ -1,0 +1,78 @@
+"""Opens connections to one endpoint: its name looked up, TCP, and TLS that trusts nobody without a certificate."""
+
+import asyncio
+import socket
+import ssl
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohappyeyeballs
+from botocore.httpsession import get_cert_path  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
+from rowferry.endpoint import Endpoint
+
+CONNECT_WITHIN = timedelta(seconds=10)
+"""How long it may take until a server has accepted a connection and shown its certificate."""
+NEXT_ADDRESS_AFTER = timedelta(milliseconds=250)
+"""So long an address is waited for before the next one is tried beside it. Source: RFC 8305, section 5."""
+ADDRESSES_LAST = timedelta(seconds=10)
+"""How long a looked-up name is good for: hundreds of connections are opened at once."""
+
+_happy_eyeballs: Any = aiohappyeyeballs
+
+AddressInfo = tuple[Any, ...]
+"""What `getaddrinfo` returns of one address."""
+
+
+class Dial:
+    """The way to one server. To be used on the event-loop thread only."""
+
+    def __init__(self, endpoint: Endpoint, host: str) -> None:
+        """`host`: the name or address of the server, which for a virtual host begins with the bucket."""
+        self._host = host
+        self._port = endpoint.port
+        self._tls = trust(endpoint.ca_bundle) if endpoint.scheme == "https" else None
+        self._addresses: list[AddressInfo] = []
+        self._looked_up_at = float("-inf")
+        self._lookup = asyncio.Lock()
+
+    async def open(self, protocol: asyncio.Protocol) -> None:
+        """Connect `protocol`. Raises OSError (TimeoutError and ssl.SSLError among them) when that fails."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(CONNECT_WITHIN.total_seconds()):
+            addresses = await self._find_addresses(loop)
+            connected: socket.socket = await _happy_eyeballs.start_connection(
+                addresses, happy_eyeballs_delay=NEXT_ADDRESS_AFTER.total_seconds(), loop=loop
+            )
+            try:
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                name = self._host if self._tls else None
+                await loop.create_connection(lambda: protocol, sock=connected, ssl=self._tls, server_hostname=name)
+            except BaseException:
+                connected.close()
+                raise
+
+    async def _find_addresses(self, loop: asyncio.AbstractEventLoop) -> list[Any]:
+        """Return the server's addresses, each time with another one first: a provider's name has many."""
+        async with self._lookup:
+            if time.monotonic() - self._looked_up_at > ADDRESSES_LAST.total_seconds():
+                self._addresses = list(await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM))
+                self._looked_up_at = time.monotonic()
+            self._addresses.append(self._addresses.pop(0))
+            return list(self._addresses)
+
+
+def trust(ca_bundle: str | None) -> ssl.SSLContext:
+    """Return TLS that checks certificates and names: against the file's authorities, or the system's.
+
+    Where Python finds no authorities of the system, those that come with botocore are taken, as boto3 does.
+    """
+    return ssl.create_default_context(cafile=ca_bundle or (None if _has_authorities() else get_cert_path(True)))
+
+
+def _has_authorities() -> bool:
+    """Return whether the system has a file or a folder of certificates where Python looks for them."""
+    paths: Any = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))

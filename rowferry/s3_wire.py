@@ -1,0 +1,98 @@
+"""S3 requests on the wire to one side's bucket: signed, sent on a kept connection, given up when told to."""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+
+from rowferry.credentials import Frozen
+from rowferry.dial import Dial
+from rowferry.endpoint import Endpoint
+from rowferry.errors import ObjectError, ObjectRejected, ServerFault, Unreachable
+from rowferry.event_loop import share_loop
+from rowferry.plan import Side
+from rowferry.pool import Pool
+from rowferry.s3_request import Request
+from rowferry.signature import Signer
+from rowferry.wire import Call, Listener
+
+USER_AGENT = f"User-Agent: rowferry/{version('rowferry')}\r\n\r\n"
+
+
+class S3Wire:
+    """The way to one bucket: requests of this process become HTTP, answers come back to their listeners."""
+
+    def __init__(
+        self, side: Side, credentials: Callable[[], Frozen], *, endpoint: Endpoint, max_in_flight: int
+    ) -> None:
+        """Prepare up to `max_in_flight` connections; the first request makes the first one.
+
+        `credentials` returns those of the moment, without waiting for anything.
+        """
+        self._credentials = credentials
+        self._signer = Signer(side.region)
+        self._authority = endpoint.host_header(side.bucket)
+        self._path_before_key = endpoint.path_before_key(side.bucket)
+        host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
+        self._thread = share_loop()
+        self._pool = Pool(Dial(endpoint, host), max_in_flight, explain_failure)
+
+    def start(self, request: Request, listener: Listener, *, max_body_bytes: int) -> "Started":
+        """Sign and send `request`, and return at once; raises ObjectRejected for what cannot be put in a head."""
+        words = [self._compose(request)]
+        if request.body:
+            words.append(request.body)
+        call = Call(words, listener, is_head=request.method == "HEAD", max_body_bytes=max_body_bytes)
+        self._thread.run(partial(self._pool.submit, call))
+        return Started(call)
+
+    def release(self) -> threading.Event:
+        """Close the connections and return the event that tells when that is done."""
+        released = threading.Event()
+        self._thread.run(self._pool.close)
+        self._thread.run(released.set)
+        return released
+
+    def _compose(self, request: Request) -> bytes:
+        """Return the request's head, signed at this moment."""
+        target = self._path_before_key + request.target
+        headers = [("Host", self._authority), *request.headers]
+        headers = self._signer.sign(self._credentials(), request.method, target, headers, request.body)
+        if request.method in {"PUT", "POST"}:
+            headers.append(("Content-Length", str(len(request.body))))
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+        head = f"{request.method} {target} HTTP/1.1\r\n{lines}{USER_AGENT}"
+        wanted = len(headers) + 3
+        if head.count("\r") != wanted or head.count("\n") != wanted or "\0" in head:
+            raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header with a line break in it")
+        return head.encode()
+
+
+class Started:
+    """A request that is under way."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        """Hold on to its call."""
+        self._call = call
+
+    def cancel(self) -> None:
+        """Give it up, from any thread: its listener hears of it soon, unless an answer comes first."""
+        share_loop().run(self._call.give_up)
+
+
+def explain_failure(error: Exception) -> ObjectError:
+    """Return the ObjectError for whatever the preparation of a request, or connecting, raised."""
+    if isinstance(error, ObjectError):
+        return error
+    name = type(error).__name__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Unreachable("CertificateNotTrusted", error.verify_message)
+    if isinstance(error, asyncio.TimeoutError):
+        return Unreachable("ConnectTimeout", "the server accepted no connection in time")
+    if isinstance(error, OSError):
+        return Unreachable(name, str(error))
+    return ServerFault(name, str(error))

@@ -1,0 +1,104 @@
+"""AWS Signature Version 4, as S3 wants it: what makes a request ours. No I/O here.
+
+Source: AWS General Reference, "Create a signed AWS API request"; Amazon S3 API Reference, "Authenticating Requests
+(AWS Signature Version 4)". botocore's signer is what the tests hold this one against; it costs several times as much.
+"""
+
+import hashlib
+import hmac
+import re
+import time
+from typing import NamedTuple
+
+from rowferry.credentials import Frozen
+
+Headers = list[tuple[str, str]]
+
+SIGNED_BODY_BYTES = 64 * 1024
+"""Larger bodies are not hashed a second time: their Content-MD5 is signed instead."""
+UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
+_EMPTY_DIGEST = hashlib.sha256().hexdigest()
+_ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+class _Moment(NamedTuple):
+    """What all signatures of one second and one pair of keys have in common."""
+
+    second: int
+    credentials: Frozen
+    stamp: str
+    scope: str
+    key: bytes
+
+
+class Signer:
+    """Signs the requests to one region; any thread may use it."""
+
+    def __init__(self, region: str) -> None:
+        """Take the region's name as the server knows it."""
+        self._region = region
+        self._moment: _Moment | None = None
+
+    def sign(self, credentials: Frozen, method: str, target: str, headers: Headers, body: bytes = b"") -> Headers:
+        """Return `headers` and those that sign them; `target` is the percent-encoded path and query as they are sent.
+
+        Every header that is given is signed, `Host` among them: what must not be signed is added later.
+        """
+        moment = self._now(credentials)
+        payload = _digest_body(body)
+        headers = [*headers, ("x-amz-content-sha256", payload), ("x-amz-date", moment.stamp)]
+        if credentials.token:
+            headers.append(("x-amz-security-token", credentials.token))
+        canonical = sorted([(name.lower(), _trim(value)) for name, value in headers])
+        names = ";".join([name for name, _ in canonical])
+        path, _, query = target.partition("?")
+        lines = (
+            method,
+            path,
+            _sort_query(query) if query else "",
+            *[f"{name}:{value}" for name, value in canonical],
+            "",
+            names,
+            payload,
+        )
+        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        to_sign = f"{_ALGORITHM}\n{moment.stamp}\n{moment.scope}\n{digest}"
+        signature = hmac.digest(moment.key, to_sign.encode(), "sha256").hex()
+        credential = f"{credentials.access_key}/{moment.scope}"
+        words = f"{_ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
+        headers.append(("Authorization", words))
+        return headers
+
+    def _now(self, credentials: Frozen) -> _Moment:
+        second = int(time.time())
+        moment = self._moment
+        if moment is None or moment.second != second or moment.credentials is not credentials:
+            stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+            day = stamp[:8]
+            key = _derive_key(credentials.secret_key, day, self._region)
+            self._moment = moment = _Moment(second, credentials, stamp, f"{day}/{self._region}/s3/aws4_request", key)
+        return moment
+
+
+def _derive_key(secret_key: str, day: str, region: str) -> bytes:
+    key = f"AWS4{secret_key}".encode()
+    for part in (day, region, "s3", "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
+
+
+def _digest_body(body: bytes) -> str:
+    if not body:
+        return _EMPTY_DIGEST
+    return hashlib.sha256(body).hexdigest() if len(body) <= SIGNED_BODY_BYTES else UNSIGNED_PAYLOAD
+
+
+def _sort_query(query: str) -> str:
+    """Return the query's encoded `name=value` pairs in the order of their names."""
+    return "&".join(sorted(query.split("&"), key=lambda pair: pair.split("=", 1)))
+
+
+def _trim(value: str) -> str:
+    """Return a header's value without spaces at its ends, and with one for several within."""
+    value = value.strip(" \t")
+    return re.sub(" +", " ", value) if "  " in value else value

@@ -1,0 +1,146 @@
+"""HTTP/1.1 on one connection to one server: a request is written, its answer is read, then comes the next.
+
+Everything here happens on the event-loop thread.
+"""
+
+import asyncio
+from typing import Protocol, cast
+
+from rowferry.errors import Cancelled, ObjectError, Unreachable
+from rowferry.http_answer import AnswerReader
+
+
+class Listener(Protocol):
+    """Who is told what comes of a request, on the event-loop thread: `on_answer` or `on_failure`, once."""
+
+    def on_sign_of_life(self) -> None:
+        """Take note that an answer has begun."""
+        ...
+
+    def on_answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """Take an HTTP answer of any status."""
+        ...
+
+    def on_failure(self, error: ObjectError) -> None:
+        """Take note that no answer comes, and why."""
+        ...
+
+
+class Call:
+    """One request, ready to be written, on its way to its answer."""
+
+    __slots__ = ("carrier", "is_head", "is_open", "listener", "max_body_bytes", "words")
+
+    def __init__(self, words: list[bytes], listener: Listener, *, is_head: bool, max_body_bytes: int) -> None:
+        """`words` are the request's bytes; `is_head`: the answer has no body, whatever its headers say."""
+        self.words = words
+        self.listener = listener
+        self.is_head = is_head
+        self.max_body_bytes = max_body_bytes
+        self.carrier: Connection | None = None
+        """The connection that it is written to."""
+        self.is_open = True
+        """Whether its listener still waits."""
+
+    def answer(self, reader: AnswerReader) -> None:
+        """End with an answer, unless it has ended."""
+        if self.is_open:
+            self.is_open = False
+            self.listener.on_answer(reader.status, reader.headers, reader.body)
+
+    def fail(self, error: ObjectError) -> None:
+        """End without one, unless it has ended."""
+        if self.is_open:
+            self.is_open = False
+            self.listener.on_failure(error)
+
+    def give_up(self) -> None:
+        """Stop waiting for the answer; the connection that it would have come on is closed."""
+        if self.is_open and self.carrier is not None:
+            self.carrier.drop()
+        self.fail(Cancelled("Cancelled", "the request was given up"))
+
+
+class Keeper(Protocol):
+    """Who keeps connections between requests."""
+
+    def free(self, connection: "Connection") -> None:
+        """Take back one that may be used again."""
+        ...
+
+    def lose(self, connection: "Connection") -> None:
+        """Forget one that has ended."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """One connection, with one call at a time."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        """Belong to a keeper, who is told when the connection is free again, and when it is lost."""
+        self._keeper = keeper
+        self._transport: asyncio.Transport | None = None
+        self._call: Call | None = None
+        self._reader: AnswerReader | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether a request may be written to it."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, call: Call) -> None:
+        """Write a request and wait for its answer."""
+        assert self._transport is not None
+        self._call, call.carrier = call, self
+        self._reader = AnswerReader(is_head=call.is_head, max_body_bytes=call.max_body_bytes)
+        self._transport.writelines(call.words)
+
+    def drop(self) -> None:
+        """Close at once, whatever is under way."""
+        self._call = self._reader = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; what comes without having been asked for ends the connection."""
+        call, reader = self._call, self._reader
+        if call is None or reader is None:
+            self.drop()
+            return
+        had_headers = reader.has_headers
+        try:
+            reader.feed(data)
+        except ObjectError as error:
+            self.drop()
+            call.fail(error)
+            return
+        if reader.has_headers and not had_headers:
+            call.listener.on_sign_of_life()
+        if reader.is_complete:
+            self._finish(call, reader)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End what was under way: well, where the end of the connection is the end of the body."""
+        call, reader = self._call, self._reader
+        self._call = self._reader = None
+        self._keeper.lose(self)
+        if call is None or reader is None:
+            return
+        if exc is None and reader.ends_with_connection:
+            call.answer(reader)
+        else:
+            middle = "in the middle of its answer" if reader.has_headers else "without an answer"
+            call.fail(Unreachable("ConnectionLost", str(exc or f"the server closed the connection {middle}")))
+
+    def _finish(self, call: Call, reader: AnswerReader) -> None:
+        """Be free again before the answer is handed over: whoever takes it sends the next request at once."""
+        self._call = self._reader = call.carrier = None
+        if reader.leaves_connection_usable:
+            self._keeper.free(self)
+        else:
+            self.drop()
+        call.answer(reader)
