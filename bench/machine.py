@@ -6,7 +6,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("rowferry", "awscrt", "boto3", "psycopg")
+PACKAGES = ("rowferry", "uvloop", "httptools", "boto3", "psycopg")
 
 
 def describe_machine() -> dict[str, str | int | float]:

@@ -1,4 +1,4 @@
-"""One thread that ends what has waited too long: awscrt itself would wait for an answer for ever."""
+"""One thread that ends what has waited too long, even when the event loop itself is held up."""
 
 import queue
 import threading

@@ -1,6 +1,8 @@
 """Entries a second, CPU an entry and memory of one worker at 70 ms latency, against its rivals in the same run."""
 
 from collections.abc import Callable, Sequence
+from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 from bench.migration import check_rows, enqueue_rows, make_rows, read_span, run_worker
@@ -34,7 +36,7 @@ def run(record: Record) -> None:
         record.versions["postgresql"] = read_postgres_version()
         contestants: dict[str, Callable[[], Figures]] = {
             "rowferry": lambda: migrate(postgres, entries),
-            "awscrt alone": lambda: copy_by_awscrt(4 * copies),
+            **find_awscrt(record, 4 * copies),
             "boto3 in threads": lambda: copy_in_threads(threaded),
             "ten processes": lambda: migrate_one_by_one(one_by_one, processes),
             **find_programs(record, copies),
@@ -60,6 +62,15 @@ def tell(record: Record) -> None:
     share = record.median("rowferry", "event_loop_share_of_a_core")
     record.expect("the event-loop thread's share of a core", share)
     record.expect("cores busy with worker, PostgreSQL and stand-in", record.median("rowferry", "cores_busy"))
+
+
+def find_awscrt(record: Record, copies: int) -> dict[str, Callable[[], Figures]]:
+    """Return awscrt; noted as absent where it is not here."""
+    if find_spec("awscrt") is None:
+        record.absent["awscrt alone"] = programs.MISSING
+        return {}
+    record.versions["awscrt"] = metadata.version("awscrt")
+    return {"awscrt alone": lambda: copy_by_awscrt(copies)}
 
 
 def find_programs(record: Record, copies: int) -> dict[str, Callable[[], Figures]]:

@@ -1,4 +1,4 @@
-"""Baseline: nothing but awscrt, the S3 client that rowferry stands on. It is the floor of what one entry can cost.
+"""Baseline: nothing but awscrt, AWS's own C runtime: copies without a decision, a metric or a row.
 
     python -m bench.rivals.awscrt_alone --url URL --objects 6000 --in-flight 512
 
