@@ -39,8 +39,8 @@ class Pool:
             self._waiting.append(call)
 
     def free(self, connection: Connection) -> None:
-        """Take back a connection that has brought an answer."""
-        while self._waiting:
+        """Take back a connection that has brought an answer; one that the server is closing is lost soon."""
+        while self._waiting and connection.is_usable:
             call = self._waiting.popleft()
             if call.is_open:
                 connection.send(call)
