@@ -8,6 +8,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from plans import Plan, explained
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
@@ -62,7 +63,7 @@ def fill(connection: psycopg.Connection[tuple[str, ...]]) -> None:
     connection.execute("set session_replication_role = replica")
     indexes = connection.execute(INDEXES).fetchall()
     for name, _ in indexes:
-        connection.execute(f"drop index rowferry.{name}".encode())
+        connection.execute(sql.SQL("drop index rowferry.{}").format(sql.Identifier(name)))
     for statement in CROWD.split(";"):
         connection.execute(statement.encode(), {"many": MANY})
     for _, definition in indexes:
@@ -106,7 +107,7 @@ def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connect
 
 def test_without_its_index_a_claim_would_be_seen_to_read_everything(worker: Connection) -> None:
     """The proof that the test above can fail."""
-    worker.execute(f"drop index rowferry.{DUE_INDEX}".encode())
+    worker.execute(sql.SQL("drop index rowferry.{}").format(sql.Identifier(DUE_INDEX)))
     with explained(worker) as plans:
         assert claim_batch(worker, QUEUES) is not None
         found = plans.take_inner()

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from haystack import Haystack, forms_of
 from processes import wait_for
@@ -262,7 +263,7 @@ def plant_in_a_session(haystack: Haystack, stage: Stage, postgres: EmbeddedPostg
 
 def plant_in_a_query(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
     with haystack.watching(stage.dsn), psycopg.connect(stage.dsn, autocommit=True) as connection:
-        connection.execute(f"select '{PLANTED.replace('%', '%%')}'".encode(), {})
+        connection.execute(sql.SQL("select {}").format(PLANTED))
         wait_for(lambda: "planted" in haystack.text("activity"))
 
 

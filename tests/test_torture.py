@@ -148,8 +148,10 @@ def reopen_batch(world: World) -> str:
 
 
 def count_twice(world: World) -> str:
-    counts = "migrated = migrated + 1, entry_count = entry_count + 1"
-    world.query(f"update rowferry.batch_queue set {counts} where id = 2 returning id")
+    world.query(
+        "update rowferry.batch_queue set migrated = migrated + 1, entry_count = entry_count + 1 "
+        "where id = 2 returning id"
+    )
     return f"{ENTRIES} entries have {ENTRIES + 1} outcomes"
 
 

@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from rich.console import Console
 
@@ -357,7 +358,7 @@ def log_in_as(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
 
     def log_in(purpose: Purpose) -> None:
         role = f"test_{uuid4().hex}"
-        table.execute(f"create role {role} login password 'not a secret'")
+        table.execute(sql.SQL("create role {} login password 'not a secret'").format(sql.Identifier(role)))
         roles.append(role)
         with connect("test", autocommit=True) as connection:
             apply_grants(connection, compose_grants(role, [purpose], table.read_plan()))
@@ -365,8 +366,7 @@ def log_in_as(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
 
     yield log_in
     for role in roles:
-        table.execute(f"drop owned by {role}")
-        table.execute(f"drop role {role}")
+        table.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(role)))
 
 
 @pytest.mark.usefixtures("busy")

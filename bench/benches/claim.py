@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from bench.record import Figures, Record
 from bench.stage import read_postgres_version, running_postgres
@@ -83,7 +84,7 @@ def run(record: Record) -> None:
 
 def make_database(name: str) -> str:
     """Make a database with rowferry's schema and one migration, and return its DSN."""
-    execute(os.environ["DATABASE_URL"], f"create database {name}")
+    execute(os.environ["DATABASE_URL"], sql.SQL("create database {}").format(sql.Identifier(name)))
     dsn = os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
     with leading_to(dsn), connect("bench", autocommit=True) as connection:
         initialise(connection)
@@ -152,9 +153,9 @@ def leading_to(dsn: str) -> Iterator[None]:
         os.environ["DATABASE_URL"] = before
 
 
-def execute(dsn: str, statement: str) -> None:
+def execute(dsn: str, statement: str | sql.Composed) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(statement.encode())
+        connection.execute(statement.encode() if isinstance(statement, str) else statement)
 
 
 def describe(claims: list[float]) -> Figures:

@@ -18,6 +18,7 @@ from importlib import metadata
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from bench.migration import enqueue_rows, make_rows
 from bench.record import Figures, Record
@@ -82,7 +83,7 @@ def install_rivals(record: Record) -> Iterator[str]:
             record.absent[package] = "not installed"
             continue
         record.versions[package] = metadata.version(package)
-        execute(f"create database {package}")
+        execute(sql.SQL("create database {}").format(sql.Identifier(package)))
         dsn = os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{package}"
         ask_rival(package, dsn, "install")
         yield package
@@ -153,9 +154,9 @@ def fill(url: str, batches: int) -> None:
     execute("vacuum analyze pictures, rowferry.batch_queue")
 
 
-def execute(statement: str) -> list[Any]:
+def execute(statement: str | sql.Composed) -> list[Any]:
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        cursor = connection.execute(statement.encode())
+        cursor = connection.execute(statement.encode() if isinstance(statement, str) else statement)
         return cursor.fetchall() if cursor.description else []
 
 
