@@ -102,7 +102,11 @@ def test_the_options_are_all_explained() -> None:
     table = {row[0].strip("`"): row[1].strip("`") for row in rows}
     options = {option.opts[-1]: option for option in command.params if isinstance(option, click.Option)}
     assert set(table) == set(options)
-    shown = {name: option.default for name, option in options.items() if option.show_default}
+    shown = {
+        name: option.show_default if isinstance(option.show_default, str) else option.default
+        for name, option in options.items()
+        if option.show_default
+    }
     assert {name: table[name] for name in shown} == {
         name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in shown.items()
     }
