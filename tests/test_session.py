@@ -1,31 +1,20 @@
-"""A session's waits are bounded, through PgBouncer as well, and a server that never answers is given up."""
+"""A session's waits are bounded, and a server that never answers is given up; test_pgbouncer: through it as well."""
 
-import os
-import shutil
 import socket
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from itertools import takewhile
-from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from cli import Run
-from migration import Migration
-from processes import wait_for
 from rowferry import session
 from rowferry.database import connect
-from rowferry.demo.server_process import find_free_port
-from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER, answered
-from rowferry_worker.ledger import Ledger
+from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, answered
 
-PGBOUNCER_PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
 
 
@@ -137,79 +126,3 @@ def test_a_server_that_acknowledges_and_never_answers_is_given_up(
             with pytest.raises(psycopg.OperationalError), answered(connection, timedelta(seconds=0.2)):
                 connection.execute("select 1")
             assert connection.closed
-
-
-@pytest.fixture
-def pooled(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The DSN of a real PgBouncer in transaction mode before the test's database.
-
-    Each slot holds a connection of its pool while it holds a batch, and the ledger needs one besides.
-    """
-    if PGBOUNCER_PROGRAM is None:
-        pytest.skip("pgbouncer is not here: Debian's package `pgbouncer` has it")
-    target, port = conninfo_to_dict(database), find_free_port()
-    (tmp_path / "users.txt").write_text(f'"{target["user"]}" "{target["password"]}"\n')
-    (tmp_path / "pgbouncer.ini").write_text(
-        f"""[databases]
-* = host={target["host"]} port={target["port"]}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-auth_type = plain
-auth_file = {tmp_path}/users.txt
-pool_mode = transaction
-default_pool_size = 8
-max_client_conn = 50
-ignore_startup_parameters = extra_float_digits
-logfile = {tmp_path}/pgbouncer.log
-unix_socket_dir =
-"""
-    )
-    command = [PGBOUNCER_PROGRAM, str(tmp_path / "pgbouncer.ini")]
-    if os.geteuid() == 0:
-        own_folders = takewhile(lambda folder: folder != Path(tempfile.gettempdir()), tmp_path.parents)
-        for folder in (tmp_path, *own_folders):
-            folder.chmod(0o777)
-        command[1:1] = ["-u", "nobody"]
-    process = subprocess.Popen([*command, "-q"], stderr=subprocess.DEVNULL)
-    dsn = psycopg.conninfo.make_conninfo(database, host="127.0.0.1", port=port)
-    monkeypatch.setenv(PGBOUNCER, "1")
-
-    def is_ready() -> bool:
-        try:
-            psycopg.connect(dsn, connect_timeout=2).close()
-        except psycopg.OperationalError:
-            return False
-        return True
-
-    try:
-        wait_for(is_ready, deadline=timedelta(seconds=20))
-        yield dsn
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def test_workers_migrate_through_pgbouncer_in_transaction_mode(
-    pooled: str, versitygw_migration: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    migration = versitygw_migration
-    migration.fill(40)
-    migration.enqueue(batch_size=5)
-    with migration.workers(2, "--until-empty", "--slots=2", "--pgbouncer", DATABASE_URL=pooled) as workers:
-        assert [worker.wait() for worker in workers] == [0, 0]
-    assert migration.counts() == {"migrated": 40}
-    migration.audit()
-
-
-def test_nothing_of_ours_leaks_to_the_next_client_of_pgbouncer(pooled: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", pooled)
-    monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
-    ledger = Ledger("test")
-    ledger.call("beat", "w", "h", 1, "0", 1, 1, ["migrate"])
-    ledger.close()
-    with closing(connect("test", autocommit=True)):
-        pass
-    for _ in range(4):
-        with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as other:
-            assert read_settings(other, "lock_timeout") == {"lock_timeout": "0"}

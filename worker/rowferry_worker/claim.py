@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
 from rowferry.errors import DatabaseUnavailable
-from rowferry.session import answered, begin_transaction
+from rowferry.session import answered
 from rowferry.statements import statement
 from rowferry_worker.ledger import Ledger
 
@@ -17,7 +17,6 @@ def claim_batch(connection: Connection, queues: list[str]) -> Batch | None:
     The transaction that this opens on `connection` is the lease: whoever ends it gives the batch back.
     """
     with answered(connection):
-        begin_transaction(connection)
         rows = call(connection, "claim_batch", queues)
     return Batch(**rows[0]) if rows else None
 
