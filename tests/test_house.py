@@ -29,7 +29,9 @@ def test_import_contracts_hold() -> None:
 
 
 def test_only_one_file_opens_connections_to_postgresql() -> None:
-    assert files_that_say(r"\b(Connection|psycopg|choose_connection\(.*\))\.connect\(|ConnectionPool\(") == {"rowferry/database.py"}
+    assert files_that_say(r"\b(Connection|psycopg|choose_connection\(.*\))\.connect\(|ConnectionPool\(") == {
+        "rowferry/database.py"
+    }
 
 
 def test_only_one_file_talks_to_awscrt() -> None:
