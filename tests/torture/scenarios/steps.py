@@ -13,6 +13,8 @@ from torture.world import COMMAND_DEADLINE, World
 
 WHAT = "SIGKILL right after each named step of a batch"
 
+FAULTS = frozenset({"SIGKILL"})
+
 ENTRIES = 8
 STATE = """
 select
