@@ -9,10 +9,9 @@ import sys
 import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from threading import Thread
 
-from processes import wait_for
+from processes import DEADLINE, wait_for
 
 TAKE_TERMINAL = """
 import fcntl, os, sys, termios
@@ -22,7 +21,6 @@ os.execv(sys.executable, [sys.executable, "-m", "rowferry", *sys.argv[1:]])
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][B0]?|\r")
 HOME = "\x1b[H"
 ALTERNATE_SCREEN, ORDINARY_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
-DEADLINE = timedelta(seconds=20)
 
 
 class Terminal:
@@ -79,7 +77,7 @@ class Terminal:
             return all(word in seen for word in words) and (gone is None or gone not in seen)
 
         try:
-            wait_for(shows, deadline=DEADLINE)
+            wait_for(shows)
         except AssertionError as error:
             raise AssertionError(f"{error}; on the screen was:\n{seen}") from None
         return seen
@@ -93,7 +91,7 @@ class Terminal:
             self.process.kill()
         self.process.wait()
         os.close(self._slave)
-        self._reader.join(10)
+        self._reader.join(100)
         os.close(self._master)
 
 

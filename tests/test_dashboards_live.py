@@ -26,11 +26,10 @@ from servers import DatabaseServers, fresh_buckets
 pytestmark = [
     pytest.mark.skipif(MISSING is not None, reason=WHY_SKIPPED),
     pytest.mark.xdist_group("live"),  # One migration for all of them.
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(1200),
 ]
 
 ENTRIES, WITHOUT_OBJECT = 600, 5
-FEW = timedelta(seconds=5)
 
 
 @dataclass
@@ -71,8 +70,8 @@ def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pyt
         silent = watch_sql_panels(migration)
         migration.wait_until_done()
         total = ENTRIES + WITHOUT_OBJECT
-        wait_for(lambda: prometheus.value("sum(rowferry_entries_total)") == total, deadline=timedelta(seconds=30))
-        wait_for(lambda: prometheus.value("sum(rowferry_queue_entries_left)") == 0, deadline=timedelta(seconds=30))
+        wait_for(lambda: prometheus.value("sum(rowferry_entries_total)") == total)
+        wait_for(lambda: prometheus.value("sum(rowferry_queue_entries_left)") == 0)
         yield Run(migration, prometheus, start, datetime.now(UTC), silent)
 
 
@@ -152,7 +151,7 @@ def test_prometheus_and_postgresql_agree(run: Run) -> None:
 def test_the_rules_are_evaluated_without_an_error(run: Run) -> None:
     groups = run.prometheus.ask("rules")["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
-    wait_for(lambda: run.prometheus.value("migration:rowferry_error_share:ratio") is not None, deadline=FEW)
+    wait_for(lambda: run.prometheus.value("migration:rowferry_error_share:ratio") is not None)
     assert {rule["health"] for rule in rules} == {"ok"}
     assert {rule["type"] for rule in rules} == {"alerting", "recording"}
 

@@ -94,7 +94,7 @@ def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
             wait_for(lambda: second.done() or is_waiting_for_lock(table, timedelta(milliseconds=200)))
             assert not second.done()
             assert table.batches() == []
-        assert second.result(15)[0].entries == 40
+        assert second.result(100)[0].entries == 40
     assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=BIGINT)) == []
 
 
@@ -116,7 +116,7 @@ def test_many_enqueuers_at_once_do_not_double(table: EntryTable) -> None:
     together = Barrier(6)
 
     def run(batch_size: int) -> int:
-        together.wait(15)
+        together.wait(100)
         return table.enqueue(batch_size)[0].entries
 
     with ThreadPoolExecutor(6) as pool:
