@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from rowferry.commands.forwarding import forward_options
+from rowferry.commands.options import log_format_option
 from rowferry.commands.worker_choices import Choices
 from rowferry.errors import DatabaseUnavailable
 from rowferry.log import set_up_logging
@@ -105,14 +106,7 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
     show_default=True,
     help="The address to serve them on; 0.0.0.0 lets other hosts in.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["auto", "text", "json"]),
-    default="auto",
-    show_default=True,
-    envvar="ROWFERRY_LOG_FORMAT",
-    help="auto: text on a terminal, JSON lines elsewhere.",
-)
+@log_format_option
 @click.option("--trace", is_flag=True, help="Send a span a batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")
 @click.option("-v", "--verbose", is_flag=True, help="Log each object and each row as well.")
 @click.pass_context
