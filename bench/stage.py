@@ -11,6 +11,10 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
 
 from rowferry.database import connect
 from rowferry.demo.postgres import EmbeddedPostgres
@@ -38,6 +42,13 @@ def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Embe
         finally:
             os.environ.clear()
             os.environ |= before
+
+
+def execute(statement: str | sql.Composed, dsn: str | None = None) -> list[tuple[Any, ...]]:
+    """Run a statement by itself, in the database of the bench or in another one, and return its rows."""
+    with psycopg.connect(dsn or os.environ["DATABASE_URL"], autocommit=True) as connection:
+        cursor = connection.execute(statement.encode() if isinstance(statement, str) else statement)
+        return cursor.fetchall() if cursor.description else []
 
 
 def read_postgres_version() -> str:
