@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from clock import Clock
 from migration import Migration
 from processes import wait_for
 from rowferry.errors import DatabaseUnavailable
@@ -70,15 +71,6 @@ def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, socket_pa
     assert not notify("READY=1")
     monkeypatch.delenv("NOTIFY_SOCKET")
     assert not notify("READY=1")
-
-
-class Clock:
-    """A clock that stands still until it is told to move."""
-
-    now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -5,21 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from clock import Clock
 from migration import Migration
 from rowferry.database import connect
 from rowferry_worker import heart, pace
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.heart import Heart
 from rowferry_worker.pace import Pace
-
-
-class Clock:
-    """A clock that stands still until it is told to move."""
-
-    now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture
