@@ -7,12 +7,12 @@ import psycopg
 import pytest
 
 from torture import settlement
-from torture.builder import make_world
+from torture.builder import PART_BYTES, make_world
 from torture.plants import ENTRIES, PLANTS, Part, Plant
 from torture.run import Run
 from torture.scenarios import NAMES, find_scenario
 from torture.settlement import Expected, settle, settle_locks
-from torture.world import World
+from torture.world import LARGE_BYTES, World
 
 pytestmark = pytest.mark.timeout(400)
 one_after_the_other = pytest.mark.xdist_group("torture")
@@ -50,6 +50,12 @@ def test_a_calm_migration_adds_up(world: World) -> None:
     world.auditor.end()
     assert list(settle(world, Expected())) == []
     assert world.auditor.violations == []
+
+
+@one_after_the_other
+def test_large_objects_travel_part_by_part(world: World) -> None:
+    etags = {size: str(etag) for etag, size, _ in world.migration.production.listing().values()}
+    assert etags[LARGE_BYTES].strip('"').endswith(f"-{-(-LARGE_BYTES // PART_BYTES)}")
 
 
 @one_after_the_other

@@ -40,11 +40,11 @@ FINISHED_BY = """
 select count(*)::int from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
 where w.host = %s and q.finished_at > %s
 """
-LOST = """
-select count(distinct a.batch_id)::int from rowferry.batch_attempt as a join rowferry.worker as w on a.worker_id = w.id
-where w.host = %s and a.batch_id = any(%s) and (a.verdict is null or a.verdict = 'LOST')
+TAKEN = """
+select count(*)::int from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
+where w.host <> %s and q.id = any(%s) and q.status = 'DONE'
 """
-"""Of the batches that a host held, those that PostgreSQL took from it."""
+"""Of the batches that a host held, those that PostgreSQL took from it: another host has finished them."""
 LONGEST = "s at the longest until its batches were done elsewhere"
 LIVE = "select count(distinct host)::int from rowferry.live_workers"
 NOW = "select clock_timestamp()"
@@ -85,9 +85,9 @@ def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet
             run.faults[LONGEST] = max(run.faults[LONGEST], seconds)
             victim.mend()
             come_back(world, victim, held)
-            lost = world.ask(LOST, victim.name, held)
-            run.faults["batches in hand then"] += lost
-            run.faults["hosts cut off"] += lost > 0
+            taken = world.ask(TAKEN, victim.name, held)
+            run.faults["batches in hand then"] += taken
+            run.faults["hosts cut off"] += taken > 0
         world.wait_until_done()
         assert crew.stop() == [0] * HOSTS
         for death in crew.deaths:
