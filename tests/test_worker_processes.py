@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from migration import Migration
+from patient_worker import patient
 from request_log import RequestLog, Seen, writes_of
 from worker_process import eventually
 
@@ -24,8 +25,11 @@ def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migrat
     migration = logged_migration
     migration.fill(400)
     migration.enqueue(10)
+    migration.execute("update rowferry.migration set paused_at = now()")
     with migration.workers(8, "--until-empty", "--parallel", "8") as workers:
-        with log.holding(lambda seen: seen.writes_object):  # lest the first be done before the last has started
+        eventually(lambda: len(migration.execute("select from rowferry.live_workers")) == 8)
+        with log.holding(lambda seen: seen.writes_object):  # lest the first be done before the last has woken up
+            migration.execute("update rowferry.migration set paused_at = null")
             eventually(lambda: len({attempt["worker_id"] for attempt in migration.attempts()}) == 8)
         assert [worker.wait() for worker in workers] == [0] * 8
     assert migration.counts() == {"migrated": 400}
@@ -87,7 +91,10 @@ def test_a_second_signal_gives_back_what_is_in_hand_without_costing_an_attempt(
     migration = logged_migration
     migration.fill(60)
     migration.enqueue(20)
-    with migration.workers(1, "--slots", "2", *options) as (worker,), log.holding(writes_of(range(61))) as held:
+    with (
+        migration.workers(1, "--slots", "2", *options, **patient(migration.folder)) as (worker,),
+        log.holding(writes_of(range(61))) as held,
+    ):
         eventually(lambda: len(migration.attempts()) == 2 and held)
         for heard, number in enumerate(signals):
             eventually(lambda heard=heard: worker.heard_signals() == heard)
