@@ -67,7 +67,7 @@ class StandIn:
 
     def read_stats(self) -> dict[str, float]:
         """Return how many requests it has answered, and the CPU seconds that it took for them."""
-        with urllib.request.urlopen(f"{self.url}/_stats", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}/_stats", timeout=300) as answer:
             return json.load(answer)
 
 

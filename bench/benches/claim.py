@@ -135,7 +135,7 @@ def holding(seconds: float | None, dsn: str) -> Iterator[None]:
     holder = Thread(target=hold)
     holder.start()
     try:
-        assert ready.wait(30), "no batch could be claimed"
+        assert ready.wait(300), "no batch could be claimed"
         yield
     finally:
         over.set()
