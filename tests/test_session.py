@@ -1,16 +1,13 @@
 """A session's waits are bounded, and a server that never answers is given up; test_pgbouncer: through it as well."""
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import timedelta
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from cli import Run
+from relay import silent_after_connecting
 from rowferry import session
 from rowferry.database import connect
 from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, answered
@@ -78,41 +75,6 @@ def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowfe
     run = run_rowferry("worker", "--until-empty", "--time-budget=20", "--idle-timeout=20", DATABASE_URL=database)
     assert run.returncode == 2
     assert "--idle-timeout 20 is not more than --time-budget 20" in run.stderr
-
-
-@contextmanager
-def silent_after_connecting(dsn: str) -> Iterator[tuple[str, threading.Event]]:
-    """Yield the DSN of a relay to the database, and an event that makes it swallow every answer from then on."""
-    target, silent = conninfo_to_dict(dsn), threading.Event()
-    listener = socket.create_server(("127.0.0.1", 0))
-    sockets: list[socket.socket] = [listener]
-
-    def pump(source: socket.socket, sink: socket.socket, *, muted: bool) -> None:
-        try:
-            while data := source.recv(65536):
-                if not (muted and silent.is_set()):
-                    sink.sendall(data)
-        except OSError:
-            return
-
-    def accept() -> None:
-        try:
-            while True:
-                client, _ = listener.accept()
-                server = socket.create_connection((str(target["host"]), int(target["port"])))
-                sockets.extend((client, server))
-                for arguments, muted in (((client, server), False), ((server, client), True)):
-                    threading.Thread(target=pump, args=arguments, kwargs={"muted": muted}, daemon=True).start()
-        except OSError:
-            return
-
-    threading.Thread(target=accept, daemon=True).start()
-    port = listener.getsockname()[1]
-    try:
-        yield psycopg.conninfo.make_conninfo(dsn, host="127.0.0.1", port=port), silent
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def test_a_server_that_acknowledges_and_never_answers_is_given_up(
