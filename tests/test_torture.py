@@ -14,7 +14,7 @@ from torture.scenarios import NAMES, find_scenario
 from torture.settlement import Expected, settle, settle_locks
 from torture.world import LARGE_BYTES, World
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 one_after_the_other = pytest.mark.xdist_group("torture")
 
 

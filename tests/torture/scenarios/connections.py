@@ -100,7 +100,7 @@ def is_met(run: Run, world: World, line: Line, fault: str) -> bool:
     kind, attributes = TOXICS[fault]
     before = line.toxiproxy.swallowed_bytes(line.server)
     with line.toxiproxy.toxic(line.server, kind, **attributes):
-        time.sleep(run.random.uniform(1, 3) if run.short else run.random.uniform(5, 10))
+        time.sleep(run.random.uniform(1, 2) if run.short else run.random.uniform(5, 10))
         if fault in SYMPTOMS:
             return bool(world.query(IN_HAND)) and SYMPTOMS[fault](feel(line.server, line.address))
         if fault == "silences" and line.server == "s3" and not run.short:
