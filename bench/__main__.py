@@ -41,13 +41,13 @@ def command(only: list[str], short: bool, results: Path | None, listing: bool) -
     failed = [
         name for number, name in enumerate(only, 1) if not run_bench(name, f"{number}/{len(only)}", short, folder)
     ]
-    print_targets(folder, only)
+    print_targets(folder, only, failed)
     if short:
         console.print("A short run proves that the benches run; its figures say nothing about speed.")
     if folder == RESULTS:
         tell_docs()
     if failed:
-        console.print(f"[red]failed, and left as it was: {', '.join(failed)}[/red]")
+        console.print(f"[red]Failed: {', '.join(failed)}. Their results are as they were before.[/red]")
         sys.exit(1)
 
 
@@ -67,13 +67,17 @@ def run_bench(name: str, place: str, short: bool, folder: Path) -> bool:
     return True
 
 
-def print_targets(folder: Path, names: list[str]) -> None:
-    """Print one line a target of the benches that were run."""
-    table = Table("bench", "what", "target", "seen", "reached", title="What was asked for, and what was seen")
-    for result, target in list_targets(read_results(folder, names)):
+def print_targets(folder: Path, names: list[str], failed: list[str]) -> None:
+    """Print one line a target of the benches that were run; of one that failed, what an earlier run has left if any."""
+    table = Table("bench", "what", "target", "seen", "reached", "when", title="What was asked for, and what was seen")
+    results = read_results(folder, names)
+    for result, target in list_targets(results):
         _, wanted, seen, reached = describe_target(target)
         colour = "green" if target["reached"] else "red"
-        table.add_row(result["name"], target["what"], wanted, seen, f"[{colour}]{reached}[/{colour}]")
+        when, style = ("now", None) if result["name"] not in failed else (f"old, of {result['when'][:10]}", "dim")
+        table.add_row(result["name"], target["what"], wanted, seen, f"[{colour}]{reached}[/]", when, style=style)
+    for name in sorted(set(failed) - {result["name"] for result in results}):
+        table.add_row(name, "", "", "", "", "[red]failed, and never seen[/]")
     console.print(table)
 
 

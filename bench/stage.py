@@ -11,6 +11,10 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
 
 from rowferry.database import connect
 from rowferry.demo.postgres import EmbeddedPostgres
@@ -40,6 +44,13 @@ def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Embe
             os.environ |= before
 
 
+def execute(statement: str | sql.Composed, dsn: str | None = None) -> list[tuple[Any, ...]]:
+    """Run a statement by itself, in the database of the bench or in another one, and return its rows."""
+    with psycopg.connect(dsn or os.environ["DATABASE_URL"], autocommit=True) as connection:
+        cursor = connection.execute(statement.encode() if isinstance(statement, str) else statement)
+        return cursor.fetchall() if cursor.description else []
+
+
 def read_postgres_version() -> str:
     """Return the version of the server that DATABASE_URL leads to, as 18.1."""
     with connect("bench", autocommit=True) as connection:
@@ -56,7 +67,7 @@ class StandIn:
 
     def read_stats(self) -> dict[str, float]:
         """Return how many requests it has answered, and the CPU seconds that it took for them."""
-        with urllib.request.urlopen(f"{self.url}/_stats", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}/_stats", timeout=300) as answer:
             return json.load(answer)
 
 

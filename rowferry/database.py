@@ -12,7 +12,7 @@ from psycopg.rows import DictRow, dict_row
 
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable, RowferryError, UserMistake
 from rowferry.secret_files import read_secret
-from rowferry.session import BoundedConnection, apply_settings
+from rowferry.session import apply_settings, choose_connection
 from rowferry.statements import statement
 
 Connection = psycopg.Connection[DictRow]
@@ -42,8 +42,7 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
     settings["client_encoding"] = "UTF8"  # keys of S3 are UTF-8, whatever the database or PGCLIENTENCODING says
     with translated_errors():
         settings |= {"autocommit": True, "row_factory": dict_row}
-        connection: psycopg.Connection[Any]
-        connection = BoundedConnection.connect(**settings) if bounded else psycopg.Connection.connect(**settings)
+        connection = choose_connection(bounded=bounded).connect(**settings)
         try:
             apply_settings(connection)
             connection.autocommit = autocommit

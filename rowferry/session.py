@@ -1,19 +1,17 @@
 """What a PostgreSQL session promises us: that no lock is waited for too long, and that nothing hangs for ever."""
 
 import os
-import socket
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
-from functools import cache
-from threading import Lock
 from typing import Any
 
 import psycopg
 from psycopg import errors
+from psycopg.pq import TransactionStatus
 
-from rowferry.deadline_watch import DeadlineWatch
+from rowferry.answers import Session, all_answers
 from rowferry.statements import statement
 
 PGBOUNCER = "ROWFERRY_PGBOUNCER"
@@ -31,8 +29,8 @@ KEEPALIVES = 3
 """Probes without an answer that end a connection which has nothing to send."""
 ANSWER_DEADLINE = timedelta(seconds=20)
 """A statement of ours that has no answer by then has lost its server: kernels see dead peers, not silent ones."""
-
-Session = psycopg.Connection[Any]
+CHECK_INTERVAL = "1s"
+"""How often the server looks, while it runs a query, whether its client is still there."""
 
 
 def is_pooled() -> bool:
@@ -45,19 +43,18 @@ def apply_settings(connection: Session) -> None:
 
     There, a setting of the session would leak to whoever is given the server's connection next.
     """
-    if is_pooled():
+    if isinstance(connection, PooledConnection):
         connection.prepare_threshold = None
-        return
-    _set(connection, is_local=False)
-    # Some platforms cannot look while they run a query: what the settings above do must suffice there.
-    with suppress(errors.InvalidParameterValue):
-        connection.execute(statement("notice_lost_clients"), {"is_local": False})
+        connection.notices_loss = _notice_loss(connection, is_local=True)
+    elif not _notice_loss(connection, is_local=False):
+        _bound_waits(connection, is_local=False, notices_loss=False)
 
 
-def begin_transaction(connection: Session) -> None:
-    """Bound the waits of the transaction that the next statement would open, where the session could not."""
+def choose_connection(*, bounded: bool) -> type[Session]:
+    """Return the kind of connection that this process needs."""
     if is_pooled():
-        _set(connection, is_local=True)
+        return PooledBoundedConnection if bounded else PooledConnection
+    return BoundedConnection if bounded else psycopg.Connection[Any]
 
 
 def lock_timeout() -> timedelta:
@@ -74,7 +71,19 @@ def _bound(variable: str, default: timedelta) -> timedelta:
     return timedelta(seconds=float(os.environ.get(variable) or default.total_seconds()))
 
 
-def _set(connection: Session, *, is_local: bool) -> None:
+def _notice_loss(connection: Session, *, is_local: bool) -> bool:
+    """Set the bounds, and have the server look for its client while it runs a query.
+
+    Return False, with nothing set, where it cannot: on some platforms.
+    """
+    try:
+        _bound_waits(connection, is_local=is_local, notices_loss=True)
+    except errors.InvalidParameterValue:
+        return False
+    return True
+
+
+def _bound_waits(connection: Session, *, is_local: bool, notices_loss: bool) -> None:
     """Set the bounds: an unanswered packet ends a connection after `lost_after`, silence after 5/3 of it."""
     lost_after = _bound(LOST_AFTER, DEFAULT_LOST_AFTER).total_seconds()
     interval = max(1, round(lost_after / KEEPALIVES))
@@ -87,8 +96,9 @@ def _set(connection: Session, *, is_local: bool) -> None:
         "user_timeout": str(int(lost_after * 1000)),
         "idle_timeout": _milliseconds(_bound(IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT)),
         "statement_timeout": _statement_timeout() if isinstance(connection, BoundedConnection) else None,
+        "check_interval": CHECK_INTERVAL if notices_loss else None,
     }
-    connection.execute(statement("session_settings"), parameters)
+    psycopg.Connection.execute(connection, statement("session_settings"), parameters)
 
 
 def _milliseconds(span: timedelta) -> str:
@@ -103,40 +113,6 @@ def _statement_timeout() -> str:
     return _milliseconds(ANSWER_DEADLINE + lock_timeout() - timedelta(seconds=2))
 
 
-class _Answers:
-    """The connections that must be answered, and until when."""
-
-    def __init__(self) -> None:
-        self._until: dict[object, tuple[float, Session]] = {}
-        self._turn = Lock()
-
-    def expect(self, connection: Session, until: float) -> object:
-        """Have the connection cut at `until` (`time.monotonic()`), unless what is returned is settled before."""
-        ticket = object()
-        with self._turn:
-            self._until[ticket] = until, connection
-        return ticket
-
-    def settle(self, ticket: object) -> None:
-        """Say that the answer is there."""
-        with self._turn:
-            self._until.pop(ticket, None)
-
-    def cancel_overdue(self, now: float) -> None:
-        """Cut the connections whose time is over."""
-        with self._turn:
-            for ticket in [ticket for ticket, (until, _) in self._until.items() if until <= now]:
-                _cut(self._until.pop(ticket)[1])
-
-
-@cache
-def _answers() -> _Answers:
-    """Return what one thread of this process watches: a timer, which is a thread, for each statement costs 0.1 ms."""
-    answers = _Answers()
-    DeadlineWatch().add(answers)
-    return answers
-
-
 @contextmanager
 def answered(connection: Session, within: timedelta = ANSWER_DEADLINE) -> Generator[None]:
     """Cut the connection when the statements of the block are not answered `within`, and the time for locks besides.
@@ -144,20 +120,12 @@ def answered(connection: Session, within: timedelta = ANSWER_DEADLINE) -> Genera
     They then end with the OperationalError of a lost connection. A peer that still acknowledges packets but never
     answers defeats keepalives and tcp_user_timeout alike.
     """
-    answers = _answers()
+    answers = all_answers()
     ticket = answers.expect(connection, time.monotonic() + (within + lock_timeout()).total_seconds())
     try:
         yield
     finally:
         answers.settle(ticket)
-
-
-def _cut(connection: Session) -> None:
-    """Shut the socket down under the thread that waits on it."""
-    with suppress(OSError, psycopg.Error):
-        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
-        with duplicate:
-            duplicate.shutdown(socket.SHUT_RDWR)
 
 
 class BoundedConnection(psycopg.Connection[Any]):
@@ -167,3 +135,32 @@ class BoundedConnection(psycopg.Connection[Any]):
         """Wait for an answer, as psycopg does for all of its methods."""
         with answered(self, ANSWER_DEADLINE):
             return super().wait(*arguments, **settings)
+
+
+class PooledConnection(psycopg.Connection[Any]):
+    """A connection to PgBouncer in transaction mode: each transaction bounds its own waits, and nothing outlives it."""
+
+    notices_loss = False
+
+    def execute(self, *arguments: Any, **settings: Any) -> Any:
+        """Execute a query, in a bounded transaction of its own where none is open."""
+        if self.info.transaction_status is not TransactionStatus.IDLE:
+            return super().execute(*arguments, **settings)
+        if self.autocommit:
+            with self.transaction():
+                return super().execute(*arguments, **settings)
+        _bound_waits(self, is_local=True, notices_loss=self.notices_loss)
+        return super().execute(*arguments, **settings)
+
+    @contextmanager
+    def transaction(self, *arguments: Any, **settings: Any) -> Generator[psycopg.Transaction]:
+        """Open a bounded transaction, or a savepoint within it."""
+        outermost = self.info.transaction_status is TransactionStatus.IDLE
+        with super().transaction(*arguments, **settings) as transaction:
+            if outermost:
+                _bound_waits(self, is_local=True, notices_loss=self.notices_loss)
+            yield transaction
+
+
+class PooledBoundedConnection(PooledConnection, BoundedConnection):
+    """Both of it: a worker's connection to PgBouncer."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from psycopg import sql
+
 from entry_table import EntryTable
 from rowferry.database import connect
 from rowferry.object_count import ignore_progress
@@ -37,7 +39,7 @@ def add_second_table(table: EntryTable, **entries: str) -> None:
     table.plan["entries"].append({**entries_of(table), "table": "public.banners", **entries})
 
 
-def check_as_role(table: EntryTable, grant: str) -> list[Finding]:
+def check_as_role(table: EntryTable, grant: str | sql.Composed) -> list[Finding]:
     """Check tables and keys as a role that has been granted just this."""
     table.execute("drop role if exists checker")
     table.execute("create role checker")

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-Done = subprocess.CompletedProcess[str]
+from processes import DEADLINE
 
-DEADLINE_SECONDS = 60
+Done = subprocess.CompletedProcess[str]
 
 
 class Run(Protocol):
@@ -28,7 +28,7 @@ def run_rowferry_in(folder: Path) -> Run:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_SECONDS,
+            timeout=DEADLINE.total_seconds(),
             check=False,
         )
 

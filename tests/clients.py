@@ -17,7 +17,7 @@ from rowferry.s3_request import Request
 from servers import Buckets
 from stand_in import Behaviour, StandIn
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 100
 HEAD = s3_request.head_object("production", "k")
 COPY = s3_request.copy_object("k", source_bucket="old", source_key="k", if_none_match=True)
 GET = s3_request.get_object("production", "k")
@@ -36,7 +36,7 @@ def opened(side: Side, credentials: Any = None, **settings: Any) -> Iterator[Obj
     chosen = {
         "endpoint": resolve_endpoint(side),
         "max_in_flight": 8,
-        "deadline": timedelta(seconds=30),
+        "deadline": timedelta(seconds=90),
         "backoff": timedelta(milliseconds=2),
         **settings,
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from migration import Migration
 from request_log import RequestLog, logged
 from rowferry.demo.postgres_programs import choose_postgres_binaries
 from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+from rowferry_worker import verdict
 from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
 
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -127,7 +129,11 @@ def ten(table: EntryTable) -> EntryTable:
 def make_migration(
     database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., Migration]]:
-    """Make an empty migration between given buckets, and give this process the environment to work on it."""
+    """Make an empty migration between given buckets, and give this process the environment to work on it.
+
+    A batch that is to be tried again rests until the test says `make_due`: by the dice it may be due at once.
+    """
+    monkeypatch.setattr(verdict, "retry_delay", lambda _attempt: timedelta(hours=1))
     with ExitStack() as until:
 
         def make(legacy: Buckets, production: Buckets, **more: str) -> Migration:

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import dict_row
 
 from rowferry.batch import Outcome
@@ -14,6 +15,7 @@ from rowferry.plan_file import parse_plan
 from rowferry_enqueue.enqueue import Enqueued, Request, enqueue, preview
 
 FROM, TO = "image/", "avatar/"
+TABLE = "create table public.avatars (id {type} primary key, path text)"
 
 Record = dict[str, Any]
 
@@ -32,12 +34,12 @@ class EntryTable:
             "production": {"bucket": "new"},
             "entries": [{"table": "public.avatars", "id": "id", "key": "path", "from": FROM, "to": TO}],
         }
-        self.execute(f"create table public.avatars (id {id_type} primary key, path text)")
+        self.execute(sql.SQL(TABLE).format(type=sql.SQL(id_type)))
 
     def insert(self, keys: Mapping[str, str | None]) -> None:
         """Add rows, by their ids."""
-        query = f"insert into public.avatars select * from unnest(%s::text[]::{self.id_type}[], %s::text[])"
-        self.execute(query, (list(keys), list(keys.values())))
+        query = sql.SQL("insert into public.avatars select * from unnest(%s::text[]::{type}[], %s::text[])")
+        self.execute(query.format(type=sql.SQL(self.id_type)), (list(keys), list(keys.values())))
 
     def id_of(self, number: int) -> str:
         """Return an id that rises with `number`."""
@@ -47,11 +49,11 @@ class EntryTable:
         """Add legacy rows with rising ids."""
         self.insert({self.id_of(number): f"{FROM}u{number}/me.png" for number in numbers})
 
-    def execute(self, query: str, parameters: Sequence[object] | Record | None = None) -> list[Record]:
+    def execute(self, query: str | sql.Composable, parameters: Sequence[object] | Record | None = None) -> list[Record]:
         """Run one statement on a connection of the test's own, and return its rows."""
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row)
-        cursor = self._connection.execute(query.encode(), parameters)
+        cursor = self._connection.execute(query.encode() if isinstance(query, str) else query, parameters)
         return cursor.fetchall() if cursor.description is not None else []
 
     def close(self) -> None:
@@ -102,7 +104,8 @@ class EntryTable:
 
     def counts(self) -> dict[str, int]:
         """Return the entries of all batches by outcome, without the zeros."""
-        (row,) = self.execute(f"select {', '.join(f'sum({o})::int as {o}' for o in Outcome)} from rowferry.batch_queue")
+        sums = sql.SQL(", ").join(map(sql.SQL("sum({0})::int as {0}").format, map(sql.Identifier, Outcome)))
+        (row,) = self.execute(sql.SQL("select {} from rowferry.batch_queue").format(sums))
         return {outcome: count for outcome, count in row.items() if count}
 
     def statuses(self) -> set[str]:

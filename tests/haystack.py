@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from urllib.parse import quote, quote_plus
 
 import psycopg
@@ -34,20 +34,27 @@ class Haystack:
 
     def __init__(self) -> None:
         self._seen: dict[str, set[str]] = defaultdict(set)
+        self._turn = Lock()
 
     def add(self, place: str, text: str) -> None:
         """Note what was seen at a place; the place is known from then on, even if nothing was there."""
-        self._seen[place].add(text)
+        with self._turn:
+            self._seen[place].add(text)
+
+    def _places(self) -> list[tuple[str, list[str]]]:
+        """Return what was seen so far, while others go on adding to it."""
+        with self._turn:
+            return [(name, sorted(texts)) for name, texts in sorted(self._seen.items())]
 
     def text(self, place: str) -> str:
         """Return all that was seen at the places whose names begin so."""
-        return "\n".join(text for name, texts in self._seen.items() if name.startswith(place) for text in sorted(texts))
+        return "\n".join(text for name, texts in self._places() if name.startswith(place) for text in texts)
 
     def find(self, secrets: Mapping[str, str]) -> list[tuple[str, str]]:
         """Return where a secret was seen, and which, in whatever form."""
         return [
             (place, name)
-            for place, texts in sorted(self._seen.items())
+            for place, texts in self._places()
             for name, secret in sorted(secrets.items())
             if any(form in text for form in forms_of(secret) for text in texts)
         ]

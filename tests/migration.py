@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from entry_table import FROM, EntryTable
 from objects import digest, legacy_side, production_side
-from processes import wait_for
+from processes import DEADLINE, wait_for
 from rowferry.database import connect
 from rowferry_worker.claim import claim_batch
 from rowferry_worker.flight import Flight
@@ -23,8 +22,6 @@ from rowferry_worker.shared import Shared
 from rowferry_worker.slot import Slot
 from servers import Buckets
 from worker_process import WorkerProcess
-
-DEADLINE = timedelta(seconds=60)
 
 
 class Migration(EntryTable):
@@ -151,7 +148,7 @@ class Migration(EntryTable):
 
     def wait_until_done(self) -> None:
         """Return when no batch is INIT any more."""
-        wait_for(lambda: "INIT" not in self.statuses(), deadline=DEADLINE)
+        wait_for(lambda: "INIT" not in self.statuses())
 
     def audit(self, *, legacy_left: Iterable[object] = ()) -> None:
         """Hold every row against its object, every batch against its counts; `legacy_left`: ids of legacy rows."""

@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Prometheus:
     def ask(self, path: str, **parameters: str) -> Any:
         """Return the `data` of an answer of the HTTP API."""
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        with urllib.request.urlopen(url, timeout=10) as response:
+        with urllib.request.urlopen(url, timeout=100) as response:
             return json.load(response)["data"]
 
     def query(self, expression: str) -> list[dict[str, Any]]:
@@ -89,9 +89,9 @@ def running_prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Pro
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         server = Prometheus(port)
-        wait_for(server.is_ready, deadline=timedelta(seconds=30))
-        wait_for(lambda: all(server.up(job) for job in targets), deadline=timedelta(seconds=30))
+        wait_for(server.is_ready)
+        wait_for(lambda: all(server.up(job) for job in targets))
         yield server
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(100)

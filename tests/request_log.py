@@ -133,7 +133,7 @@ class RequestLog:
         return [seen for seen in self.seen if seen.writes and seen.bucket == bucket]
 
     def _call(self, coroutine) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(100)
 
     @contextmanager
     def out_of_reach(self) -> Iterator[None]:

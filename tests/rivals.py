@@ -29,7 +29,7 @@ def work_while_locked(migration: Migration, *statements: str) -> Iterator[psycop
         wait_for(lambda: working.done() or is_waiting_for_lock(migration))
         assert not working.done(), working.result()
         yield other
-        working.result(30)
+        working.result(100)
 
 
 def is_waiting_for_lock(migration: Migration) -> bool:

@@ -13,7 +13,7 @@ from worker_process import WorkerProcess
 
 def fetch(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     """Return status and body of one GET."""
-    connection = http.client.HTTPConnection(host, port, timeout=10)
+    connection = http.client.HTTPConnection(host, port, timeout=100)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

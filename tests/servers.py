@@ -26,6 +26,8 @@ MEMORY = Path("/dev/shm")
 MANY = 50
 """Objects to remove in one request; few are removed one by one, since not every key can be written in its XML."""
 ENOUGH_BYTES = 3 * 1024**3
+UNDISTURBED = {"autovacuum": "off"}
+"""What a test holds locked, and what the planner knows of its tables, must not depend on when the daemon passes by."""
 
 
 def find_installations() -> dict[int, Path]:
@@ -63,9 +65,9 @@ class DatabaseServers:
         drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
         with psycopg.connect(server.dsn(), autocommit=True) as connection:
             # From PostgreSQL 15 on, copying the template's files has to be asked for: it is seven times faster.
-            strategy = "strategy file_copy" if connection.info.server_version >= 150_000 else ""
-            create = sql.SQL(f"create database {{}} template {{}} {strategy}")
-            connection.execute(create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+            strategy = sql.SQL("strategy file_copy" if connection.info.server_version >= 150_000 else "")
+            create = sql.SQL("create database {} template {} {}")
+            connection.execute(create.format(sql.Identifier(name), sql.Identifier(TEMPLATE), strategy))
         try:
             yield server.dsn(name)
         finally:
@@ -74,7 +76,7 @@ class DatabaseServers:
     def _find_or_start(self, binaries: Path) -> EmbeddedPostgres:
         if binaries not in self._servers:
             with temporary_folders_in_memory():
-                server = self._until.enter_context(EmbeddedPostgres(binaries=binaries))
+                server = self._until.enter_context(EmbeddedPostgres(binaries=binaries, settings=UNDISTURBED))
             make_template(server)
             self._servers[binaries] = server
         return self._servers[binaries]

@@ -9,10 +9,9 @@ import sys
 import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from threading import Thread
 
-from processes import wait_for
+from processes import DEADLINE, wait_for
 
 TAKE_TERMINAL = """
 import fcntl, os, sys, termios
@@ -22,7 +21,6 @@ os.execv(sys.executable, [sys.executable, "-m", "rowferry", *sys.argv[1:]])
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][B0]?|\r")
 HOME = "\x1b[H"
 ALTERNATE_SCREEN, ORDINARY_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
-DEADLINE = timedelta(seconds=20)
 
 
 class Terminal:
@@ -60,7 +58,11 @@ class Terminal:
 
     def screen(self) -> str:
         """Return what a person sees: the last frame, without its colours."""
-        return CONTROLS.sub("", self.output.rsplit(HOME, 1)[-1])
+        return self.frames()[-1]
+
+    def frames(self) -> list[str]:
+        """Return all frames so far, without their colours. Of the last one the end may be on its way."""
+        return [CONTROLS.sub("", frame) for frame in self.output.split(HOME)]
 
     def resize(self, width: int, height: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
@@ -69,17 +71,21 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def wait_for(self, *words: str, gone: str | None = None) -> str:
-        """Return the screen once it shows all these words, and does not show `gone`."""
+        """Return the screen once it shows all these words, and does not show `gone`, which takes a frame to its end."""
         seen = ""
 
         def shows() -> bool:
             nonlocal seen
-            seen = self.screen()
+            frames = self.frames()
             assert self.process.poll() is None, self.output
-            return all(word in seen for word in words) and (gone is None or gone not in seen)
+            seen = frames[-1]
+            looked_at = frames[-1:] if gone is None else frames[-2:]
+            return all(
+                all(word in frame for word in words) and (gone is None or gone not in frame) for frame in looked_at
+            )
 
         try:
-            wait_for(shows, deadline=DEADLINE)
+            wait_for(shows)
         except AssertionError as error:
             raise AssertionError(f"{error}; on the screen was:\n{seen}") from None
         return seen
@@ -93,7 +99,7 @@ class Terminal:
             self.process.kill()
         self.process.wait()
         os.close(self._slave)
-        self._reader.join(10)
+        self._reader.join(100)
         os.close(self._master)
 
 

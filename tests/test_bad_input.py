@@ -6,10 +6,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from psycopg import sql
 
 from migration import Migration
 from rowferry.demo.server_process import find_free_port
 
+ALL_OF = sql.SQL("select * from rowferry.{} order by 1")
 SECRETS = ("hush-hush", "hush-token")
 LEGACY = "ROWFERRY_LEGACY"
 
@@ -118,7 +120,7 @@ def state_of(migration: Migration) -> list[object]:
     """Return all that a command could have changed."""
     initialised = migration.execute("select to_regclass('rowferry.batch_queue') is not null as yes")[0]["yes"]
     tables = ("migration", "batch_queue", "entry_failure") if initialised else ()
-    queue = [migration.execute(f"select * from rowferry.{table} order by 1") for table in tables]
+    queue = [migration.execute(ALL_OF.format(sql.Identifier(table))) for table in tables]
     return [queue, migration.rows(), migration.legacy.listing()]
 
 
@@ -166,7 +168,7 @@ def test_an_unreachable_database_gets_one_sentence(command: str, planned: Migrat
 )
 def test_a_role_without_rights_gets_one_sentence(command: str, planned: Migration) -> None:
     planned.execute("drop role if exists stranger")
-    planned.execute(f"create role stranger login password '{SECRETS[0]}'")
+    planned.execute(sql.SQL("create role stranger login password {}").format(SECRETS[0]))
     try:
         url = address(planned, user="stranger", password=SECRETS[0])
         check_refusal(planned, command, "permission denied", DATABASE_URL=url)

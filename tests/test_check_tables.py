@@ -1,6 +1,7 @@
 """A check finds what is wrong with tables, columns, conditions and the rights on them."""
 
 import pytest
+from psycopg import sql
 
 from checks import check_as_role, entries_of, row_problems
 from entry_table import EntryTable
@@ -28,7 +29,7 @@ def test_both_missing_columns_are_named(table: EntryTable) -> None:
     ],
 )
 def test_columns_that_cannot_serve_are_problems(table: EntryTable, definition: str, expected: list[str]) -> None:
-    table.execute(f"create table public.odd ({definition})")
+    table.execute(sql.SQL("create table public.odd ({})").format(sql.SQL(definition)))
     entries_of(table)["table"] = "public.odd"
     assert row_problems(table)[: len(expected)] == expected
 
@@ -49,7 +50,7 @@ def test_ids_that_cannot_be_cut_into_ranges_are_a_problem(table: EntryTable) -> 
 
 @pytest.mark.parametrize("id_type", ["integer", "uuid", "text", "numeric", "timestamptz", "varchar(40)"])
 def test_every_ordered_type_of_id_will_do(table: EntryTable, id_type: str) -> None:
-    table.execute(f"create table public.odd (id {id_type} primary key, path text)")
+    table.execute(sql.SQL("create table public.odd (id {} primary key, path text)").format(sql.SQL(id_type)))
     entries_of(table)["table"] = "public.odd"
     assert row_problems(table) == []
 
@@ -82,7 +83,7 @@ def test_percent_signs_in_conditions_and_names_are_taken_as_they_are(table: Entr
     ],
 )
 def test_what_the_role_may_not_do_is_a_problem(table: EntryTable, granted: str, expected: list[str]) -> None:
-    findings = check_as_role(table, f"grant {granted} on public.avatars to checker")
+    findings = check_as_role(table, sql.SQL("grant {} on public.avatars to checker").format(sql.SQL(granted)))
     assert [finding.what for finding in findings if finding.level == "problem"] == expected
 
 

@@ -70,7 +70,7 @@ def test_many_claims_at_once_are_all_different(table: EntryTable) -> None:
     def claim_and_finish(number: int) -> list[int]:
         claimed: list[int] = []
         with connect(f"worker {number}") as connection:
-            together.wait(15)
+            together.wait(100)
             while (batch_id := claim_id(connection)) is not None:
                 claimed.append(batch_id)
                 done = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count where id = %s"

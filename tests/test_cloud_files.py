@@ -32,7 +32,7 @@ def test_cloud_init_takes_the_user_data() -> None:
     if shutil.which("cloud-init") is None:
         pytest.skip("cloud-init is not installed here")
     command = ["cloud-init", "schema", "--config-file", CLOUD_INIT]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -87,7 +87,7 @@ def test_the_droplet_installs_the_revision_with_its_lock_file_and_starts_a_worke
 ) -> None:
     script = read_files()["/usr/local/sbin/install-rowferry"]["content"]
     for _ in range(2):  # the second time is an update
-        subprocess.run(["sh", "-c", script], env=recorded, check=True, timeout=30)
+        subprocess.run(["sh", "-c", script], env=recorded, check=True, timeout=200)
     asked = (tmp_path / "record").read_text().replace(str(tmp_path), "")
     assert "git clone --quiet --depth 1 --branch v0.1.0 https://example.com/rowferry.git /rowferry/source" in asked
     assert "--require-hashes --requirement /rowferry/source/requirements/worker.txt" in asked

@@ -9,6 +9,7 @@ import pytest
 
 from migration import Migration
 from poison import work_in_spite_of_poison
+from processes import wait_for
 from rowferry_worker.company import Company
 
 
@@ -23,12 +24,12 @@ class Member:
         with company.joined(alone=alone, unless=self.stop) as joined:
             if joined:
                 self.joined.set()
-                assert self.leave.wait(30)
+                assert self.leave.wait(100)
             return joined
 
     def depart(self) -> None:
         self.leave.set()
-        assert self.ended.result(30)
+        assert self.ended.result(100)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def is_kept_waiting(member: Member) -> bool:
 def test_many_work_side_by_side(pool: ThreadPoolExecutor) -> None:
     company = Company()
     members = [Member(company, pool) for _ in range(3)]
-    assert all(member.joined.wait(30) for member in members)
+    assert all(member.joined.wait(100) for member in members)
     for member in members:
         member.depart()
 
@@ -52,16 +53,17 @@ def test_many_work_side_by_side(pool: ThreadPoolExecutor) -> None:
 def test_who_must_be_alone_waits_until_all_have_left_and_keeps_others_out(pool: ThreadPoolExecutor) -> None:
     company = Company()
     first = Member(company, pool)
-    assert first.joined.wait(30)
+    assert first.joined.wait(100)
     lonely = Member(company, pool, alone=True)
+    wait_for(lambda: company._waiting_alone == 1)
     assert is_kept_waiting(lonely)
     late = Member(company, pool)
     assert is_kept_waiting(late), "else the lonely one would wait for ever"
     first.depart()
-    assert lonely.joined.wait(30)
+    assert lonely.joined.wait(100)
     assert is_kept_waiting(late)
     lonely.depart()
-    assert late.joined.wait(30)
+    assert late.joined.wait(100)
     late.depart()
 
 
@@ -71,7 +73,7 @@ def test_who_finds_itself_alone_may_stay_so(pool: ThreadPoolExecutor) -> None:
         assert company.stay_alone()
         other = Member(company, pool)
         assert is_kept_waiting(other)
-    assert other.joined.wait(30)
+    assert other.joined.wait(100)
     with company.joined(alone=False, unless=never):
         assert not company.stay_alone()
     other.depart()
@@ -80,12 +82,12 @@ def test_who_finds_itself_alone_may_stay_so(pool: ThreadPoolExecutor) -> None:
 def test_nobody_waits_once_the_worker_stops(pool: ThreadPoolExecutor) -> None:
     company = Company()
     first = Member(company, pool)
-    assert first.joined.wait(30)
+    assert first.joined.wait(100)
     lonely = Member(company, pool, alone=True)
     lonely.stop.set()
-    assert not lonely.ended.result(30)
+    assert not lonely.ended.result(100)
     second = Member(company, pool)
-    assert second.joined.wait(30), "who has given up keeps nobody out"
+    assert second.joined.wait(100), "who has given up keeps nobody out"
     for member in (first, second):
         member.depart()
 

@@ -112,7 +112,7 @@ def test_compose_itself_accepts_the_file(arguments: tuple[str, ...]) -> None:
         pytest.skip("docker compose is not here: `make test-compose` builds it")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPOSE_")}
     command = [COMPOSE, *arguments, "config", "--services"]
-    ended = subprocess.run(command, cwd=TOP, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(command, cwd=TOP, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode == 0, ended.stderr
     assert not ended.stderr, "compose warns of something"
     assert set(ended.stdout.split()) == (OWN if arguments else set(SERVICES))

@@ -54,7 +54,7 @@ class Scene:
             env={**os.environ, "PGTZ": "UTC"},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=200,
             check=False,
         )
         assert (ended.returncode, ended.stderr) == (0, "")

@@ -26,11 +26,10 @@ from servers import DatabaseServers, fresh_buckets
 pytestmark = [
     pytest.mark.skipif(MISSING is not None, reason=WHY_SKIPPED),
     pytest.mark.xdist_group("live"),  # One migration for all of them.
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(1200),
 ]
 
 ENTRIES, WITHOUT_OBJECT = 600, 5
-FEW = timedelta(seconds=5)
 
 
 @dataclass
@@ -45,8 +44,9 @@ class Run:
     """SQL panels that returned nothing at any time."""
 
     def view(self) -> View:
-        hosts = [sample["metric"]["host"] for sample in self.prometheus.query("rowferry_build_info")]
-        instances = [sample["metric"]["instance"] for sample in self.prometheus.query("rowferry_build_info")]
+        """Return what a reader would have chosen above the panels; a scrape that came too late counts as none."""
+        builds = [sample["metric"] for sample in self.prometheus.query("last_over_time(rowferry_build_info[30m])")]
+        hosts, instances = ([build[name] for build in builds] for name in ("host", "instance"))
         return View(self.start, self.end, {"migration": ["avatars"], "host": hosts, "instance": instances}, 2)
 
 
@@ -71,8 +71,8 @@ def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pyt
         silent = watch_sql_panels(migration)
         migration.wait_until_done()
         total = ENTRIES + WITHOUT_OBJECT
-        wait_for(lambda: prometheus.value("sum(rowferry_entries_total)") == total, deadline=timedelta(seconds=30))
-        wait_for(lambda: prometheus.value("sum(rowferry_queue_entries_left)") == 0, deadline=timedelta(seconds=30))
+        wait_for(lambda: prometheus.value("sum(rowferry_entries_total)") == total)
+        wait_for(lambda: prometheus.value("sum(rowferry_queue_entries_left)") == 0)
         yield Run(migration, prometheus, start, datetime.now(UTC), silent)
 
 
@@ -143,16 +143,16 @@ def test_prometheus_and_postgresql_agree(run: Run) -> None:
     counts = run.migration.counts()
     assert counts == {"migrated": ENTRIES, "missing": WITHOUT_OBJECT}
     for metric in ("rowferry_entries_total", "rowferry_queue_outcomes"):
-        found = run.prometheus.query(f"sum by (outcome) ({metric}) > 0")
+        found = run.prometheus.query(f"sum by (outcome) (last_over_time({metric}[30m])) > 0")
         assert {sample["metric"]["outcome"]: int(sample["value"][1]) for sample in found} == counts
-    assert run.prometheus.value("sum(rowferry_live_workers)") == 2
+    wait_for(lambda: run.prometheus.value("sum(rowferry_live_workers)") == 2)
     run.migration.audit(legacy_left=range(-WITHOUT_OBJECT, 0))
 
 
 def test_the_rules_are_evaluated_without_an_error(run: Run) -> None:
     groups = run.prometheus.ask("rules")["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
-    wait_for(lambda: run.prometheus.value("migration:rowferry_error_share:ratio") is not None, deadline=FEW)
+    wait_for(lambda: run.prometheus.value("migration:rowferry_error_share:ratio") is not None)
     assert {rule["health"] for rule in rules} == {"ok"}
     assert {rule["type"] for rule in rules} == {"alerting", "recording"}
 
@@ -170,7 +170,7 @@ def test_the_metrics_are_named_as_prometheus_wants_them(run: Run) -> None:
 
     (targets,) = ([t["scrapeUrl"] for t in run.prometheus.ask("targets")["activeTargets"]],)
     for url in targets:
-        with urllib.request.urlopen(url, timeout=10) as response:
+        with urllib.request.urlopen(url, timeout=100) as response:
             checked = subprocess.run(
                 [str(PROGRAMS["promtool"]), "check", "metrics"], input=response.read(), capture_output=True, check=False
             )

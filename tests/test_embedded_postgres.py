@@ -133,8 +133,8 @@ def test_a_port_that_is_taken_meanwhile_is_exchanged_for_another(monkeypatch: py
     with socket.socket() as rival:
         rival.bind(("127.0.0.1", 0))
         rival.listen()
-        ports = iter([rival.getsockname()[1], postgres.find_free_port()])
-        monkeypatch.setattr(postgres, "find_free_port", lambda: next(ports))
+        ports, find_free_port = iter([rival.getsockname()[1]]), postgres.find_free_port
+        monkeypatch.setattr(postgres, "find_free_port", lambda: next(ports, None) or find_free_port())
         with EmbeddedPostgres() as server:
             assert server.port != rival.getsockname()[1]
             assert ask(server.dsn(), "select 1") == 1

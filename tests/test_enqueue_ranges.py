@@ -9,14 +9,16 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 from psycopg.rows import dict_row
 
-from entry_table import FROM, TO, EntryTable
+from entry_table import FROM, TABLE, TO, EntryTable
 from processes import wait_for
 from rowferry.session import LOCK_TIMEOUT
 from rowferry_enqueue.enqueue import Request, enqueue
 from waiting_ranges import MISCOUNTED, NOT_IN_ONE_RANGE, OVERLAPS, finish
 
+BIGINT = sql.SQL("bigint")
 LETTERS = st.text("aAbBzZäÄß-_ 0.", max_size=4)
 ID_TYPES: dict[str, st.SearchStrategy[str]] = {
     "bigint": st.integers(-(2**63), 2**63 - 1).map(str),
@@ -44,7 +46,7 @@ def test_ranges_follow_the_collation_of_the_id_column(any_database: str, monkeyp
 
 
 def check_ranges(table: EntryTable, id_type: str, ids_of_type: st.SearchStrategy[str]) -> None:
-    ordered = id_type.replace("varchar(9)", "text")
+    ordered, type_of_ids = sql.SQL(id_type.replace("varchar(9)", "text")), sql.SQL(id_type.partition(" ")[0])
 
     @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.data())
@@ -64,9 +66,9 @@ def check_ranges(table: EntryTable, id_type: str, ids_of_type: st.SearchStrategy
         table.enqueue(batch_size)
         added = [batch for batch in table.batches() if batch["id"] not in before]
         assert all(1 <= batch["entry_count"] <= batch_size for batch in added)
-        assert table.execute(MISCOUNTED.format(type=table.id_type), [[batch["id"] for batch in added]]) == []
-        assert table.execute(NOT_IN_ONE_RANGE.format(type=table.id_type)) == []
-        assert table.execute(OVERLAPS.format(ordered=ordered)) == []
+        assert table.execute(sql.SQL(MISCOUNTED).format(type=type_of_ids), [[batch["id"] for batch in added]]) == []
+        assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=type_of_ids)) == []
+        assert table.execute(sql.SQL(OVERLAPS).format(ordered=ordered)) == []
 
     check()
 
@@ -75,7 +77,7 @@ def empty(table: EntryTable, id_type: str) -> None:
     """Give the table no rows and ids of another type, and empty the queue."""
     table.id_type = id_type.partition(" ")[0]
     table.execute("drop table public.avatars")
-    table.execute(f"create table public.avatars (id {id_type} primary key, path text)")
+    table.execute(sql.SQL(TABLE).format(type=sql.SQL(id_type)))
     table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure")
 
 
@@ -92,8 +94,13 @@ def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
             wait_for(lambda: second.done() or is_waiting_for_lock(table, timedelta(milliseconds=200)))
             assert not second.done()
             assert table.batches() == []
-        assert second.result(15)[0].entries == 40
-    assert table.execute(NOT_IN_ONE_RANGE.format(type="bigint")) == []
+        assert second.result(100)[0].entries == 40
+    assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=BIGINT)) == []
+
+
+WAIT_FOR_LOCKS = """
+select from pg_stat_activity where wait_event_type = 'Lock' and clock_timestamp() - query_start > %s
+"""
 
 
 def connect_plainly(dsn: str) -> psycopg.Connection[dict[str, object]]:
@@ -101,8 +108,7 @@ def connect_plainly(dsn: str) -> psycopg.Connection[dict[str, object]]:
 
 
 def is_waiting_for_lock(table: EntryTable, since: timedelta) -> bool:
-    waiting = "wait_event_type = 'Lock' and clock_timestamp() - query_start > %s"
-    return bool(table.execute(f"select from pg_stat_activity where {waiting}", [since]))
+    return bool(table.execute(WAIT_FOR_LOCKS, [since]))
 
 
 def test_many_enqueuers_at_once_do_not_double(table: EntryTable) -> None:
@@ -110,10 +116,10 @@ def test_many_enqueuers_at_once_do_not_double(table: EntryTable) -> None:
     together = Barrier(6)
 
     def run(batch_size: int) -> int:
-        together.wait(15)
+        together.wait(100)
         return table.enqueue(batch_size)[0].entries
 
     with ThreadPoolExecutor(6) as pool:
         assert sum(pool.map(run, [7, 9, 11, 13, 15, 17])) == 1000
-    assert table.execute(NOT_IN_ONE_RANGE.format(type="bigint")) == []
-    assert table.execute(OVERLAPS.format(ordered="bigint")) == []
+    assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=BIGINT)) == []
+    assert table.execute(sql.SQL(OVERLAPS).format(ordered=BIGINT)) == []

@@ -22,4 +22,4 @@ def test_the_first_process_of_a_container_obeys_sigterm_in_the_middle_of_anythin
             with waits_for_an_answer:
                 first = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
                 os.kill(first, signal.SIGTERM)
-                assert parent.wait(5) == 128 + signal.SIGTERM
+                assert parent.wait(100) == 128 + signal.SIGTERM

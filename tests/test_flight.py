@@ -19,7 +19,7 @@ from rowferry_worker.flight import Flight
 from rowferry_worker.journey import Copied, Journey, ask
 
 AT_ONCE = timedelta(0)
-SOON = timedelta(seconds=30)
+SOON = timedelta(seconds=100)
 COPIED = Copied(Outcome.MIGRATED)
 OK = Answer(200)
 

@@ -1,8 +1,6 @@
-"""The grants that `rowferry init --grants` words are enough for a whole migration, and for nothing else."""
+"""The grants that `rowferry init --grants` words are enough for a whole migration; test_privileges: and no more."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -10,43 +8,18 @@ from psycopg import errors, sql
 
 from entry_table import EntryTable
 from migration import Migration
+from roles import Roles, grant, log_in, new_role, new_roles
 from rowferry.database import connect
 from rowferry.errors import UserMistake
-from rowferry.grants import PURPOSES, Purpose, apply_grants, compose_grants
+from rowferry.grants import PURPOSES, apply_grants, compose_grants
 from rowferry.statements import list_sql
-
-Roles = dict[Purpose, str]
-PASSWORD = "not a secret"
 
 
 @pytest.fixture
 def roles(database: str) -> Iterator[Roles]:
     """One role a purpose, that may log in and has been granted nothing yet."""
-    with ExitStack() as until:
-        yield {purpose: until.enter_context(new_role(database)) for purpose in PURPOSES}
-
-
-@contextmanager
-def new_role(dsn: str) -> Iterator[str]:
-    name = sql.Identifier(f"a {uuid4().hex}")
-    make, drop = "create role {} login password {}", "drop owned by {0}; drop role {0}"
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL(make).format(name, sql.Literal(PASSWORD)))
-        try:
-            yield name.as_string().strip('"')
-        finally:
-            connection.execute(sql.SQL(drop).format(name))
-
-
-def grant(table: EntryTable, roles: Roles) -> None:
-    with connect("init", autocommit=True) as connection:
-        for purpose, role in roles.items():
-            apply_grants(connection, compose_grants(role, [purpose], table.read_plan()))
-
-
-def log_in(table: EntryTable, role: str) -> str:
-    """Return the DSN of the test's database for another role."""
-    return psycopg.conninfo.make_conninfo(table.dsn, user=role, password=PASSWORD)
+    with new_roles(database) as roles:
+        yield roles
 
 
 def test_a_whole_migration_works_with_these_grants_only(
@@ -67,59 +40,6 @@ def test_a_whole_migration_works_with_these_grants_only(
     migration.audit(legacy_left=[6])
 
 
-QUEUE = "rowferry.batch_queue"
-EVERYBODY: dict[str, tuple[Purpose, ...]] = {
-    "delete from public.avatars": PURPOSES,
-    "insert into public.avatars (id, path) values (9, 'image/9')": PURPOSES,
-    "update public.avatars set id = 9": PURPOSES,
-    "update public.avatars set title = 'mine'": PURPOSES,
-    "select title from public.avatars": PURPOSES,
-    "truncate public.avatars": PURPOSES,
-    "drop table public.avatars": PURPOSES,
-    "update public.avatars set path = 'avatar/1'": ("enqueuer", "operator"),
-    "select id, path from public.avatars": ("operator",),
-    f"delete from {QUEUE}": PURPOSES,
-    f"truncate {QUEUE}": PURPOSES,
-    f"update {QUEUE} set migrated = 100": PURPOSES,
-    f"update {QUEUE} set status = 'DONE'": ("enqueuer", "worker"),
-    f"insert into {QUEUE} (migration_id, payload, entry_count, status) values (1, '{{}}', 0, 'DONE')": PURPOSES,
-    f"insert into {QUEUE} (migration_id, payload, entry_count) values (1, '{{}}', 0)": ("worker", "operator"),
-    "update rowferry.migration set plan = '{}'": PURPOSES,
-    "update rowferry.migration set paused_at = now()": ("enqueuer", "worker"),
-    "delete from rowferry.migration": PURPOSES,
-    "delete from rowferry.batch_attempt": PURPOSES,
-    "delete from rowferry.entry_failure": PURPOSES,
-    "select * from rowferry.entry_failure": ("enqueuer", "worker"),
-    "insert into rowferry.schema_migration (number, name, applied_by) values (99, 'mine', '9')": PURPOSES,
-    "create table rowferry.mine ()": PURPOSES,
-    "select rowferry.register_migration('mine', '{}')": ("worker", "operator"),
-    "select rowferry.claim_batch('{migrate}')": ("enqueuer", "operator"),
-    "select rowferry.claim_more(1, 1)": ("enqueuer", "operator"),
-    "select rowferry.begin_attempts('{1}', '{0}', 'mine')": ("enqueuer", "operator"),
-    "select rowferry.finish_idle('{1}', '{1}')": ("enqueuer", "operator"),
-    "select rowferry.fail_batch(1, 1, 'ERROR', '0', '')": ("enqueuer", "operator"),
-    "select rowferry.requeue()": ("enqueuer", "worker"),
-    "select rowferry.pause()": ("enqueuer", "worker"),
-}
-"""What may not be done, and by whom; by Grafana's role none of it."""
-
-
-@pytest.mark.parametrize("purpose", PURPOSES)
-def test_everything_else_is_refused(table: EntryTable, roles: Roles, purpose: Purpose) -> None:
-    table.execute("alter table public.avatars add column title text")
-    grant(table, roles)
-    allowed: list[str] = []
-    with psycopg.connect(log_in(table, roles[purpose]), autocommit=True) as connection:
-        for query, refused in EVERYBODY.items():
-            if purpose in {*refused, "grafana"}:
-                try:
-                    connection.execute(query.encode())
-                except errors.InsufficientPrivilege:
-                    continue
-                allowed.append(query)
-    assert allowed == []
-
-
 def test_a_condition_takes_the_whole_table(table: EntryTable, roles: Roles) -> None:
     table.plan["entries"][0]["where"] = "title is null"
     words = compose_grants("reader", ["enqueuer"], table.read_plan()).as_string()
@@ -137,19 +57,6 @@ def test_every_view_may_be_read_by_everybody(table: EntryTable, roles: Roles) ->
         with psycopg.connect(log_in(table, role)) as connection:
             for path in list_sql("views"):
                 connection.execute(sql.SQL("select * from rowferry.{}").format(sql.Identifier(path.stem)))
-
-
-def test_the_role_of_grafana_sees_the_views_and_no_table(table: EntryTable, roles: Roles) -> None:
-    grant(table, roles)
-    tables = table.execute(
-        "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in "
-        "('rowferry', 'public')"
-    )
-    with psycopg.connect(log_in(table, roles["grafana"]), autocommit=True) as connection:
-        for row in tables:
-            with pytest.raises(errors.InsufficientPrivilege):
-                connection.execute(f"select from {row['name']}".encode())
-    assert {"public.avatars", "rowferry.batch_queue"} < {row["name"] for row in tables}
 
 
 def test_every_function_belongs_to_a_purpose_but_for_pruning_and_the_trigger() -> None:

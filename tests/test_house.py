@@ -29,7 +29,9 @@ def test_import_contracts_hold() -> None:
 
 
 def test_only_one_file_opens_connections_to_postgresql() -> None:
-    assert files_that_say(r"\bConnection\.connect\(|psycopg\.connect\(|ConnectionPool\(") == {"rowferry/database.py"}
+    assert files_that_say(r"\b(Connection|psycopg|choose_connection\(.*\))\.connect\(|ConnectionPool\(") == {
+        "rowferry/database.py"
+    }
 
 
 def test_only_one_file_reads_http_and_one_runs_the_event_loop() -> None:

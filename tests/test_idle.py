@@ -1,4 +1,4 @@
-"""A rerun over finished work goes through many batches at a time, and says of each what it would say of one alone."""
+"""A rerun over finished work goes through many batches at a time, and leaves alone those that have work."""
 
 from contextlib import ExitStack, closing
 from threading import Event
@@ -9,7 +9,7 @@ import pytest
 from entry_table import TO, EntryTable
 from migration import Migration
 from rowferry.batch import Attempt, Batch
-from rowferry.database import Connection, call, connect
+from rowferry.database import Connection, connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker import idle
 from rowferry_worker.claim import begin_attempt, begin_attempts, claim_batch, claim_more
@@ -22,8 +22,6 @@ from rowferry_worker.verdict import write_idle
 
 MOVE_ALL = "update public.avatars set path = replace(path, 'image/', 'avatar/')"
 TRANSACTIONS = "select count(distinct xmin::text)::int as count from rowferry.batch_queue"
-MOMENTS = {"id", "payload", "run_after", "created_at", "started_at", "finished_at"}
-"""What differs between two batches that are otherwise alike."""
 
 
 @pytest.fixture
@@ -140,57 +138,6 @@ def test_only_what_is_due_in_the_same_migration_and_queue_is_claimed_with_a_batc
     with connect("one") as one, connect("two") as two:
         two.execute("select from rowferry.batch_queue where id = 5 for update")
         assert [batch.id for batch in claim_several(one, 10)] == [1, 6]
-
-
-def settle(table: EntryTable, function: str) -> list[dict[str, Any]]:
-    """Claim each batch by itself, finish it by one function or the other, and return all that was written of it."""
-    with closing(Ledger("test")) as ledger, connect("test") as connection:
-        while (batch := claim_batch(connection, ["migrate"])) is not None:
-            attempt = begin_attempt(ledger, batch, "test")
-            if function == "finish_idle":
-                write_idle(connection, [(batch, attempt)])
-            else:
-                nothing: list[str] = []
-                arguments = (batch.id, attempt.id, "DONE", None, None, 0, 0, 0, *[nothing] * 6)
-                call(connection, "finish_batch", *arguments)
-            connection.commit()
-    wanted = [{name: value for name, value in batch.items() if name not in MOMENTS} for batch in table.batches()]
-    failures = table.execute("select entry_id, outcome from rowferry.entry_failure order by batch_id, entry_id")
-    return [*wanted, *failures, *table.execute("select requeues, number, verdict from rowferry.batch_attempt")]
-
-
-PAST = """
-update rowferry.batch_queue
-set
-    migrated = 1, kept = 2, changed = 1, vanished = 1, missing = 1, failed = 1, entry_count = 7, attempts = 1,
-    payload = case id % 3
-        when 1 then payload || '{"read_again": ["migrated", "kept"]}'
-        when 2 then payload || '{"read_again": ["kept"]}'
-        else payload
-    end
-"""
-FAILURES = """
-insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
-select q.id, o.outcome, 'k', o.outcome, 'r', 'e', 1
-from rowferry.batch_queue as q
-cross join unnest(array['changed', 'vanished', 'missing', 'failed']) as o (outcome)
-"""
-
-
-def test_idle_batches_end_as_they_would_alone(table: EntryTable) -> None:
-    """Whatever an earlier attempt has left: what it settled, what failed, what is to be read again."""
-    found: list[list[dict[str, Any]]] = []
-    for function in ("finish_batch", "finish_idle"):
-        table.execute("truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure restart identity")
-        table.execute("truncate public.avatars")
-        table.add_legacy(range(6))
-        table.enqueue(1)
-        table.execute(PAST)
-        table.execute(FAILURES)
-        found.append(settle(table, function))
-        table.check_balance()
-    assert found[0] == found[1]
-    assert len(found[0]) == 6 + 12 + 6
 
 
 def test_a_connection_that_is_lost_meanwhile_gives_all_batches_back(

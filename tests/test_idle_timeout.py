@@ -1,38 +1,51 @@
 """A batch that waits for S3 shows PostgreSQL that it lives: its transaction is not taken for a forgotten one."""
 
+import signal
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from migration import Migration
 from processes import wait_for
-from request_log import RequestLog
+from request_log import RequestLog, writes_of
+from worker_process import WorkerProcess
 
-LEDGER = "select coalesce(verdict, 'open') as verdict from rowferry.batch_attempt"
-ARGUMENTS = ("--until-empty", "--idle-timeout=5", "--time-budget=0.5")
+VERDICTS = "select coalesce(verdict, 'open') as verdict from rowferry.batch_attempt where batch_id > 1"
+ARGUMENTS = ("--idle-timeout=8", "--time-budget=0.5")
+
+
+@contextmanager
+def warm_worker(migration: Migration, *arguments: str) -> Iterator[WorkerProcess]:
+    """Yield a worker that has done a batch of one entry: only the first has to wait until clients are made."""
+    migration.fill(1)
+    migration.enqueue()
+    with migration.workers(1, *ARGUMENTS, *arguments) as (worker,):
+        migration.wait_until_done()
+        yield worker
+        migration.wait_until_done()
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
 
 
 def test_a_batch_outlives_the_idle_timeout_while_its_objects_are_on_their_way(
     logged_migration: Migration, log: RequestLog
 ) -> None:
     migration = logged_migration
-    migration.fill(3)
-    migration.enqueue(3)
-    with ExitStack() as until:
-        held = until.enter_context(log.holding(lambda seen: seen.writes_object))
-        with migration.workers(1, *ARGUMENTS) as (worker,):
-            wait_for(lambda: len(held) > 0)
-            time.sleep(11)  # twice as long as PostgreSQL leaves a silent transaction alone
-            until.close()
-            assert worker.wait() == 0, worker.log
-    assert [row["verdict"] for row in migration.execute(LEDGER)] == ["DONE"]
+    with warm_worker(migration), ExitStack() as until:
+        held = until.enter_context(log.holding(writes_of(range(2, 5))))
+        migration.fill(3, start=2)
+        migration.enqueue(3)
+        wait_for(lambda: len(held) > 0)
+        time.sleep(17)  # twice as long as PostgreSQL leaves a silent transaction alone
+    assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE"]
     migration.audit()
 
 
 def test_a_batch_outlives_it_while_the_plan_holds_its_rows_back(migration: Migration) -> None:
     migration.plan["database"] = {"max_rows_per_second": 2}
-    migration.fill(28)
-    migration.enqueue(14)
-    with migration.workers(1, *ARGUMENTS, "--slots=2") as (worker,):
-        assert worker.wait() == 0, worker.log
-    assert {row["verdict"] for row in migration.execute(LEDGER)} == {"DONE"}
+    # All objects are begun at once: else a slot whose turn does not come within the time budget gives its batch back.
+    with warm_worker(migration, "--slots=2", "--parallel-least=44"):
+        migration.fill(44, start=2)
+        migration.enqueue(22)
+    assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE", "DONE"]
     migration.audit()

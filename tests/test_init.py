@@ -31,9 +31,9 @@ def empty_database(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
         connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
-def ask(dsn: str, query: str) -> list[tuple[object, ...]]:
+def ask(dsn: str, query: str | sql.Composed) -> list[tuple[object, ...]]:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        cursor = connection.execute(query.encode())
+        cursor = connection.execute(query.encode() if isinstance(query, str) else query)
         return cursor.fetchall() if cursor.description else []
 
 
@@ -160,12 +160,12 @@ def test_the_command_says_what_it_did_and_what_comes_next(empty_database: str, r
 
 def test_a_role_that_may_not_make_a_schema_gets_one_sentence(empty_database: str, run_rowferry: Run) -> None:
     name = f"nobody_{uuid4().hex}"
-    ask(empty_database, f"create role {name} login password 'x'")
+    ask(empty_database, sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
     try:
         dsn = psycopg.conninfo.make_conninfo(empty_database, user=name, password="x")
         done = run_rowferry("init", DATABASE_URL=dsn)
     finally:
-        ask(empty_database, f"drop role {name}")
+        ask(empty_database, sql.SQL("drop role {}").format(sql.Identifier(name)))
     assert done.returncode == 2
     assert "PostgreSQL does not allow this role" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -128,7 +128,7 @@ def test_an_object_rewritten_during_its_transfer_is_not_patched_together(
             wait_for(lambda: held or working.done())
             assert held
             large.legacy.put("image/film ä.mp4", rewritten)
-        working.result(60)
+        working.result(100)
     assert large.production.open_uploads() == []
     assert large.production.listing() == {}
     assert large.verdicts() == ["RETRY"]

@@ -3,33 +3,20 @@
 from collections.abc import Callable
 from contextlib import closing
 from threading import Event
-from typing import Any
 
-import psycopg
 import pytest
 
 from entry_table import EntryTable
-from held_batches import hold
-from rowferry.batch import Attempt, Batch
-from rowferry.database import Connection, call, connect
+from held_batches import begin_several, call_and_lose_the_answer, hold
+from rowferry.batch import Attempt
+from rowferry.database import connect
 from rowferry.errors import DatabaseUnavailable
-from rowferry_worker.claim import begin_attempt, begin_attempts, claim_batch
+from rowferry_worker.claim import begin_attempt, claim_batch
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.heart import Heart
 from rowferry_worker.ledger import Ledger
 
 LEDGERS = "^rowferry ledger"
-
-
-def begin_several(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
-    (attempt,) = begin_attempts(ledger, [batch], worker_id)
-    return attempt
-
-
-def call_and_lose_the_answer(connection: Connection, function: str, *arguments: Any) -> list[Any]:
-    call(connection, function, *arguments)
-    connection.close()
-    raise psycopg.OperationalError("server closed the connection unexpectedly")
 
 
 def test_another_slot_of_the_same_process_does_not_take_a_loss_for_a_crash(ten: EntryTable) -> None:

@@ -117,14 +117,16 @@ def test_it_never_leaves_its_bounds(bounds: list[int], answers: list[tuple[float
 
 
 def test_nobody_ever_sees_it_beyond_its_bounds_while_many_tell_it_of_answers() -> None:
-    limit, seen, done = Limit(1, 8), set[int](), Event()
+    limit, seen, looking, done = Limit(1, 8), set[int](), Event(), Event()
 
     def look() -> None:
         while not done.is_set():
             seen.add(limit.value)
+            looking.set()
 
     with ThreadPoolExecutor(5) as pool:
         pool.submit(look)
+        assert looking.wait(100)
         tellers = [pool.submit(pass_rounds, limit, 300, throttled_share=0.1) for _ in range(4)]
         for teller in tellers:
             teller.result()

@@ -27,7 +27,7 @@ ROWS = 100_000
 BATCH_SIZE = 100
 """As by default. An update sorts its rows with both keys: 64 kB hold some hundred of them, 4 MB some ten thousand."""
 FRUGAL = {"work_mem": "64kB", "hash_mem_multiplier": "1", "log_temp_files": "0", "client_min_messages": "log"}
-FILL = f"insert into public.avatars select i, '{FROM}' || repeat('x', 30) || i from generate_series(1, {ROWS}) as i"
+FILL = "insert into public.avatars select i, %s || repeat('x', 30) || i from generate_series(1, %s) as i"
 
 
 class Spills:
@@ -62,7 +62,7 @@ def frugal(*, autocommit: bool = False) -> Iterator[tuple[Connection, Spills]]:
 @pytest.fixture
 def full(table: EntryTable) -> EntryTable:
     """A hundred thousand legacy entries with keys of 40 bytes, in batches of a hundred."""
-    table.execute(FILL)
+    table.execute(FILL, (FROM, ROWS))
     table.execute("vacuum analyze public.avatars")
     table.enqueue(BATCH_SIZE)
     return table

@@ -13,6 +13,7 @@ import pytest
 
 from entry_table import FROM
 from migration import Migration
+from patient_worker import patient
 from processes import wait_for
 from request_log import logged
 from rowferry.log import set_up_logging
@@ -65,7 +66,7 @@ def test_each_attempt_has_one_line_with_its_verdict(migration: Migration) -> Non
     with logged(migration.legacy.endpoint_url) as log:
         migration.plan["legacy"]["endpoint_url"] = migration.plan["production"]["endpoint_url"] = log.endpoint_url
         migration.enqueue(10)
-        with migration.workers(1, "--grace", "0") as (worker,):
+        with migration.workers(1, "--grace", "0", **patient(migration.folder)) as (worker,):
             with log.holding(lambda seen: seen.writes_object and seen.bucket == migration.production.bucket):
                 wait_for(lambda: len(migration.execute("select * from rowferry.batches_in_hand")) >= 1)
                 wait_for(lambda: [v for v in migration.verdicts() if v is None])
@@ -91,7 +92,7 @@ def test_a_batch_that_is_given_back_says_so_in_one_line(migration: Migration) ->
         migration.plan["legacy"]["endpoint_url"] = migration.plan["production"]["endpoint_url"] = log.endpoint_url
         migration.enqueue()
         with (
-            migration.workers(1, "--grace", "0") as (worker,),
+            migration.workers(1, "--grace", "0", **patient(migration.folder)) as (worker,),
             log.holding(lambda seen: seen.writes_object and seen.bucket == migration.production.bucket) as held,
         ):
             wait_for(lambda: held)

@@ -20,17 +20,31 @@ from stand_in import Behaviour, StandIn, answer, keep_silent, refuse
 LONG_DEADLINE = timedelta(minutes=10)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SILENT_AFTER", "ANSWER_WITHIN", "ASK_EVERY"):
-        monkeypatch.setattr(lookout, name, timedelta(seconds=0.3))
+SHORT = timedelta(seconds=0.3)
+
+
+@pytest.fixture
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for side in ("LEGACY", "PRODUCTION"):
         monkeypatch.setenv(f"ROWFERRY_{side}_ACCESS_KEY_ID", "AK")
         monkeypatch.setenv(f"ROWFERRY_{side}_SECRET_ACCESS_KEY", "SK")
 
 
 @pytest.fixture
-def watched() -> Iterator[Callable[..., tuple[ObjectClient, Lookout, StandIn]]]:
+def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask soon and often; whoever answers at all has the usual time for it, for a machine may be busy."""
+    monkeypatch.setattr(lookout, "SILENT_AFTER", SHORT)
+    monkeypatch.setattr(lookout, "ASK_EVERY", SHORT)
+
+
+@pytest.fixture
+def _hasty(_eager: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, and who has not answered soon is silent."""
+    monkeypatch.setattr(lookout, "ANSWER_WITHIN", SHORT)
+
+
+@pytest.fixture
+def watched(_keys: None) -> Iterator[Callable[..., tuple[ObjectClient, Lookout, StandIn]]]:
     """Make a client, with a request to be long about, and a lookout for a server that answers as told."""
     from contextlib import ExitStack, closing
 
@@ -59,6 +73,7 @@ def look_until(condition: Callable[[], object], looking: Lookout) -> None:
     wait_for(look)
 
 
+@pytest.mark.usefixtures("_hasty")
 def test_a_server_that_answers_nobody_is_cut_off_with_all_that_waits(watched) -> None:
     client, looking, _ = watched(keep_silent)
     answers = send(client)
@@ -67,6 +82,7 @@ def test_a_server_that_answers_nobody_is_cut_off_with_all_that_waits(watched) ->
     assert isinstance(ask(client, HEAD).error, CutOff)
 
 
+@pytest.mark.usefixtures("_eager")
 @pytest.mark.parametrize("told", [answer(200), refuse(403, "AccessDenied"), refuse(503, "SlowDown")])
 def test_a_slow_request_is_waited_for_while_the_server_answers_anybody(told: Behaviour, watched) -> None:
     client, looking, server = watched(keep_silent, told)
@@ -75,6 +91,7 @@ def test_a_slow_request_is_waited_for_while_the_server_answers_anybody(told: Beh
     assert answers.empty()
 
 
+@pytest.mark.usefixtures("_hasty")
 def test_a_server_that_answers_again_is_used_again(watched) -> None:
     client, looking, _ = watched(keep_silent, keep_silent, answer(200))
     answers = send(client)
@@ -82,6 +99,7 @@ def test_a_server_that_answers_again_is_used_again(watched) -> None:
     wait_for(lambda: ask(client, HEAD).error is None)
 
 
+@pytest.mark.usefixtures("_eager")
 def test_a_server_is_not_asked_while_nothing_waits_for_it(watched) -> None:
     client, looking, server = watched(answer(200))
     assert ask(client, HEAD).error is None
@@ -91,13 +109,17 @@ def test_a_server_is_not_asked_while_nothing_waits_for_it(watched) -> None:
     assert len(server.requests) == 1
 
 
-def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(logged_migration: Migration, log: RequestLog) -> None:
+def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(
+    logged_migration: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     migration = logged_migration
     migration.fill(8)
     migration.enqueue(batch_size=4)
     with migration.at_work() as take_turn:
         assert take_turn()
-        with log.holding(lambda _: True):
+        with log.holding(lambda _: True), monkeypatch.context() as hasty:
+            for name in ("SILENT_AFTER", "ANSWER_WITHIN", "ASK_EVERY"):
+                hasty.setattr(lookout, name, SHORT)
             assert take_turn()
     first, second = migration.batches()
     assert (first["status"], second["status"], second["attempts"]) == ("DONE", "INIT", 0)

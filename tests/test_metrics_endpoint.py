@@ -14,6 +14,13 @@ from rowferry.http_endpoint import Endpoint
 from scrape import fetch, scrape, served_port, sum_of, values_by
 
 
+def has_said_all(port: int, batches: int) -> bool:
+    """Return whether a worker has counted so many batches and holds none: a batch is DONE just before it is counted."""
+    samples = scrape(port)
+    counted = sum_of(samples, "rowferry_batch_seconds_count")
+    return counted == batches and sum_of(samples, "rowferry_batches_in_hand") == 0
+
+
 def test_a_worker_counts_what_it_does(migration: Migration) -> None:
     migration.fill(30)
     migration.add_row(31, "image/nothing.png")
@@ -21,7 +28,7 @@ def test_a_worker_counts_what_it_does(migration: Migration) -> None:
     with migration.workers(1, "--metrics-port", "0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()
-        wait_for(lambda: len(values_by(scrape(port), "rowferry_entries_total", "outcome")) == 2)
+        wait_for(lambda: has_said_all(port, batches=4))
         samples = scrape(port)
         assert values_by(samples, "rowferry_entries_total", "outcome") == {"migrated": 30, "missing": 1}
         assert sum_of(samples, "rowferry_objects_copied_total", migration="avatars") == 30
@@ -99,7 +106,7 @@ def test_what_was_done_is_counted_by_queue(migration: Migration) -> None:
             migration.wait_until_done()
             migration.enqueue(queue=queue)
         migration.wait_until_done()
-        wait_for(lambda: len(values_by(scrape(port), "rowferry_entries_total", "queue")) == 3)
+        wait_for(lambda: has_said_all(port, batches=3))
         samples = scrape(port)
     assert values_by(samples, "rowferry_entries_total", "queue") == {"migrate": 10, "verify": 10, "revert": 10}
     assert sum_of(samples, "rowferry_entries_total", queue="verify", outcome="kept") == 10

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from migration import Migration
+from patient_worker import patient
 from processes import wait_for
 from request_log import RequestLog, Seen, logged
 from rowferry.errors import ObjectDamaged
@@ -110,7 +111,7 @@ def test_a_worker_that_is_told_to_stop_takes_its_upload_back(bounded: Migration,
         return "partNumber=2" in seen.query
 
     with log.holding(is_second_part) as held:
-        with bounded.workers(1, "--grace", "0") as (worker,):
+        with bounded.workers(1, "--grace", "0", **patient(bounded.folder)) as (worker,):
             wait_for(lambda: held)
             assert bounded.production.open_uploads() == ["avatar/large.bin"]
             worker.signal(signal.SIGTERM)

@@ -1,7 +1,7 @@
 """What systemd hears of a worker: a real datagram socket stands in for its own."""
 
+import os
 import socket
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from clock import Clock
 from migration import Migration
 from processes import wait_for
 from rowferry.errors import DatabaseUnavailable
@@ -55,12 +56,13 @@ def test_states_arrive_as_one_datagram(heard: Listener) -> None:
 
 
 def test_a_name_in_the_abstract_namespace_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"rowferry-test-notify-{os.getpid()}"  # every network namespace has but one of a name
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         try:
-            channel.bind("\0rowferry-test-notify")
+            channel.bind(f"\0{name}")
         except OSError:
             pytest.skip("only Linux has abstract sockets")
-        monkeypatch.setenv("NOTIFY_SOCKET", "@rowferry-test-notify")
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
         assert notify("READY=1")
         assert channel.recv(64) == b"READY=1"
 
@@ -71,23 +73,31 @@ def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, socket_pa
     assert not notify("READY=1")
 
 
-def test_a_pulse_is_steady_while_every_slot_keeps_turning() -> None:
-    pulse, moment = Pulse(), timedelta(seconds=0.05)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("rowferry_worker.notify.time", clock)
+    return clock
+
+
+def test_a_pulse_is_steady_while_every_slot_keeps_turning(clock: Clock) -> None:
+    pulse, moment = Pulse(), timedelta(seconds=5)
     assert pulse.is_steady(moment)
     stuck = Thread(target=pulse.begin_turn)
     stuck.start()
     stuck.join()
+    clock.now += 4
     assert pulse.is_steady(moment)
-    time.sleep(0.06)
+    clock.now += 2
     pulse.begin_turn()
     assert not pulse.is_steady(moment), "the other slot has not turned"
 
 
-def test_a_slot_that_has_ended_stops_no_pulse() -> None:
-    pulse, moment = Pulse(), timedelta(seconds=0.01)
+def test_a_slot_that_has_ended_stops_no_pulse(clock: Clock) -> None:
+    pulse, moment = Pulse(), timedelta(seconds=5)
     pulse.begin_turn()
     pulse.end()
-    time.sleep(0.02)
+    clock.now += 6
     assert pulse.is_steady(moment)
 
 

@@ -151,7 +151,7 @@ def test_a_stuck_event_loop_does_not_hold_answers_back_for_ever(monkeypatch: pyt
         stuck.set()
         release.wait(WAIT_SECONDS)
 
-    with facing(answer(200), deadline=timedelta(seconds=2)) as (client, _):
+    with facing(answer(200), deadline=timedelta(seconds=6)) as (client, _):
         client.send(HEAD, block)
         assert stuck.wait(WAIT_SECONDS)
         try:

@@ -98,7 +98,7 @@ def test_cancelling_ends_a_long_wait_between_retries() -> None:
 
 
 def test_a_slow_request_does_not_take_others_with_it() -> None:
-    with facing(keep_silent, answer(200), deadline=timedelta(seconds=2)) as (client, server):
+    with facing(keep_silent, answer(200), deadline=timedelta(seconds=6)) as (client, server):
         slow: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         client.send(COPY, slow.put)
         wait_for(lambda: server.requests)
@@ -107,8 +107,9 @@ def test_a_slow_request_does_not_take_others_with_it() -> None:
 
 
 def test_nobody_listening_is_unreachable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        side = Side("production", "b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
-    with opened(side) as client:
-        assert isinstance(ask(client, HEAD).error, Unreachable)
-        assert client.last_answer is None
+    with socket.socket() as mute:  # bound, so that nobody else takes the port, and never listening
+        mute.bind(("127.0.0.1", 0))
+        side = Side("production", "b", endpoint_url=f"http://127.0.0.1:{mute.getsockname()[1]}")
+        with opened(side) as client:
+            assert isinstance(ask(client, HEAD).error, Unreachable)
+            assert client.last_answer is None

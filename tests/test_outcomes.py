@@ -54,7 +54,7 @@ def test_a_crash_between_copy_and_commit_costs_no_second_copy(any_migration: Mig
             working = pool.submit(take_turn)
             wait_for(lambda: any_migration.execute(end_worker))
             with pytest.raises(DatabaseUnavailable):
-                working.result(30)
+                working.result(100)
     before = any_migration.production.listing()
     assert len(before) == 5
     assert set(any_migration.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 6)}

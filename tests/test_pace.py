@@ -5,21 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from clock import Clock
 from migration import Migration
 from rowferry.database import connect
-from rowferry_worker import pace
+from rowferry_worker import heart, pace
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.heart import Heart
 from rowferry_worker.pace import Pace
-
-
-class Clock:
-    """A clock that stands still until it is told to move."""
-
-    now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -76,11 +68,12 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
     from rowferry_worker.ledger import Ledger
 
     monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setattr(heart, "BEAT_EVERY", timedelta(hours=1))  # none beats but when the test says so
     ledger, fleet = Ledger("test"), Fleet()
     try:
         hearts = [Heart(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, fleet, Event()) for n in range(3)]
-        for heart in hearts:
-            heart.start()
+        for one in hearts:
+            one.start()
         assert fleet.size == 3
         hearts[0].sign_off()
         with connect("test", autocommit=True) as connection:
@@ -88,8 +81,8 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
         hearts[2]._beat()
         assert fleet.size == 1
     finally:
-        for heart in hearts:
-            heart.sign_off()
+        for one in hearts:
+            one.sign_off()
         ledger.close()
 
 

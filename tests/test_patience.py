@@ -1,5 +1,6 @@
 """A request is sent again where a pause may help, and each try is observed."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Event, Thread
@@ -24,7 +25,7 @@ from rowferry_worker.patience import TRIES, Patience
 
 REQUEST = head_object("production", "key")
 FINE = Answer(200)
-DEADLINE_SECONDS = 10
+DEADLINE_SECONDS = 100
 
 
 class Scripted:
@@ -101,11 +102,17 @@ def test_each_try_takes_its_turn_under_a_bound() -> None:
 
 
 def test_the_alarm_calls_in_the_order_of_time_and_outlives_a_fault(caplog: pytest.LogCaptureFixture) -> None:
-    alarm, called, done = Alarm(), [], Event()
-    alarm.call_later(timedelta(milliseconds=30), done.set)
-    alarm.call_later(timedelta(milliseconds=20), lambda: called.append("second"))
-    alarm.call_later(timedelta(milliseconds=10), lambda: called.append("first"))
-    alarm.call_later(timedelta(milliseconds=1), lambda: called.remove("nothing"))
+    alarm, called, done, begin = Alarm(), [], Event(), Event()
+    alarm.call_later(timedelta(0), lambda: begin.wait(DEADLINE_SECONDS))  # nothing is called before all are known
+    start = time.monotonic()
+    for milliseconds, function in (
+        (30, done.set),
+        (20, lambda: called.append("second")),
+        (10, lambda: called.append("first")),
+        (1, lambda: called.remove("nothing")),
+    ):
+        alarm.call_later(timedelta(seconds=start - time.monotonic(), milliseconds=milliseconds), function)
+    begin.set()
     assert done.wait(DEADLINE_SECONDS)
     assert called == ["first", "second"]
     assert "what was to be done later failed" in caplog.text

@@ -8,7 +8,9 @@ from contextlib import closing
 
 import psycopg
 import pytest
+from psycopg import sql
 
+from crowd import MANY, fill
 from plans import Plan, explained
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.database import Connection, call, connect
@@ -20,29 +22,10 @@ from rowferry_worker.rows import Move, update_rows
 from rowferry_worker.verdict import write_idle, write_verdict
 from servers import INSTALLATIONS, DatabaseServers
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("a million batches")]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("a million batches")]
 
-MANY = 1_000_000
 QUEUES = ["migrate"]
 DUE_INDEX = "batch_queue_due_idx"
-CROWD = """
-insert into rowferry.migration (name, plan) values ('crowded', '{}'), ('other', '{}');
-insert into rowferry.batch_queue
-(migration_id, payload, entry_count, status, migrated, attempts, run_after, started_at, finished_at, worker_id)
-select 1, '{}', 1, 'DONE', 1, 1, moment, moment, moment + i * interval '1 millisecond', 'h:1:x'
-from generate_series(1, %(many)s) as i, (select now() - interval '2 days' as moment) as m;
-insert into rowferry.batch_queue (migration_id, payload, entry_count) select 1, '{}', 1
-from generate_series(1, %(many)s);
-insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, finished_at, verdict)
-select i, 0, 1, 'h:1:x', now(), 'DONE' from generate_series(1, %(many)s) as i;
-create table public.entries (id bigint primary key, path text not null);
-insert into public.entries
-select i, case when i %% 2 = 0 then 'image/' else 'avatar/' end || i || '/me.png' from generate_series(1, %(many)s) as i
-"""
-INDEXES = """
-select indexname as name, indexdef as definition from pg_indexes
-where schemaname = 'rowferry' and tablename = 'batch_queue' and indexname not like '%_pkey'
-"""
 
 
 @pytest.fixture(scope="module", params=sorted(INSTALLATIONS), ids="postgresql-{}".format)
@@ -55,19 +38,6 @@ def crowd(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> 
         with psycopg.connect(dsn, autocommit=True) as connection:
             fill(connection)
         yield dsn
-
-
-def fill(connection: psycopg.Connection[tuple[str, ...]]) -> None:
-    """Fill the tables before their indexes, and without asking for each batch whether its migration is there."""
-    connection.execute("set session_replication_role = replica")
-    indexes = connection.execute(INDEXES).fetchall()
-    for name, _ in indexes:
-        connection.execute(f"drop index rowferry.{name}".encode())
-    for statement in CROWD.split(";"):
-        connection.execute(statement.encode(), {"many": MANY})
-    for _, definition in indexes:
-        connection.execute(definition.encode())
-    connection.execute("vacuum analyze")
 
 
 @pytest.fixture
@@ -106,7 +76,7 @@ def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connect
 
 def test_without_its_index_a_claim_would_be_seen_to_read_everything(worker: Connection) -> None:
     """The proof that the test above can fail."""
-    worker.execute(f"drop index rowferry.{DUE_INDEX}".encode())
+    worker.execute(sql.SQL("drop index rowferry.{}").format(sql.Identifier(DUE_INDEX)))
     with explained(worker) as plans:
         assert claim_batch(worker, QUEUES) is not None
         found = plans.take_inner()

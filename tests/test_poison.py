@@ -8,6 +8,7 @@ import pytest
 from migration import Migration
 from poison import work_in_spite_of_poison
 from rowferry.batch import Attempt, Batch
+from rowferry_worker import metrics
 from rowferry_worker.treatment import Treatment, choose_treatment
 
 
@@ -82,18 +83,22 @@ def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migrati
     migration.audit()
 
 
-def test_however_many_batches_are_run_gently_there_is_one_thread_that_waits(versitygw_migration: Migration) -> None:
+def test_gentle_batches_share_one_thread_that_waits_and_leave_the_workers_limit_alone(
+    versitygw_migration: Migration,
+) -> None:
     """Each of them has a flight of its own, whose requests wait for their turn; a worker may meet thousands."""
     migration = versitygw_migration
     migration.plan["production"]["max_requests_per_second"] = 20
     migration.fill(32)
     migration.enqueue(batch_size=4)
     migration.execute("update rowferry.batch_queue set crashes = 1")
+    metrics.objects_in_flight_limit.set(64)
     with migration.at_work() as take_turn:
         before = count_alarms()
         while take_turn():
             pass
         assert count_alarms() == before + 1
+    assert metrics.objects_in_flight_limit._value.get() == 64, "a gentle flight's limit is not the worker's"
     migration.audit()
 
 

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+from psycopg import sql
+
 from migration import Migration
 
 
@@ -34,4 +36,4 @@ def test_the_roles_password_may_come_from_a_file(migration: Migration, tmp_path:
         (found,) = migration.execute("select rolpassword as verifier from pg_authid where rolname = %s", (role,))
         assert found["verifier"].startswith("SCRAM-SHA-256$")
     finally:
-        migration.execute(f"drop owned by {role}; drop role {role}")
+        migration.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(role)))

@@ -42,9 +42,11 @@ def test_one_port_serves_what_all_processes_did(migration: Migration) -> None:
     with migration.workers(1, *TWO, "--metrics-port", "0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()
-        wait_for(lambda: sum_of(scrape(port), "rowferry_entries_total") == 40)
+        wait_for(lambda: sum_of(scrape(port), "rowferry_batch_seconds_count") == 8)
+        wait_for(lambda: len(values_by(scrape(port), "process_cpu_seconds_total", "process")) == 2)
         wait_for(lambda: fetch(port, "/readyz")[0] == 200)
         samples = scrape(port)
+        assert sum_of(samples, "rowferry_entries_total") == 40
         assert sum_of(samples, "rowferry_attempts_total", verdict="DONE") == 8
         assert sum_of(samples, "rowferry_copy_seconds_count") == 40
         assert sorted(values_by(samples, "process_cpu_seconds_total", "process")) == ["1", "2"]
@@ -59,6 +61,7 @@ def test_a_killed_process_is_replaced_and_the_counters_go_on(migration: Migratio
         port = served_port(worker)
         migration.wait_until_done()
         wait_for(lambda: sum_of(scrape(port), "rowferry_entries_total") == 20)
+        wait_for(lambda: live_workers(migration) == 2)
         os.kill(started_pids(worker)[0], signal.SIGKILL)
         wait_for(lambda: len(started_pids(worker)) == 3)
         assert sum_of(scrape(port), "rowferry_entries_total") == 20
@@ -69,7 +72,7 @@ def test_a_killed_process_is_replaced_and_the_counters_go_on(migration: Migratio
         wait_for(lambda: len(values_by(scrape(port), "process_cpu_seconds_total", "process")) == 2)
         wait_for(lambda: fetch(port, "/readyz")[0] == 200)
         assert sum_of(scrape(port), "rowferry_objects_in_flight") == 0
-    assert len(migration.execute("select id from rowferry.worker")) == 3
+        wait_for(lambda: len(migration.execute("select id from rowferry.worker")) == 3)
     migration.audit()
 
 
@@ -114,7 +117,8 @@ def test_a_file_that_a_starting_process_is_just_making_fails_no_scrape(tmp_path:
 COUNTS_SIGNALS = """
 import signal, sys, time
 signals = []
-signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda *_: signals.append(1))
 print("listening", flush=True)
 while len(signals) < 2:
     time.sleep(0.01)
@@ -137,4 +141,4 @@ def test_a_second_signal_is_passed_on_as_well() -> None:
         supervisor.send_signal(signal.SIGTERM)
         supervisor.send_signal(signal.SIGINT)
         assert supervisor.stdout.readline() == "two signals\n"
-        assert supervisor.wait(30) == 0
+        assert supervisor.wait(100) == 0

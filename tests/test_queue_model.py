@@ -14,7 +14,7 @@ from processes import wait_for
 from queue_machine import WorkersMachine
 from rowferry.database import call, connect
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1200)
 """Some 15 s on a quiet machine; a thousand steps, each held against the whole queue."""
 
 ROWS = """

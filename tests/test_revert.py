@@ -7,27 +7,10 @@ import pytest
 
 from entry_table import FROM
 from migration import Migration
+from queue_runs import migrate, outcomes, revert
 from rowferry.keys import form_of_key, legacy_key, production_key
 from rowferry.plan import Entries
 from rowferry_worker.queues import revert as queue
-
-
-def migrate(migration: Migration) -> None:
-    migration.enqueue()
-    migration.work()
-
-
-def revert(migration: Migration, batch_size: int = 100, **request: Any) -> list[dict[str, Any]]:
-    """Revert in this process, and return the batches of the queue."""
-    migration.enqueue(batch_size, queue="revert", **request)
-    migration.work("revert")
-    return [batch for batch in migration.batches() if batch["queue_name"] == "revert"]
-
-
-def outcomes(batches: list[dict[str, Any]]) -> dict[str, int]:
-    names = ("migrated", "kept", "changed", "vanished", "missing", "conflict", "failed")
-    counts = {name: sum(batch[name] for batch in batches) for name in names}
-    return {name: count for name, count in counts.items() if count}
 
 
 def test_every_row_goes_back_and_no_object_is_touched(any_migration: Migration) -> None:

@@ -1,31 +1,17 @@
-"""A session's waits are bounded, through PgBouncer as well, and a server that never answers is given up."""
+"""A session's waits are bounded, and a server that never answers is given up; test_pgbouncer: through it as well."""
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import timedelta
-from itertools import takewhile
-from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from cli import Run
-from migration import Migration
-from processes import wait_for
+from relay import silent_after_connecting
 from rowferry import session
 from rowferry.database import connect
-from rowferry.demo.server_process import find_free_port
-from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER, answered
-from rowferry_worker.ledger import Ledger
+from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, answered
 
-PGBOUNCER_PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
 
 
@@ -91,41 +77,6 @@ def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowfe
     assert "--idle-timeout 20 is not more than --time-budget 20" in run.stderr
 
 
-@contextmanager
-def silent_after_connecting(dsn: str) -> Iterator[tuple[str, threading.Event]]:
-    """Yield the DSN of a relay to the database, and an event that makes it swallow every answer from then on."""
-    target, silent = conninfo_to_dict(dsn), threading.Event()
-    listener = socket.create_server(("127.0.0.1", 0))
-    sockets: list[socket.socket] = [listener]
-
-    def pump(source: socket.socket, sink: socket.socket, *, muted: bool) -> None:
-        try:
-            while data := source.recv(65536):
-                if not (muted and silent.is_set()):
-                    sink.sendall(data)
-        except OSError:
-            return
-
-    def accept() -> None:
-        try:
-            while True:
-                client, _ = listener.accept()
-                server = socket.create_connection((str(target["host"]), int(target["port"])))
-                sockets.extend((client, server))
-                for arguments, muted in (((client, server), False), ((server, client), True)):
-                    threading.Thread(target=pump, args=arguments, kwargs={"muted": muted}, daemon=True).start()
-        except OSError:
-            return
-
-    threading.Thread(target=accept, daemon=True).start()
-    port = listener.getsockname()[1]
-    try:
-        yield psycopg.conninfo.make_conninfo(dsn, host="127.0.0.1", port=port), silent
-    finally:
-        for one in sockets:
-            one.close()
-
-
 def test_a_server_that_acknowledges_and_never_answers_is_given_up(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,79 +88,3 @@ def test_a_server_that_acknowledges_and_never_answers_is_given_up(
             with pytest.raises(psycopg.OperationalError), answered(connection, timedelta(seconds=0.2)):
                 connection.execute("select 1")
             assert connection.closed
-
-
-@pytest.fixture
-def pooled(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The DSN of a real PgBouncer in transaction mode before the test's database.
-
-    Each slot holds a connection of its pool while it holds a batch, and the ledger needs one besides.
-    """
-    if PGBOUNCER_PROGRAM is None:
-        pytest.skip("pgbouncer is not here: Debian's package `pgbouncer` has it")
-    target, port = conninfo_to_dict(database), find_free_port()
-    (tmp_path / "users.txt").write_text(f'"{target["user"]}" "{target["password"]}"\n')
-    (tmp_path / "pgbouncer.ini").write_text(
-        f"""[databases]
-* = host={target["host"]} port={target["port"]}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-auth_type = plain
-auth_file = {tmp_path}/users.txt
-pool_mode = transaction
-default_pool_size = 8
-max_client_conn = 50
-ignore_startup_parameters = extra_float_digits
-logfile = {tmp_path}/pgbouncer.log
-unix_socket_dir =
-"""
-    )
-    command = [PGBOUNCER_PROGRAM, str(tmp_path / "pgbouncer.ini")]
-    if os.geteuid() == 0:
-        own_folders = takewhile(lambda folder: folder != Path(tempfile.gettempdir()), tmp_path.parents)
-        for folder in (tmp_path, *own_folders):
-            folder.chmod(0o777)
-        command[1:1] = ["-u", "nobody"]
-    process = subprocess.Popen([*command, "-q"], stderr=subprocess.DEVNULL)
-    dsn = psycopg.conninfo.make_conninfo(database, host="127.0.0.1", port=port)
-    monkeypatch.setenv(PGBOUNCER, "1")
-
-    def is_ready() -> bool:
-        try:
-            psycopg.connect(dsn, connect_timeout=2).close()
-        except psycopg.OperationalError:
-            return False
-        return True
-
-    try:
-        wait_for(is_ready, deadline=timedelta(seconds=20))
-        yield dsn
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def test_workers_migrate_through_pgbouncer_in_transaction_mode(
-    pooled: str, versitygw_migration: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    migration = versitygw_migration
-    migration.fill(40)
-    migration.enqueue(batch_size=5)
-    with migration.workers(2, "--until-empty", "--slots=2", "--pgbouncer", DATABASE_URL=pooled) as workers:
-        assert [worker.wait() for worker in workers] == [0, 0]
-    assert migration.counts() == {"migrated": 40}
-    migration.audit()
-
-
-def test_nothing_of_ours_leaks_to_the_next_client_of_pgbouncer(pooled: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", pooled)
-    monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
-    ledger = Ledger("test")
-    ledger.call("beat", "w", "h", 1, "0", 1, 1, ["migrate"])
-    ledger.close()
-    with closing(connect("test", autocommit=True)):
-        pass
-    for _ in range(4):
-        with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as other:
-            assert read_settings(other, "lock_timeout") == {"lock_timeout": "0"}

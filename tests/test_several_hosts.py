@@ -9,6 +9,11 @@ import fleet
 from processes import wait_for
 
 ENTRIES = 600
+SLOWLY = """
+[database]
+max_rows_per_second = 100
+"""
+"""One host alone would take 12 s for all: longer than a worker that found nothing to do rests before it looks again."""
 
 
 @pytest.fixture
@@ -17,6 +22,8 @@ def hosts(tmp_path: Path) -> Iterator[fleet.Fleet]:
     if reason:
         pytest.skip(reason)
     with fleet.fleet(2, tmp_path) as found:
+        plan = tmp_path / "rowferry.toml"
+        plan.write_text(plan.read_text() + SLOWLY)
         yield found
 
 

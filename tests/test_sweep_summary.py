@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.sweep.files import CsvFile, describe_sweep
-from rowferry.sweep.grid import Grid, Setting, Trial
+from rowferry.sweep.grid import Grid, Setting, Trial, choose_rows
+from rowferry.sweep.screen import Screen
 from rowferry.sweep.summary import Result, Summary, recommend, summarise
 from rowferry.sweep.terminal_plot import draw_plot
 
@@ -48,6 +49,30 @@ def test_the_order_is_of_chance_and_the_seed_repeats_it() -> None:
     orders = {tuple(make_grid(seed=seed).order()) for seed in range(20)}
     assert len(orders) > 10
     assert list(make_grid(seed=7).order()) == list(make_grid(seed=7).order())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slots", "rows"),
+    [
+        ((100, 500, 1000), 2, 8000),  # four batches of a thousand legacy entries for two slots
+        ((100,), 2, 2000),
+        ((10, 1000), 8, 32_000),
+        ((100_000,), 64, 100_000),
+    ],
+)
+def test_a_run_fills_all_slots_twice_with_the_largest_batch(sizes: tuple[int, ...], slots: int, rows: int) -> None:
+    assert choose_rows(sizes, slots) == rows
+    grid = make_grid(sizes, slots=slots, entries=rows)
+    assert grid.starved_sizes == [size for size in sizes if size == 100_000]
+
+
+def test_too_few_rows_are_told_before_the_first_run(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen(make_grid((10, 500, 1000), entries=2000), quiet=False).introduce()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "--entries" in line]
+    assert "do not fill 2 slots with batches of 500, 1,000, whose figures" in line
+    assert line.endswith("that takes --entries 8000.")
+    Screen(make_grid((10, 500), entries=4000), quiet=False).introduce()
+    assert "--entries" not in capsys.readouterr().out
 
 
 def test_mean_and_deviation_are_those_of_the_correct_runs() -> None:

@@ -8,27 +8,10 @@ import pytest
 
 from migration import Migration
 from processes import wait_for
+from queue_runs import migrate, outcomes, verify
 from rowferry_worker import examine as examining
 
 MIB = 1024 * 1024
-
-
-def migrate(migration: Migration) -> None:
-    migration.enqueue()
-    migration.work()
-
-
-def verify(migration: Migration, batch_size: int = 100, **request: Any) -> list[dict[str, Any]]:
-    """Verify in this process, and return the batches of the queue."""
-    migration.enqueue(batch_size, queue="verify", **request)
-    migration.work("verify")
-    return [batch for batch in migration.batches() if batch["queue_name"] == "verify"]
-
-
-def outcomes(batches: list[dict[str, Any]]) -> dict[str, int]:
-    names = ("migrated", "kept", "changed", "vanished", "missing", "conflict", "failed")
-    counts = {name: sum(batch[name] for batch in batches) for name in names}
-    return {name: count for name, count in counts.items() if count}
 
 
 def reasons(migration: Migration) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from migration import Migration
+from patient_worker import patient
 from request_log import RequestLog, Seen, writes_of
 from worker_process import eventually
 
@@ -15,15 +16,24 @@ def asks_condition(seen: Seen) -> bool:
     return "if-none-match" in seen.headers
 
 
+def written(log: RequestLog) -> list[Seen]:
+    """Return the copies so far; where an answer is held back for half a minute, the client asks once more."""
+    return [seen for seen in log.seen if seen.writes_object and not asks_condition(seen)]
+
+
 def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
     migration.fill(400)
     migration.enqueue(10)
+    migration.execute("update rowferry.migration set paused_at = now()")
     with migration.workers(8, "--until-empty", "--parallel", "8") as workers:
+        eventually(lambda: len(migration.execute("select from rowferry.live_workers")) == 8)
+        with log.holding(lambda seen: seen.writes_object):  # lest the first be done before the last has woken up
+            migration.execute("update rowferry.migration set paused_at = null")
+            eventually(lambda: len({attempt["worker_id"] for attempt in migration.attempts()}) == 8)
         assert [worker.wait() for worker in workers] == [0] * 8
     assert migration.counts() == {"migrated": 400}
     assert migration.verdicts() == ["DONE"] * 40
-    assert len({attempt["worker_id"] for attempt in migration.attempts()}) > 1
     writes = [seen for seen in log.written(migration.production.bucket) if not asks_condition(seen)]
     assert Counter(seen.key for seen in writes) == {f"avatar/u{number}/me.png": 1 for number in range(1, 401)}
     migration.audit()
@@ -35,17 +45,18 @@ def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: 
     migration.fill(60)
     migration.enqueue(20)
     in_the_middle = log.holding(writes_of(range(31, 41)), where="answer")
-    with migration.workers(1, "--slots", "1") as (victim,), in_the_middle as held:
-        eventually(lambda: len(held) == 10)
+    with migration.workers(1, "--slots=1", "--parallel-least=16") as (victim,), in_the_middle as held:
+        eventually(lambda: {seen.key for seen in held} == {f"avatar/u{number}/me.png" for number in range(31, 41)})
         with migration.workers(1, "--until-empty") as (heir,):
             eventually(lambda: [batch["status"] for batch in migration.batches()] == ["DONE", "INIT", "DONE"])
             victim.signal(signal.SIGKILL)
             assert victim.wait() == -signal.SIGKILL
+            copied = [seen.key for seen in written(log)]
             assert heir.wait() == 0
     assert migration.counts() == {"migrated": 40, "kept": 20}
     assert Counter(migration.verdicts()) == {"DONE": 3, None: 1}
-    writes = [seen for seen in log.seen if seen.writes_object and not asks_condition(seen)]
-    assert len(writes) == 60
+    assert [seen.key for seen in written(log)] == copied, "the heir has copied what the victim had copied"
+    assert set(copied) == {f"avatar/u{number}/me.png" for number in range(1, 61)}
     migration.audit()
 
 
@@ -80,7 +91,10 @@ def test_a_second_signal_gives_back_what_is_in_hand_without_costing_an_attempt(
     migration = logged_migration
     migration.fill(60)
     migration.enqueue(20)
-    with migration.workers(1, "--slots", "2", *options) as (worker,), log.holding(writes_of(range(61))) as held:
+    with (
+        migration.workers(1, "--slots", "2", *options, **patient(migration.folder)) as (worker,),
+        log.holding(writes_of(range(61))) as held,
+    ):
         eventually(lambda: len(migration.attempts()) == 2 and held)
         for heard, number in enumerate(signals):
             eventually(lambda heard=heard: worker.heard_signals() == heard)

@@ -1,5 +1,7 @@
 """What may not be said of the ranges that wait in the queue, as queries that then find nothing; and how batches end."""
 
+from psycopg import sql
+
 from entry_table import EntryTable, Record
 
 NOT_IN_ONE_RANGE = """
@@ -30,17 +32,22 @@ MISCOUNTED = """
         and a.id between (q.payload ->> 'first')::{type} and (q.payload ->> 'last')::{type}
     )
 """
+MIGRATE = """
+    update public.avatars set path = replace(path, 'image/', 'avatar/') where id between %s::{type} and %s::{type}
+"""
+END = {
+    "DONE": "update rowferry.batch_queue set status = 'DONE', migrated = entry_count where id = %s",
+    "ERROR": "update rowferry.batch_queue set status = 'ERROR', failed = entry_count where id = %s",
+    "INIT": "update rowferry.batch_queue set status = 'INIT', worker_id = null where id = %s",
+}
 
 
 def finish(table: EntryTable, batch: Record, status: str) -> None:
     """Let a batch end as a worker would have it end."""
     bounds = (batch["payload"]["first"], batch["payload"]["last"])
     if status == "DONE":
-        between = f"id between %s::{table.id_type} and %s::{table.id_type}"
-        table.execute(f"update public.avatars set path = replace(path, 'image/', 'avatar/') where {between}", bounds)
-    counts = {"DONE": "migrated = entry_count", "ERROR": "failed = entry_count", "INIT": "worker_id = null"}[status]
-    query = f"update rowferry.batch_queue set status = %s, {counts} where id = %s"
-    table.execute(query, (status, batch["id"]))
+        table.execute(sql.SQL(MIGRATE).format(type=sql.SQL(table.id_type)), bounds)
+    table.execute(END[status], (batch["id"],))
 
 
 def two_tables(table: EntryTable) -> None:

@@ -4,12 +4,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 
-from processes import wait_for
-
-DEADLINE = timedelta(seconds=60)
+from processes import DEADLINE, wait_for
 
 
 class WorkerProcess:
@@ -28,7 +25,8 @@ class WorkerProcess:
 
     @property
     def log(self) -> str:
-        return self._log_path.read_text(encoding="utf-8")
+        """Return the lines that the worker has written to their end: another may be on its way."""
+        return self._log_path.read_bytes().rpartition(b"\n")[0].decode("utf-8")
 
     def messages(self) -> list[str]:
         """Return the fixed messages of the log, in order."""
@@ -55,4 +53,4 @@ class WorkerProcess:
 
 def eventually(condition: Callable[[], object]) -> None:
     """Return once the condition holds, which may take worker processes their time on a busy machine."""
-    wait_for(condition, deadline=DEADLINE)
+    wait_for(condition)

@@ -16,9 +16,10 @@ from threading import Event, Thread
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from bench.record import Figures, Record
-from bench.stage import read_postgres_version, running_postgres
+from bench.stage import execute, read_postgres_version, running_postgres
 from bench.starting_gate import start_together
 from rowferry.database import connect
 from rowferry.schema import initialise
@@ -58,7 +59,7 @@ def run(record: Record) -> None:
         def measure(name: str, dsn: str, beside: Callable[[str], Any]) -> Figures:
             if dsn == empty:
                 fill(empty, 0, workers * each)
-            execute(dsn, VACUUM)
+            execute(VACUUM, dsn)
             with beside(dsn):
                 claims = race(dsn, workers, each)
             samples.setdefault(name, []).extend(claims)
@@ -83,17 +84,17 @@ def run(record: Record) -> None:
 
 def make_database(name: str) -> str:
     """Make a database with rowferry's schema and one migration, and return its DSN."""
-    execute(os.environ["DATABASE_URL"], f"create database {name}")
+    execute(sql.SQL("create database {}").format(sql.Identifier(name)))
     dsn = os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
     with leading_to(dsn), connect("bench", autocommit=True) as connection:
         initialise(connection)
-    execute(dsn, MIGRATION)
+    execute(MIGRATION, dsn)
     return dsn
 
 
 def fill(dsn: str, done: int, waiting: int) -> None:
     """Leave this many batches in the queue."""
-    execute(dsn, "truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure")
+    execute("truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure", dsn)
     for statement, count in ((FILL_DONE, done), (FILL_INIT, waiting)):
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("set session_replication_role = replica")
@@ -134,7 +135,7 @@ def holding(seconds: float | None, dsn: str) -> Iterator[None]:
     holder = Thread(target=hold)
     holder.start()
     try:
-        assert ready.wait(30), "no batch could be claimed"
+        assert ready.wait(300), "no batch could be claimed"
         yield
     finally:
         over.set()
@@ -150,11 +151,6 @@ def leading_to(dsn: str) -> Iterator[None]:
         yield
     finally:
         os.environ["DATABASE_URL"] = before
-
-
-def execute(dsn: str, statement: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(statement.encode())
 
 
 def describe(claims: list[float]) -> Figures:

@@ -4,7 +4,7 @@ from functools import partial
 
 from bench.migration import enqueue_rows, make_rows, run_worker
 from bench.record import Figures, Record
-from bench.stage import read_postgres_version, running_postgres, stand_in
+from bench.stage import execute, read_postgres_version, running_postgres, stand_in
 from rowferry.database import connect
 
 BATCH_SIZE = 1000
@@ -51,9 +51,3 @@ def rerun(entries: int, number: int) -> Figures:
         "batches_per_second": span["batches"] / span["seconds"],
         "cpu_ms_per_batch": 1000 * used.cpu_seconds / span["batches"],
     }
-
-
-def execute(statement: str) -> None:
-    """Run a statement by itself."""
-    with connect("bench", autocommit=True) as connection:
-        connection.execute(statement.encode())

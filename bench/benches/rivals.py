@@ -17,11 +17,11 @@ from functools import partial
 from importlib import metadata
 from typing import Any
 
-import psycopg
+from psycopg import sql
 
 from bench.migration import enqueue_rows, make_rows
 from bench.record import Figures, Record
-from bench.stage import read_postgres_version, running_postgres, stand_in
+from bench.stage import execute, read_postgres_version, running_postgres, stand_in
 from bench.starting_gate import start_together
 from rowferry.database import connect
 
@@ -82,7 +82,7 @@ def install_rivals(record: Record) -> Iterator[str]:
             record.absent[package] = "not installed"
             continue
         record.versions[package] = metadata.version(package)
-        execute(f"create database {package}")
+        execute(sql.SQL("create database {}").format(sql.Identifier(package)))
         dsn = os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{package}"
         ask_rival(package, dsn, "install")
         yield package
@@ -151,12 +151,6 @@ def fill(url: str, batches: int) -> None:
     enqueue_rows(url, url, 1)
     execute("update pictures set path = 'avatar/' || substr(path, 7)")
     execute("vacuum analyze pictures, rowferry.batch_queue")
-
-
-def execute(statement: str) -> list[Any]:
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        cursor = connection.execute(statement.encode())
-        return cursor.fetchall() if cursor.description else []
 
 
 def draw(axis: Any, result: dict[str, Any]) -> None:

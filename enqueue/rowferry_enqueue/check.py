@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from rowferry.database import Connection
+from rowferry.database import Connection, fetch_one
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import UserMistake
 from rowferry.object_count import OnProgress, ignore_progress
 from rowferry.plan import OnConflict, Plan
 from rowferry.schema import check_version
+from rowferry.statements import statement
 from rowferry_enqueue.check_buckets import check_buckets
 from rowferry_enqueue.check_collisions import check_collisions
 from rowferry_enqueue.check_keys import check_keys
@@ -40,6 +41,7 @@ def check_rows(
 ) -> Iterator[Finding]:
     """Yield what the database shows; asks the buckets only where production entries are in the way."""
     yield from _check_server(connection)
+    yield from _check_replica_lag(connection, plan)
     usable: list[EntrySql] = []
     for entries in plan.entries:
         on_progress(f"looking at {entries.label}")
@@ -59,3 +61,12 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
             check_version(connection)
     except UserMistake as error:
         yield note(error)
+
+
+def _check_replica_lag(connection: Connection, plan: Plan) -> Iterator[Finding]:
+    """Find a bound that would never hold anybody back, since nobody would see the replicas fall behind."""
+    if plan.max_replica_lag is None:
+        return
+    if not fetch_one(connection, statement("sees_replicas"))["sees_replicas"]:
+        what = "max_replica_lag cannot be kept: the owner of the schema rowferry may not see how far replicas are behind"
+        yield problem(what, "grant pg_monitor to that owner, or leave max_replica_lag out of the plan")

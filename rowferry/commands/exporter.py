@@ -2,20 +2,14 @@
 
 import click
 
+from rowferry.commands.options import log_format_option
 from rowferry.log import LogFormat, set_up_logging
 
 
 @click.command("exporter", short_help="Serve metrics of the whole queue, for Prometheus.")
 @click.option("--port", default=9465, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0: all of them.")
-@click.option(
-    "--log-format",
-    type=click.Choice(["auto", "text", "json"]),
-    default="auto",
-    show_default=True,
-    envvar="ROWFERRY_LOG_FORMAT",
-    help="auto: text on a terminal, JSON lines elsewhere.",
-)
+@log_format_option
 def command(port: int, host: str, log_format: LogFormat) -> None:
     """Serve /metrics of the whole queue, and /healthz and /readyz, until told to stop.
 

@@ -30,20 +30,28 @@ class Crew:
     log_file: Path | None
 
 
-def run_one_pass(connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen) -> Counts | None:
-    """Enqueue, work until the queue is empty, show the account and return it; None when there are no workers here."""
+def run_one_pass(
+    connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen, *, unsettled: str
+) -> int:
+    """Enqueue, work until the queue is empty, show the account, and return the exit status.
+
+    That is 1 where entries are left over, of which the person is told that they are `unsettled`, in words; else 0.
+    """
     if crew.processes == 0:
         tables = enqueue(connection, plan, request)
         entries, batches = sum(table.entries for table in tables), sum(table.batches for table in tables)
         screen.say(f"Enqueued {count_entries(entries)} in {count_batches(batches)}.")
         screen.say(f"Next: `rowferry worker --queue {request.queue}`, anywhere.")
-        return None
+        return 0
     log_path = crew.log_file or _name_log(plan, request)
     with log_to_file(log_path):
         counts = _work(connection, plan, request, crew, screen, log_path)
     screen.show_account(counts)
     screen.say(f"Log: {log_path}")
-    return counts
+    if not counts.unsettled:
+        return 0
+    screen.say(f"{counts.unsettled:,} {unsettled}: see `rowferry errors`.")
+    return 1
 
 
 def _work(connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen, log_path: Path) -> Counts:

@@ -35,6 +35,18 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(function)
 
 
+def log_format_option(function: F) -> F:
+    """Add --log-format, which arrives as a LogFormat."""
+    return click.option(
+        "--log-format",
+        type=click.Choice(["auto", "text", "json"]),
+        default="auto",
+        show_default=True,
+        envvar="ROWFERRY_LOG_FORMAT",
+        help="auto: text on a terminal, JSON lines elsewhere.",
+    )(function)
+
+
 def on_conflict_option(function: F) -> F:
     """Add --on-conflict: what to do where a different production object stands."""
     return click.option(

@@ -64,11 +64,7 @@ def command(
             screen.say(f"{found.label} in {name_database()}: {count_entries(found.entries)} to put back")
         screen.ask(f"Point these rows back at the legacy bucket {plan.legacy.bucket}?")
         crew = Crew(processes=processes, parallel=parallel, log_file=log_file)
-        counts = run_one_pass(connection, plan, request, crew, screen)
-    if counts is None or not counts.unsettled:
-        return 0
-    screen.say(f"{counts.unsettled:,} could not be put back: see `rowferry errors`.")
-    return 1
+        return run_one_pass(connection, plan, request, crew, screen, unsettled="could not be put back")
 
 
 def _meanings() -> dict[Outcome, str]:

@@ -40,10 +40,9 @@ if TYPE_CHECKING:
 @click.option("--repetitions", default=3, show_default=True, type=click.IntRange(1, 100), help="Runs of each setting.")
 @click.option(
     "--entries",
-    default=2000,
-    show_default=True,
     type=click.IntRange(10, 100_000),
-    help="Rows to make for each run; about half of them are legacy.",
+    show_default="largest batch × slots × 4, from 2000 to 100000",
+    help="Rows to make for each run, half of them legacy. With fewer, slots stay empty beside large batches.",
 )
 @click.option(
     "--latency",
@@ -87,7 +86,7 @@ def command(
     batch_sizes: tuple[int, ...],
     parallels: tuple[int, ...],
     repetitions: int,
-    entries: int,
+    entries: int | None,
     latency: timedelta,
     slots: int,
     within: float,
@@ -113,14 +112,14 @@ def command(
     Exit status: 0, or 1 when a run was not correct.
     """
     from rowferry.sweep.files import CsvFile
-    from rowferry.sweep.grid import Grid
+    from rowferry.sweep.grid import Grid, choose_rows
     from rowferry.sweep.picture import check_picture
 
     grid = Grid(
         batch_sizes=batch_sizes,
         parallels=parallels,
         repetitions=repetitions,
-        entries=entries,
+        entries=entries or choose_rows(batch_sizes, slots),
         latency=latency,
         slots=slots,
         seed=seed,

@@ -72,11 +72,7 @@ def command(
             what = "that differ" if overwrite else "that are missing or older than their legacy objects"
             screen.ask(f"Copy the objects of migration {plan.name} {what} to {plan.production.bucket} again?")
         crew = Crew(processes=processes, parallel=parallel, log_file=log_file)
-        counts = run_one_pass(connection, plan, request, crew, screen)
-    if counts is None or not counts.unsettled:
-        return 0
-    screen.say(f"{counts.unsettled:,} not as they should be: see `rowferry errors`.")
-    return 1
+        return run_one_pass(connection, plan, request, crew, screen, unsettled="not as they should be")
 
 
 def _meanings() -> dict[Outcome, str]:

@@ -1,14 +1,19 @@
 """`rowferry worker`: run one worker process, or several behind one command."""
 
-import os
 import sys
 from datetime import timedelta
+from typing import Any
 
 import click
 
+from rowferry.commands.forwarding import forward_options
+from rowferry.commands.options import log_format_option
+from rowferry.commands.worker_choices import Choices
 from rowferry.errors import DatabaseUnavailable
-from rowferry.log import LogFormat, set_up_logging
-from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER
+from rowferry.log import set_up_logging
+
+NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
+"""Options that are the supervisor's own: it starts the processes, and serves the metrics of all on one port."""
 
 
 @click.command("worker", short_help="Work on batches until told to stop.")
@@ -101,36 +106,11 @@ from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER
     show_default=True,
     help="The address to serve them on; 0.0.0.0 lets other hosts in.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["auto", "text", "json"]),
-    default="auto",
-    show_default=True,
-    envvar="ROWFERRY_LOG_FORMAT",
-    help="auto: text on a terminal, JSON lines elsewhere.",
-)
+@log_format_option
 @click.option("--trace", is_flag=True, help="Send a span a batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")
 @click.option("-v", "--verbose", is_flag=True, help="Log each object and each row as well.")
-def command(
-    processes: int,
-    parallel: int,
-    parallel_least: int,
-    slots: int,
-    queues: tuple[str, ...],
-    until_empty: bool,
-    grace: float,
-    time_budget: float,
-    request_timeout: float,
-    lock_timeout: float,
-    lost_after: float,
-    idle_timeout: float,
-    pgbouncer: bool,
-    metrics_port: int | None,
-    metrics_host: str,
-    log_format: LogFormat,
-    trace: bool,
-    verbose: bool,
-) -> int:
+@click.pass_context
+def command(context: click.Context, **chosen: Any) -> int:
     """Claim batches from the queue and work on them, until told to stop.
 
     Run as many as you like, on as many hosts as you like: they share the work through the database and need nothing
@@ -141,40 +121,40 @@ def command(
 
     With --processes a process that dies is replaced, and one port serves the metrics of all.
     """
-    if parallel_least > parallel:
-        raise click.UsageError(f"--parallel-least {parallel_least} is more than --parallel {parallel}")
-    set_up_logging(log_format, verbose=verbose)
-    if idle_timeout <= time_budget:
-        raise click.UsageError(f"--idle-timeout {idle_timeout:g} is not more than --time-budget {time_budget:g}")
-    os.environ |= {LOCK_TIMEOUT: str(lock_timeout), PGBOUNCER: str(int(pgbouncer))}
-    os.environ |= {LOST_AFTER: str(lost_after), IDLE_TIMEOUT: str(idle_timeout)}
-    if processes > 1:
-        from rowferry_worker.processes import run_processes
+    choices = Choices(**chosen)
+    choices.check()
+    set_up_logging(choices.log_format, verbose=choices.verbose)
+    choices.bound_sessions()
+    return _supervise(context, choices) if choices.processes > 1 else _work(choices)
 
-        arguments = [f"--parallel={parallel}", f"--slots={slots}", f"--grace={grace}", f"--log-format={log_format}"]
-        arguments += [f"--parallel-least={parallel_least}"]
-        arguments += [f"--queue={queue}" for queue in queues]
-        arguments += [f"--time-budget={time_budget}", f"--request-timeout={request_timeout}"]
-        arguments += ["--until-empty"] * until_empty + ["--verbose"] * verbose + ["--trace"] * trace
-        command = [sys.executable, "-m", "rowferry", "worker", *arguments]
-        return run_processes(processes, command, timedelta(seconds=grace), metrics_host, metrics_port)
 
+def _supervise(context: click.Context, choices: Choices) -> int:
+    """Look after several processes of this command and return the exit status."""
+    from rowferry_worker.processes import run_processes
+
+    command = [sys.executable, "-m", "rowferry", "worker", *forward_options(context, but=NOT_FORWARDED)]
+    grace = timedelta(seconds=choices.grace)
+    return run_processes(choices.processes, command, grace, choices.metrics_host, choices.metrics_port)
+
+
+def _work(choices: Choices) -> int:
+    """Work in this process and return the exit status."""
     from rowferry_worker.daemon import Options, run_worker
     from rowferry_worker.supervised import NO_DATABASE, PROCESS_NUMBER
     from rowferry_worker.tracing import set_up_tracing
 
-    set_up_tracing(asked=trace)
+    set_up_tracing(asked=choices.trace)
     options = Options(
-        parallel=parallel,
-        parallel_least=parallel_least,
-        slots=slots,
-        queues=tuple(queues),
-        until_empty=until_empty,
-        grace=timedelta(seconds=grace),
-        time_budget=timedelta(seconds=time_budget),
-        request_timeout=timedelta(seconds=request_timeout),
-        metrics_host=metrics_host,
-        metrics_port=metrics_port,
+        parallel=choices.parallel,
+        parallel_least=choices.parallel_least,
+        slots=choices.slots,
+        queues=choices.queues,
+        until_empty=choices.until_empty,
+        grace=timedelta(seconds=choices.grace),
+        time_budget=timedelta(seconds=choices.time_budget),
+        request_timeout=timedelta(seconds=choices.request_timeout),
+        metrics_host=choices.metrics_host,
+        metrics_port=choices.metrics_port,
     )
     try:
         run_worker(options)

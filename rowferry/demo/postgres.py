@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 from urllib.parse import quote
 
 from rowferry.demo.postgres_programs import check_enterable, choose_postgres_binaries, make_cluster, make_reachable
-from rowferry.demo.server_process import ServerFailed, ServerProcess, choose_account, find_free_port
+from rowferry.demo.server_process import OwnServer, ServerFailed, ServerProcess, choose_account, find_free_port
 
-START_DEADLINE = timedelta(seconds=30)
+START_DEADLINE = timedelta(seconds=120)
 
 SOCKET_PATH_BYTES = 103
 """The longest path of a unix socket that every system takes (macOS: 104 with the final zero byte)."""
@@ -32,7 +32,7 @@ StopMode = Literal["fast", "immediate"]
 STOP_SIGNALS: dict[StopMode, signal.Signals] = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(OwnServer):
     """A server on a free port of 127.0.0.1 and a unix socket in its folder, with one superuser and a password.
 
     Use it as a context manager, or call `start` and `stop`. Run as root, the server runs as `nobody`.
@@ -66,28 +66,12 @@ class EmbeddedPostgres:
         self._temporary = folder is None
         self._process: ServerProcess | None = None
 
-    def __enter__(self) -> Self:
-        """Start the server."""
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the server and remove its temporary folder."""
-        self.close()
-
     @property
     def folder(self) -> Path:
         """Return the folder of data, log and socket, which is made when it is first asked for."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="rowferry-postgres-"))
         return self._folder
-
-    @property
-    def pid(self) -> int:
-        """Return the process id of the running server; RuntimeError when it is stopped."""
-        if self._process is None:
-            raise RuntimeError("the server is not running")
-        return self._process.pid
 
     @property
     def socket_folder(self) -> Path | None:

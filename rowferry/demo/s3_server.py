@@ -11,19 +11,19 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from rowferry.demo.server_process import ServerFailed, ServerProcess, find_free_port
+from rowferry.demo.server_process import OwnServer, ServerFailed, ServerProcess, find_free_port
 from rowferry.errors import UserMistake
 
-START_DEADLINE = timedelta(seconds=30)
+START_DEADLINE = timedelta(seconds=120)
 ASK_SECONDS = 30
 START_TRIES = 3
 """A free port may be gone by the time the server asks for it; then another one is tried."""
 
 
-class S3Server:
+class S3Server(OwnServer):
     """A server on a free port of 127.0.0.1; use it as a context manager, or call `start` and `close`."""
 
     name: ClassVar[str]
@@ -44,22 +44,6 @@ class S3Server:
     def environment(self) -> Mapping[str, str]:
         """Return what the server finds in its environment besides ours."""
         return {}
-
-    def __enter__(self) -> Self:
-        """Start the server."""
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the server and remove what it kept."""
-        self.close()
-
-    @property
-    def pid(self) -> int:
-        """Return the process id of the running server; RuntimeError when it is stopped."""
-        if self._process is None:
-            raise RuntimeError("the server is not running")
-        return self._process.pid
 
     def start(self) -> None:
         """Start the server and return when it answers; raises ServerFailed with its last words."""

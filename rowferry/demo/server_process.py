@@ -6,9 +6,11 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
 from rowferry.errors import RowferryError, UserMistake
 
@@ -30,6 +32,36 @@ server (`$1`, by signal `$2`) and removes its temporary folder (`$3`, or empty).
 
 class ServerFailed(RowferryError):
     """A server that rowferry started itself ended early or did not become ready in time."""
+
+
+class OwnServer(ABC):
+    """A server of one's own: use it as a context manager, or call `start` and `close`."""
+
+    _process: "ServerProcess | None" = None
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the server and return when it answers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop the server and remove what was temporary; nothing happens when that was done."""
+
+    def __enter__(self) -> Self:
+        """Start the server."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the server and remove what was temporary."""
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Return the process id of the running server; RuntimeError when it is stopped."""
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        return self._process.pid
 
 
 def find_free_port() -> int:
@@ -132,7 +164,7 @@ class ServerProcess:
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-LAST_WORDS_LINES:])
 
     def stop(
-        self, stop_signal: signal.Signals = signal.SIGTERM, *, deadline: timedelta = timedelta(seconds=10)
+        self, stop_signal: signal.Signals = signal.SIGTERM, *, deadline: timedelta = timedelta(seconds=60)
     ) -> None:
         """Send the signal, wait, and kill the server if it is still there at the deadline. May be called again."""
         if self._process.poll() is None:

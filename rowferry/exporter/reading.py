@@ -1,4 +1,4 @@
-"""Reads the views that the exporter shows, on a connection that can do nothing else."""
+"""Reads the views that the exporter shows, in transactions that can do nothing else."""
 
 import time
 from dataclasses import dataclass
@@ -48,13 +48,14 @@ class Reader:
     def _connect(self) -> Connection:
         if self._connection is None:
             self._connection = connect("exporter", autocommit=True)
-            self._connection.execute(statement("exporter_session"))
         return self._connection
 
 
 def _read(connection: Connection) -> Reading:
     began = time.monotonic()
     names = ("exporter_progress", "exporter_migrations", "exporter_hosts")
-    progress, migrations, hosts = (connection.execute(statement(name)).fetchall() for name in names)
+    with connection.transaction():
+        connection.execute(statement("exporter_transaction"))
+        progress, migrations, hosts = (connection.execute(statement(name)).fetchall() for name in names)
     ended = time.monotonic()
     return Reading(progress, migrations, hosts, ended - began, ended)

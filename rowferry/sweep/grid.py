@@ -1,9 +1,13 @@
 """What is tried: the settings, how often, and in which order. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
+
+ROUNDS = 2
+"""How often a run fills all slots with its largest batches, so that one drains while another fills."""
+FEWEST_ROWS, MOST_ROWS = 2_000, 100_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -16,6 +20,19 @@ class Setting:
     def __str__(self) -> str:
         """Return it in words."""
         return f"{self.parallel:,} in flight and batches of {self.batch_size:,}"
+
+
+def count_needed_rows(batch_size: int, slots: int) -> int:
+    """Return how many rows, of which half are legacy, fill the slots ROUNDS times with batches of this size."""
+    return 2 * ROUNDS * batch_size * slots
+
+
+def choose_rows(batch_sizes: Sequence[int], slots: int) -> int:
+    """Return how many rows to make for each run: enough for the largest batches, from FEWEST_ROWS to MOST_ROWS.
+
+    All settings get the same, so that beginning and end weigh alike in each.
+    """
+    return min(max(FEWEST_ROWS, count_needed_rows(max(batch_sizes), slots)), MOST_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +69,11 @@ class Grid:
     def runs(self) -> int:
         """Return how many runs there are."""
         return len(self.parallels) * len(self.batch_sizes) * self.repetitions
+
+    @property
+    def starved_sizes(self) -> list[int]:
+        """Return the batch sizes for which there are too few rows: their slots stay empty, their figures too low."""
+        return [size for size in self.batch_sizes if count_needed_rows(size, self.slots) > self.entries]
 
     def order(self) -> Iterator[Trial]:
         """Yield all runs: every setting once, in an order of chance that the seed decides, then all of them again.

@@ -118,7 +118,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         try:
             process.send_signal(signal.SIGTERM)
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)  # two alike may arrive as one
             process.communicate(timeout=STOP_WITHIN.total_seconds())
         except BaseException as error:
             process.kill()

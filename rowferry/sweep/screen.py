@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rowferry.sweep.grid import Grid, Trial
+from rowferry.sweep.grid import Grid, Trial, count_needed_rows
 from rowferry.sweep.summary import Recommendation, Result, Summary
 from rowferry.sweep.terminal_plot import draw_plot
 
@@ -29,6 +29,12 @@ class Screen:
             f"{grid.runs} runs: {grid.entries:,} rows each, batches of {_list(grid.batch_sizes)}, "
             f"{_list(grid.parallels)} in flight, {1000 * grid.latency.total_seconds():g} ms; seed {grid.seed}."
         )
+        if starved := grid.starved_sizes:
+            needed = count_needed_rows(max(starved), grid.slots)
+            self.say(
+                f"So few rows do not fill {grid.slots} slots with batches of {_list(starved)}, whose figures will be "
+                f"too low: that takes --entries {needed}."
+            )
         self.say("Starting a PostgreSQL and a simulated S3 server …")
 
     @contextmanager

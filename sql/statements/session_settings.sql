@@ -9,4 +9,9 @@ select
     set_config('lock_timeout', %(lock_timeout)s, %(is_local)s),
     set_config(
         'statement_timeout', coalesce(%(statement_timeout)s::text, current_setting('statement_timeout')), %(is_local)s
+    ),
+    set_config(
+        'client_connection_check_interval',
+        coalesce(%(check_interval)s::text, current_setting('client_connection_check_interval')),
+        %(is_local)s
     )

@@ -1,4 +1,4 @@
-"""`make torture`: run scenarios one after the other; exit status 1 when anything at all was violated."""
+"""`make torture`: run scenarios one after the other; exit status 1 when anything was violated or never came about."""
 
 import secrets
 import signal
@@ -30,19 +30,19 @@ def main(only: tuple[str, ...], seed: int | None, short: bool, recorded: bool) -
     seed = secrets.randbelow(10**6) if seed is None else seed
     if recorded and short:
         raise click.UsageError("only the long form is worth recording")
-    violations = 0
+    failed = False
     for name in only or NAMES:
         run = torture(name, seed, short=short)
-        violations += run.violation_count
-        if recorded and not run.skipped:
+        failed |= run.failed
+        if recorded:
             record([run.as_document(find_scenario(name).WHAT)])
-    sys.exit(violations > 0)
+    sys.exit(failed)
 
 
 def torture(name: str, seed: int, *, short: bool) -> Run:
     """Run one scenario and say what came of it."""
     scenario = find_scenario(name)
-    run = Run(name, seed, short, say=lambda words: show_progress(name, words))
+    run = Run(name, seed, short, lambda words: show_progress(name, words), promised=scenario.FAULTS)
     signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, LONGEST.total_seconds())
     try:
@@ -72,15 +72,25 @@ def show(run: Run, what: str) -> None:
     """Print the account of a run."""
     if sys.stderr.isatty():
         click.echo("\r\x1b[2K", nl=False, err=True)
-    mark = click.style("✗", fg="red") if run.violation_count else click.style("✓", fg="green")
-    faults = ", ".join(f"{count:,} {kind}" for kind, count in sorted(run.faults.items()))
-    click.echo(f"{mark} {run.name}: {what}")
-    click.echo(f"  {faults} · {run.entries:,} entries · {run.audits:,} audits · {run.violation_count:,} violations")
-    click.echo(f"  {run.seconds:.0f} s · seed {run.seed}")
+    click.echo(f"{choose_mark(run)} {run.name}: {what}")
+    if not run.was_skipped:
+        faults = ", ".join(f"{count:,} {kind}" for kind, count in sorted(run.faults.items()) if count)
+        counts = f"{run.entries:,} entries · {run.audits:,} audits · {run.violation_count:,} violations"
+        click.echo(f"  {faults or 'no faults'} · {counts}")
+        click.echo(f"  {run.seconds:.0f} s · seed {run.seed}")
     for words in run.skipped:
-        click.echo(f"  skipped: {words}")
+        click.secho(f"  {'skipped' if run.was_skipped else 'not the whole'}: {words}", fg="yellow")
+    for kind in run.missing:
+        click.secho(f"  PROVED NOTHING: {kind}: never came to pass", fg="red")
     for words in run.violations:
         click.secho(f"  VIOLATION: {words}", fg="red")
+
+
+def choose_mark(run: Run) -> str:
+    """Return the sign before a run: ✓ only where all was done, all faults came, and nothing was violated."""
+    if run.failed:
+        return click.style("✗", fg="red")
+    return click.style("–", fg="yellow") if run.skipped else click.style("✓", fg="green")
 
 
 if __name__ == "__main__":

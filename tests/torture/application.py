@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Event, Thread
-from typing import Self
+from typing import LiteralString, Self
 
 import psycopg
 
@@ -15,6 +15,7 @@ from torture.truth import Truth
 from torture.world import World, key_of
 
 LONGEST_PAUSE = timedelta(seconds=0.02)
+ENDS_WITHIN = timedelta(seconds=60)
 FIRST_OWN_ID = 1_000_000
 
 
@@ -46,7 +47,9 @@ class Application:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join(60)
+        self._thread.join(ENDS_WITHIN.total_seconds())
+        if self._thread.is_alive():
+            self.fault = TimeoutError("the application did not come to its end")
         self._connection.close()
 
     def _run(self) -> None:
@@ -63,7 +66,7 @@ class Application:
         key, body = self._new_key(row_id), self._new_body()
         self._truth.expect(row_id, body)
         self._put(key, body)
-        self._connection.execute("insert into public.avatars values (%s, %s)", (row_id, key))
+        self._change("insert into public.avatars values (%s, %s)", row_id, key)
         self.keys[row_id], self.bodies[row_id] = key, body
         self.done["rows inserted"] += 1
 
@@ -73,7 +76,7 @@ class Application:
         key, body = self._new_key(row_id), self._new_body()
         self._truth.allow(row_id, body)
         self._put(key, body)
-        self._connection.execute("update public.avatars set path = %s where id = %s", (key, row_id))
+        self._change("update public.avatars set path = %s where id = %s", key, row_id)
         self._truth.expect(row_id, body)
         self.retired.add(self.keys[row_id])
         self.keys[row_id], self.bodies[row_id] = key, body
@@ -82,7 +85,7 @@ class Application:
     def _delete(self) -> None:
         """The row, and now and then its object as well."""
         row_id = self._choose()
-        self._connection.execute("delete from public.avatars where id = %s", (row_id,))
+        self._change("delete from public.avatars where id = %s", row_id)
         self._truth.forget(row_id)
         key = self.keys.pop(row_id)
         self.bodies.pop(row_id, None)
@@ -101,6 +104,11 @@ class Application:
         self._put(self.keys[row_id], body)
         self.bodies[row_id] = body
         self.done["objects overwritten"] += 1
+
+    def _change(self, statement: LiteralString, *parameters: object) -> None:
+        """Change one row, however long a worker holds it."""
+        changed = self._connection.execute(statement, parameters).rowcount
+        assert changed == 1, f"{changed} rows instead of one: {statement} {parameters}"
 
     def _choose(self) -> int:
         return self._chance.choice(list(self.keys))

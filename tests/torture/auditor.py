@@ -2,8 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from threading import Event, Lock, Thread
 from typing import Self
@@ -14,6 +14,7 @@ from entry_table import FROM
 from objects import ObjectSide
 from rowferry.demo.s3_server import S3Server
 from torture.object_reader import ObjectReader
+from torture.sight import Sight
 from torture.truth import Truth
 
 ROWS = "select id::text, path from public.avatars where path is not null"
@@ -26,11 +27,14 @@ MOST_MOVES = 20
 SAMPLES = 20
 """So many violations are described; all are counted."""
 
+Look = Callable[[psycopg.Connection, ObjectReader, Sight], None]
+
 
 class Auditor:
     """Two threads with connections of their own: one follows every change of a key, one sweeps over all rows.
 
-    A violation is a row that still names the object that was found missing or different when it is read again.
+    A violation is a row that still names the object that was found missing or different when it is read again; and
+    that a thread was blind, so that it proves nothing.
     """
 
     def __init__(
@@ -41,16 +45,18 @@ class Auditor:
         self._random = random.Random(seed)
         self._turn = Lock()
         self._ended = Event()
-        self._threads = [Thread(target=self._guard, args=[body], daemon=True) for body in (self._follow, self._sweep)]
-        self.audits = 0
-        """Objects that were read and held against their row."""
+        self._sights: list[tuple[Thread, Sight]] = []
         self.count = 0
         """Violations."""
         self.violations: list[str] = []
         """The first of them, in words."""
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
+        looks: dict[str, Look] = {"follows changes": self._follow, "sweeps": self._sweep}
+        for name, look in looks.items():
+            sight = Sight(name)
+            thread = Thread(target=self._guard, args=[look, sight], daemon=True)
+            self._sights.append((thread, sight))
             thread.start()
         return self
 
@@ -58,10 +64,30 @@ class Auditor:
         self.end()
 
     def end(self) -> None:
-        """Stop looking; may be called again."""
+        """Stop looking, and report what was not seen; may be called again."""
+        if self._ended.is_set():
+            return
+        living = [thread.is_alive() for thread, _ in self._sights]
         self._ended.set()
-        for thread in self._threads:
+        for alive, (thread, sight) in zip(living, self._sights, strict=True):
+            for words in sight.faults(living=alive, rows=len(self._truth.ids())):
+                self.report(words)
             thread.join(LONGEST_OUTAGE.total_seconds() + 60)
+            if thread.is_alive():
+                self.report(f"the auditor was blind: the thread that {sight.name} hangs")
+
+    @property
+    def audits(self) -> int:
+        """Return how many objects both threads have read and held against their row."""
+        return sum(sight.audits for _, sight in self._sights)
+
+    @contextmanager
+    def awake(self, words: str) -> Iterator[None]:
+        """Report it, in these words, when no audit is made until the block ends."""
+        before = self.audits
+        yield
+        if self.audits == before:
+            self.report(f"the auditor was blind: no audit while {words}")
 
     def report(self, words: str) -> None:
         """Count a violation."""
@@ -72,65 +98,67 @@ class Auditor:
 
     def check_all(self) -> set[str]:
         """Check every row once, now; return the ids of all rows."""
+        sight = Sight("checks all")  # Of its own: what is seen in the end says nothing about what went before.
         with self._connect() as connection, closing(ObjectReader(self._server)) as reader:
             for row_id, key in connection.execute(ROWS).fetchall():
-                self._check(connection, reader, row_id, key)
+                self._check(connection, reader, sight, row_id, key)
             return {row_id for (row_id,) in connection.execute(IDS).fetchall()}
 
     # The two threads
 
-    def _guard(self, body: Callable[[psycopg.Connection, ObjectReader], None]) -> None:
+    def _guard(self, body: Look, sight: Sight) -> None:
         """Run a thread's body until the end; an outage of PostgreSQL is survived, nothing else is."""
         with closing(ObjectReader(self._server)) as reader:
             while not self._ended.is_set():
                 try:
                     with self._connect() as connection:
-                        body(connection, reader)
+                        body(connection, reader, sight)
                 except psycopg.OperationalError:
                     self._ended.wait(0.05)
                 except Exception as error:  # noqa: BLE001 - else the auditor would be silent for ever
                     self.report(f"the auditor itself failed: {error!r}")
                     return
 
-    def _follow(self, connection: psycopg.Connection, reader: ObjectReader) -> None:
+    def _follow(self, connection: psycopg.Connection, reader: ObjectReader, sight: Sight) -> None:
         """Check each row as soon as it is seen with another key than before."""
         seen: dict[str, str] = {}
         while not self._ended.is_set():
             began = time.monotonic()
             rows = connection.execute(ROWS).fetchall()
+            sight.look()
             took = time.monotonic() - began
             changed = [(row_id, key) for row_id, key in rows if seen.get(row_id) != key]
-            self._check_many(connection, reader, changed)
+            self._check_many(connection, reader, sight, changed)
             seen = dict(rows)
             self._ended.wait(max(0.1, 4 * took))
 
-    def _sweep(self, connection: psycopg.Connection, reader: ObjectReader) -> None:
+    def _sweep(self, connection: psycopg.Connection, reader: ObjectReader, sight: Sight) -> None:
         """Check all rows in a random order, again and again, in half of the time."""
         while not self._ended.is_set():
             rows = connection.execute(ROWS).fetchall()
+            sight.look()
             self._random.shuffle(rows)
             for start in range(0, len(rows), KEYS_AT_ONCE):
                 began = time.monotonic()
                 ids = [row_id for row_id, _ in rows[start : start + KEYS_AT_ONCE]]
                 fresh = connection.execute(f"{ROWS} and id::text = any(%s)".encode(), [ids]).fetchall()
-                self._check_many(connection, reader, fresh)
+                self._check_many(connection, reader, sight, fresh)
                 self._ended.wait(time.monotonic() - began)
             self._ended.wait(0.1)
 
     def _check_many(
-        self, connection: psycopg.Connection, reader: ObjectReader, rows: Sequence[tuple[str, str]]
+        self, connection: psycopg.Connection, reader: ObjectReader, sight: Sight, rows: Sequence[tuple[str, str]]
     ) -> None:
         for row_id, key in rows:
             if self._ended.is_set():
                 return
-            self._check(connection, reader, row_id, key)
+            self._check(connection, reader, sight, row_id, key)
 
-    def _check(self, connection: psycopg.Connection, reader: ObjectReader, row_id: str, key: str) -> None:
+    def _check(self, connection: psycopg.Connection, reader: ObjectReader, sight: Sight, row_id: str, key: str) -> None:
         """Hold one row against its object; it may move on meanwhile."""
         for _ in range(MOST_MOVES):
             found = reader.read(self._buckets[not key.startswith(FROM)], key)
-            with self._turn:
-                self.audits += 1
+            sight.audit()
             if self._truth.allows(row_id, found and found.body):
                 return
             again = connection.execute(KEY, [row_id]).fetchone()

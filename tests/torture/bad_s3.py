@@ -9,6 +9,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import islice
 from threading import Thread
 from urllib.parse import urlsplit
 
@@ -23,7 +24,7 @@ RATES: Mapping[str, float] = {
     "truncated": 0.01,
     "wrong ETag": 0.01,
 }
-"""How often each fault is met, as a share of the requests that it can befall."""
+"""How often each fault is met, as a share of the requests that it can befall; once for certain, as soon as it may."""
 ETAG_HEADER = re.compile(rb'(?i)(\r\netag: *"?)[0-9a-f]{32}')
 ETAG_ELEMENT = re.compile(rb"(<ETag>(?:&quot;|&#34;|\")?)[0-9a-f]{32}")
 XML = b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -48,6 +49,8 @@ class BadS3:
         self.rates = dict(rates)
         """May be emptied while it runs: from then on it behaves."""
         self.counts: Counter[str] = Counter()
+        self._owed = set(rates)
+        """Faults that were not met yet: chance alone promises none of them."""
         self.requests = 0
         self.endpoint_url = ""
 
@@ -97,11 +100,12 @@ class BadS3:
         """Return the fault that befalls a request, if one does."""
         self.requests += 1
         dice, most = self._chance.random(), 0.0
-        for fault, rate in self.rates.items():
-            most += rate
-            if dice < most:
-                hiding = seen.method not in READS and HIDING.search(f"{seen.query} {' '.join(seen.headers)}")
-                return None if fault == "200 with an error" and not hiding else fault
+        drawn = (fault for fault, rate in self.rates.items() if dice < (most := most + rate))
+        overdue = (fault for fault, rate in self.rates.items() if fault in self._owed and self.requests > 1 / rate)
+        for fault in (*islice(drawn, 1), *overdue):
+            if fault != "200 with an error" or is_hiding(seen):
+                self._owed.discard(fault)
+                return fault
         return None
 
     async def _relay_one(self, client: Streams, server: Streams) -> bool:
@@ -119,6 +123,8 @@ class BadS3:
         told = await self._misbehave(fault, seen, client, head, body)
         if told:
             self.counts[fault] += 1
+        elif not self.counts[fault]:
+            self._owed.add(fault)
         return fault in {"throttled", "answered 500", "200 with an error", "wrong ETag"} or not told
 
     async def _misbehave(self, fault: str, seen: Seen, client: Streams, head: bytes, body: bytes) -> bool:
@@ -151,6 +157,11 @@ class BadS3:
                 sent = await send(client, b"".join(bad))
                 return sent and bad != (head, body)
         return True
+
+
+def is_hiding(seen: Seen) -> bool:
+    """Return whether a request may be answered 200 and fail all the same."""
+    return seen.method not in READS and bool(HIDING.search(f"{seen.query} {' '.join(seen.headers)}"))
 
 
 async def read_body(headers: Mapping[str, str], source: asyncio.StreamReader) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from rowferry.commands import main
-from rowferry_worker import process, slot
+from rowferry_worker import process, rows, slot
 from rowferry_worker.queues import migrate
 
 MID_COPY = 3
@@ -74,7 +74,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "after-attempt": lambda: die_after(slot, "begin_attempt"),
     "mid-copy": die_in_the_middle_of_copying,
     "after-copy": lambda: die_after(migrate, "copy_objects"),
-    "in-savepoint": lambda: die_after(migrate, "update_rows"),
+    "in-savepoint": lambda: die_after(rows, "_execute_update"),
     "before-commit": lambda: die_after(process, "_write"),
     "in-commit": die_in_commit,
     "after-commit": lambda: die_after(slot, "process_batch"),

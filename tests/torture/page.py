@@ -23,8 +23,14 @@ def read_results() -> list[Result]:
 
 
 def record(results: Iterable[Result]) -> None:
-    """Put these results in the place of older ones of the same scenarios, in the file and on the page."""
-    by_name = {result["scenario"]: result for result in (*read_results(), *results)}
+    """Put these results in the place of older ones of the same scenarios, in the file and on the page.
+
+    What was skipped takes the place of nothing that was done.
+    """
+    by_name = {result["scenario"]: result for result in read_results()}
+    for result in results:
+        if result["entries"] or result["scenario"] not in by_name:
+            by_name[result["scenario"]] = result
     kept = [by_name[name] for name in NAMES if name in by_name]
     RESULTS.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
@@ -38,6 +44,14 @@ def fill_in(page: str, results: Iterable[Result]) -> str:
 
 
 def compose_row(result: Result) -> str:
-    faults = ", ".join(f"{count:,} {kind}" for kind, count in result["faults"].items())
     numbers = (f"{result[name]:,}" for name in ("entries", "audits", "violations", "seconds"))
-    return f"| {' | '.join([result['scenario'], result['what'], faults, *numbers, str(result['seed'])])} |"
+    if result["skipped"] and not result["entries"]:
+        numbers = "–" * 4
+    return f"| {' | '.join([result['scenario'], result['what'], tell_faults(result), *numbers, str(result['seed'])])} |"
+
+
+def tell_faults(result: Result) -> str:
+    """Return the faults that came, those that never did, and what could not be done."""
+    words = [f"{count:,} {kind}" for kind, count in result["faults"].items() if count]
+    words += [f"**never came: {kind}**" for kind in result["missing"]]
+    return ", ".join(words + [f"**skipped: {reason}**" for reason in result["skipped"]])

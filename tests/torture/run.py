@@ -3,12 +3,16 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from torture.world import World, make_world
+from servers import find_versitygw
+from torture.builder import make_world
+from torture.world import World
+
+WITHOUT_VERSITYGW = "versitygw is not here: against moto, which checks neither signatures nor checksums"
 
 
 def say_nothing(_: str) -> None:
@@ -25,8 +29,10 @@ class Run:
     """Well under a minute on a quiet machine, as `make test` wants it."""
     say: Callable[[str], None] = say_nothing
     """Shows one line of progress."""
+    promised: Collection[str] = ()
+    """Kinds of faults of which each run of the scenario sees one at least, however slow the machine is."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Faults injected, by kind: "SIGKILL", "restarts"."""
+    """Faults that came to pass, by kind ("SIGKILL"): seen at a server, at a proxy, in the ledger, never only meant."""
     entries: int = 0
     audits: int = 0
     violation_count: int = 0
@@ -42,9 +48,26 @@ class Run:
     def seconds(self) -> float:
         return time.monotonic() - self.began
 
+    @property
+    def was_skipped(self) -> bool:
+        """Return whether nothing at all was done."""
+        return bool(self.skipped) and not self.entries
+
+    @property
+    def missing(self) -> list[str]:
+        """Return the kinds of faults that were promised and never came: a run without them proves nothing."""
+        return [] if self.was_skipped else [kind for kind in sorted(self.promised) if not self.faults[kind]]
+
+    @property
+    def failed(self) -> bool:
+        """Return whether anything was violated, or was to be proved and was not."""
+        return bool(self.violation_count or self.missing)
+
     @contextmanager
     def world(self, **options: Any) -> Iterator[World]:
         """Yield a world (`make_world` names the options); what its auditor saw is added to the run."""
+        if find_versitygw() is None and WITHOUT_VERSITYGW not in self.skipped:
+            self.skipped.append(WITHOUT_VERSITYGW)
         with make_world(self.random.randrange(2**32), **options) as world:
             try:
                 yield world
@@ -61,6 +84,7 @@ class Run:
             "scenario": self.name,
             "what": what,
             "faults": dict(sorted(self.faults.items())),
+            "missing": self.missing,
             "entries": self.entries,
             "audits": self.audits,
             "violations": self.violation_count,

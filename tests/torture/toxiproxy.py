@@ -1,6 +1,7 @@
 """toxiproxy, which spoils TCP connections on demand: its server, and the little of its HTTP API that is needed."""
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from rowferry.demo.server_process import ServerProcess, find_free_port
 BUILT = Path(__file__).parent.parent.parent / ".tools" / "bin" / "toxiproxy-server"
 START_DEADLINE = timedelta(seconds=30)
 ANSWER_SECONDS = 30
+AGENT = {"User-Agent": "rowferry-tests"}
+"""It refuses whatever looks like a browser."""
+BYTES = re.compile(r'^toxiproxy_proxy_(received|sent)_bytes_total\{.*proxy="(.*?)".*\} (\S+)$', re.MULTILINE)
 
 
 def find_toxiproxy() -> Path | None:
@@ -47,6 +51,12 @@ class Toxiproxy:
             for stream in ("upstream", "downstream"):
                 self._ask("DELETE", f"/proxies/{proxy}/toxics/{stream}")
 
+    def swallowed_bytes(self, proxy: str) -> int:
+        """Return how many bytes went into a proxy and never came out, over all connections that have ended."""
+        with urlopen(Request(f"{self._url}/metrics", headers=AGENT), timeout=ANSWER_SECONDS) as answer:
+            found = BYTES.findall(answer.read().decode())
+        return round(sum(float(n) * (1 if way == "received" else -1) for way, name, n in found if name == proxy))
+
     def is_there(self) -> bool:
         try:
             self._ask("GET", "/version")
@@ -56,8 +66,7 @@ class Toxiproxy:
 
     def _ask(self, method: str, path: str, document: object = None) -> Any:
         data = None if document is None else json.dumps(document).encode()
-        # It refuses whatever looks like a browser.
-        request = Request(self._url + path, data, {"User-Agent": "rowferry-tests"}, method=method)
+        request = Request(self._url + path, data, AGENT, method=method)
         with urlopen(request, timeout=ANSWER_SECONDS) as answer:
             body = answer.read()
         return json.loads(body) if body else None
@@ -67,7 +76,8 @@ class Toxiproxy:
 def running_toxiproxy(program: Path) -> Iterator[Toxiproxy]:
     port = find_free_port()
     folder = Path(tempfile.mkdtemp(prefix="rowferry-toxiproxy-"))
-    process = ServerProcess([str(program), "-host=127.0.0.1", f"-port={port}"], folder=folder, temporary=True)
+    command = [str(program), "-host=127.0.0.1", f"-port={port}", "-proxy-metrics"]
+    process = ServerProcess(command, folder=folder, temporary=True)
     try:
         found = Toxiproxy(port)
         process.wait_until(found.is_there, deadline=START_DEADLINE)

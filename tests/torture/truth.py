@@ -31,10 +31,6 @@ class Truth:
         with self._turn:
             self._digests.pop(str(row_id), None)
 
-    def knows(self, row_id: str) -> bool:
-        with self._turn:
-            return row_id in self._digests
-
     def allows(self, row_id: str, body: bytes | None) -> bool:
         """Return whether the row's object may hold this body; None stands for an object that is not there."""
         if body is None:

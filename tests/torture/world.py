@@ -1,17 +1,16 @@
-"""The world of one scenario: a PostgreSQL and S3 servers of its own, a table with its objects, a plan, an auditor."""
+"""The world of one scenario: what there is to migrate, what is done with it, and what has become of it."""
 
 import json
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -22,9 +21,7 @@ from entry_table import FROM
 from migration import Migration
 from processes import wait_for
 from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
-from rowferry.schema import initialise
-from servers import Buckets, connect_s3, find_versitygw, temporary_folders_in_memory
+from rowferry.demo.s3_server import S3Server
 from torture.auditor import Auditor
 from torture.crew import Command, Crew
 from torture.legacy_record import LegacyRecord
@@ -49,7 +46,6 @@ class World:
     migration: Migration
     truth: Truth
     auditor: Auditor
-    until: ExitStack
     legacy_record: LegacyRecord = field(init=False)
     environment: dict[str, str] = field(default_factory=dict)
     """What workers find in their environment besides what every worker must: a proxy's address, for instance."""
@@ -63,8 +59,8 @@ class World:
 
     # What there is to migrate
 
-    def fill(self, count: int, *, large: int = 0) -> None:
-        """Add rows, and legacy objects of random bytes with properties; `large` of them are copied part by part."""
+    def fill(self, count: int, *, large: int = 1) -> None:
+        """Add rows, and legacy objects of random bytes with properties; `large` of them travel part by part."""
         start = self.entries + 1
         self.entries += count
         numbers = range(start, start + count)
@@ -117,7 +113,8 @@ class World:
         environment = {**self.migration.environment, **self.environment}
         with Crew(seats, self.folder, environment, *arguments, command=command) as crew:
             self.crews.append(crew)
-            yield crew
+            with self.auditor.awake("workers ran"):
+                yield crew
 
     def ask(self, query: str, *parameters: object) -> Any:
         """Return the one value of the one row, on a connection that survives restarts of PostgreSQL."""
@@ -164,52 +161,3 @@ class World:
 def key_of(number: int) -> str:
     """Return a legacy key: folders, spaces and letters that have to be encoded."""
     return f"{FROM}u{number}/{('me', 'a b+c', 'ä%41', 'x=&y')[number % 4]}.png"
-
-
-@contextmanager
-def make_world(
-    seed: int,
-    *,
-    postgres: EmbeddedPostgres | None = None,
-    dsn: str | None = None,
-    settings: Mapping[str, str] | None = None,
-    plan: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Iterator[World]:
-    """Yield a world without entries, its auditor at work; everything of it is ended and removed afterwards.
-
-    `postgres` is a running server of the scenario's own, `dsn` a way to its database for workers and auditor alike;
-    left out, the world has its own server, with `settings`. `plan` is laid over the plan, table by table
-    (`{"migration": {"transfer": "stream"}}`).
-    """
-    with ExitStack() as until:
-        if postgres is None:
-            with temporary_folders_in_memory():
-                postgres = until.enter_context(EmbeddedPostgres(settings=settings))
-        dsn = dsn or postgres.dsn()
-        folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
-        with psycopg.Connection.connect(dsn, row_factory=dict_row) as connection:
-            initialise(connection)
-        s3 = until.enter_context(make_s3_server())
-        buckets = make_buckets(s3, until)
-        migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))
-        for name, table in (plan or {}).items():
-            migration.plan.setdefault(name, {}).update(table)
-        truth = Truth()
-        auditor = Auditor(dsn, s3, migration.legacy, migration.production, truth, seed=seed)
-        until.enter_context(auditor)
-        yield World(seed, folder, postgres, s3, migration, truth, auditor, until)
-
-
-def make_s3_server() -> S3Server:
-    """Return versitygw, which checks signatures and digests, or moto where there is no versitygw."""
-    program = find_versitygw()
-    return VersityServer(program) if program else MotoServer()
-
-
-def make_buckets(server: S3Server, until: ExitStack) -> Buckets:
-    client = connect_s3(server)
-    until.callback(client.close)
-    buckets = Buckets(server, client, "legacy", "production")
-    for name in (buckets.legacy, buckets.production):
-        client.create_bucket(Bucket=name)
-    return buckets

@@ -1,14 +1,12 @@
 """Station 1 of 5: claim a batch and record the attempt."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
-from rowferry.errors import DatabaseUnavailable
-from rowferry.session import answered, begin_transaction
+from rowferry.session import answered
 from rowferry.statements import statement
-from rowferry_worker.ledger import Ledger
+from rowferry_worker.ledger import Ledger, Owed
 
 
 def claim_batch(connection: Connection, queues: list[str]) -> Batch | None:
@@ -17,7 +15,6 @@ def claim_batch(connection: Connection, queues: list[str]) -> Batch | None:
     The transaction that this opens on `connection` is the lease: whoever ends it gives the batch back.
     """
     with answered(connection):
-        begin_transaction(connection)
         rows = call(connection, "claim_batch", queues)
     return Batch(**rows[0]) if rows else None
 
@@ -32,27 +29,24 @@ def claim_more(connection: Connection, batch: Batch, most: int) -> list[Batch]:
 
 def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
     """Record an attempt at a claimed batch where a crash cannot take it back."""
-    with _known_attempts(ledger, [batch.id], worker_id):
-        (row,) = ledger.call("begin_attempt", batch.id, batch.requeues, worker_id)
+    if_lost = _forget([batch.id], worker_id)
+    (row,) = ledger.call("begin_attempt", batch.id, batch.requeues, worker_id, if_lost=if_lost)
     return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
 
 def begin_attempts(ledger: Ledger, batches: Sequence[Batch], worker_id: str) -> list[Attempt]:
     """Record an attempt at each of several claimed batches without crashes, in their order."""
     ids, requeues = [batch.id for batch in batches], [batch.requeues for batch in batches]
-    with _known_attempts(ledger, ids, worker_id):
-        rows = ledger.call("begin_attempts", ids, requeues, worker_id)
+    rows = ledger.call("begin_attempts", ids, requeues, worker_id, if_lost=_forget(ids, worker_id))
     return [Attempt(row["attempt_id"], row["number"], 0) for row in rows]
 
 
-@contextmanager
-def _known_attempts(ledger: Ledger, batch_ids: list[int], worker_id: str) -> Generator[None]:
-    """See that no attempt stays open of which this worker never heard: it would pass for a crash."""
-    try:
-        yield
-    except DatabaseUnavailable:
-        ledger.owe("lose_attempts", batch_ids, worker_id)
-        raise
+def _forget(batch_ids: list[int], worker_id: str) -> Owed:
+    """Return what is owed when no answer comes: no attempt may stay open of which this worker never heard.
+
+    It would pass for a crash.
+    """
+    return "lose_attempts", (batch_ids, worker_id)
 
 
 def is_work_left(connection: Connection, queues: list[str]) -> bool:

@@ -50,7 +50,8 @@ class Flight:
         """`most`, `least`: the bounds of the objects in flight; `within`: whose steps and alarm this one's are, too."""
         self._within = within
         self.limit = Limit(least, most)
-        self.patience = Patience(partial(observe_try, self.limit), within.patience.alarm if within else None)
+        observe = partial(observe_try, self.limit, show_limit=within is None)
+        self.patience = Patience(observe, within.patience.alarm if within else None)
         self.stepped_at = time.monotonic()
         """When a journey last went a step, by time.monotonic()."""
         self._in_flight = 0

@@ -1,25 +1,35 @@
 """The ledger's own autocommit connection: what is said here stays said, whatever becomes of the batch."""
 
 from collections import deque
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
+from psycopg import errors
 from psycopg.rows import DictRow
 
 from rowferry.database import Connection, call, connect, translated_errors
 from rowferry.errors import DatabaseUnavailable
-from rowferry.session import answered
+from rowferry.session import answered, is_pooled
+from rowferry.statements import statement
+
+Owed = tuple[str, tuple[Any, ...]]
+"""A function of the schema, and its arguments."""
 
 
 class Ledger:
-    """One connection for a whole worker process; its threads take turns."""
+    """One connection for a whole worker process; its threads take turns.
+
+    A session that is lost may still be at work in the server. The next one ends it before it says anything, so that
+    nothing is recorded behind its back.
+    """
 
     def __init__(self, worker_id: str) -> None:
-        """Connect at first use, and again after every loss."""
-        self._purpose = f"ledger {worker_id}"
+        """Connect at first use, and again after every loss. No two ledgers may have the same `worker_id`."""
+        self._worker_id = worker_id
         self._connection: Connection | None = None
         self._turn = Lock()
-        self._owed: deque[tuple[str, tuple[Any, ...]]] = deque()
+        self._owed: deque[Owed] = deque()
 
     def owe(self, function: str, *arguments: Any) -> None:
         """Call a function as soon as the database can be reached: before the next call, whosever that is.
@@ -31,31 +41,63 @@ class Ledger:
 
     def settle(self) -> None:
         """Call what is owed, now. Raises DatabaseUnavailable when the connection is lost; it stays owed then."""
-        self._ask(None, ())
+        self._ask(None, None)
 
-    def call(self, function: str, *arguments: Any) -> list[DictRow]:
-        """Call a function of the schema and commit. Raises DatabaseUnavailable when the connection is lost."""
-        return self._ask(function, arguments)
+    def call(self, function: str, *arguments: Any, if_lost: Owed | None = None) -> list[DictRow]:
+        """Call a function of the schema and commit. Raises DatabaseUnavailable when the connection is lost.
 
-    def _ask(self, function: str | None, arguments: tuple[Any, ...]) -> list[DictRow]:
+        `if_lost` is owed then, before any other thread has its turn.
+        """
+        return self._ask((function, arguments), if_lost)
+
+    def _ask(self, asked: Owed | None, if_lost: Owed | None) -> list[DictRow]:
         with self._turn:
-            if self._connection is None:
-                self._connection = connect(self._purpose, autocommit=True, bounded=True)
             try:
-                with translated_errors(), answered(self._connection):
+                connection = self._connect()
+                with translated_errors(), answered(connection):
                     while self._owed:
-                        owed, owed_arguments = self._owed[0]
-                        call(self._connection, owed, *owed_arguments)
+                        self._say(connection, self._owed[0])
                         self._owed.popleft()
-                    return call(self._connection, function, *arguments) if function else []
+                    return self._say(connection, asked) if asked else []
             except DatabaseUnavailable:
-                self._connection.close()
-                self._connection = None
+                if if_lost:
+                    self._owed.append(if_lost)
+                self._drop()
                 raise
+
+    def _say(self, connection: Connection, said: Owed) -> list[DictRow]:
+        function, arguments = said
+        if not is_pooled():
+            return call(connection, function, *arguments)
+        with connection.transaction():
+            self._lock(connection)
+            return call(connection, function, *arguments)
+
+    def _lock(self, connection: Connection) -> None:
+        parameters = {"worker": self._worker_id, "is_local": is_pooled()}
+        connection.execute(statement("lock_ledger"), parameters)
+
+    def _connect(self) -> Connection:
+        """Return the connection. Raises DatabaseBusy when the session before it does not end within `lock_timeout`."""
+        if self._connection is None:
+            connection = connect(f"ledger {self._worker_id}", autocommit=True, bounded=True)
+            try:
+                with translated_errors():
+                    with suppress(errors.InsufficientPrivilege):  # Then it ends by itself.
+                        connection.execute(statement("end_lost_ledger"), {"worker": self._worker_id})
+                    self._lock(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
 
     def close(self) -> None:
         """Close the connection; the next call would open another."""
         with self._turn:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

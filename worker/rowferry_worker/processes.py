@@ -140,7 +140,10 @@ class Supervisor:
             _log.warning("process died; another one takes its place", extra=fields)
 
     def _pass_signals_on(self) -> None:
-        """Pass a signal on as SIGTERM, one a look: two at once would arrive as one. Kill who stays long after."""
+        """Pass the first signal on as SIGTERM and the second as SIGINT: two alike may arrive as one.
+
+        Kill who stays long after.
+        """
         if not self._signals:
             return
         pass_on = self._passed_on < min(self._signals, 2)
@@ -148,7 +151,7 @@ class Supervisor:
         for place in self._places:
             place.start_at = None
             if pass_on and place.process is not None:
-                place.process.terminate()
+                place.process.send_signal(signal.SIGTERM if self._passed_on == 1 else signal.SIGINT)
         self._kill_at = self._kill_at or time.monotonic() + (self.grace + KILL_AFTER_GRACE).total_seconds()
         if time.monotonic() > self._kill_at:
             self._kill_rest()

@@ -1,6 +1,6 @@
 """Station 4 of 5: rewrite the rows, guarded by the keys they held, and leave out only those the database refuses."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import psycopg
 from msgspec import Struct
@@ -91,23 +91,29 @@ def _word_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
 
 def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
     """Return why the update passed these rows over, by what they hold now."""
-    if not moves:
-        return []
-    query = entry_sql.compose("observe_rows")
-    held = {row["id"]: row["key"] for row in connection.execute(query, {"ids": [move.entry.id for move in moves]})}
-    return [_explain(move, held, waited=waited) for move in moves]
+    excused = find_excused(connection, entry_sql, [move.entry for move in moves])
+    error = (
+        RowRefused("the update left the row as it was (a trigger or rule?)")
+        if waited
+        else RowBusy("another session holds a lock on the row")
+    )
+    return [excused.get(move.entry.id) or _refused(move, error) for move in moves]
 
 
-def _explain(move: Move, held: dict[str, str | None], *, waited: bool) -> EntryResult:
-    entry = move.entry
+def find_excused(connection: Connection, entry_sql: EntrySql, entries: Sequence[Entry]) -> dict[str, EntryResult]:
+    """Return, by id, the results of those entries whose rows are gone, or hold another key than when they were read."""
+    if not entries:
+        return {}
+    rows = connection.execute(entry_sql.compose("observe_rows"), {"ids": [entry.id for entry in entries]})
+    held = {row["id"]: row["key"] for row in rows}
+    return {entry.id: _excuse(entry, held) for entry in entries if held.get(entry.id) != entry.key}
+
+
+def _excuse(entry: Entry, held: Mapping[str, str | None]) -> EntryResult:
     if entry.id not in held:
         return EntryResult(entry, Outcome.VANISHED, reason="row deleted", error="the row was deleted meanwhile")
-    if held[entry.id] != entry.key:
-        words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
-        return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
-    if waited:
-        return _refused(move, RowRefused("the update left the row as it was (a trigger or rule?)"))
-    return _refused(move, RowBusy("another session holds a lock on the row"))
+    words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
+    return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
 
 
 def _refused(move: Move, error: RowferryError) -> EntryResult:

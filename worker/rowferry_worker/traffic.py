@@ -13,10 +13,13 @@ from rowferry_worker.limit import Limit
 from rowferry_worker.parts import READ_BYTES
 
 
-def observe_try(limit: Limit, request: Request, answer: Answer, seconds: float, *, again: bool) -> None:
-    """Take one try of one request in."""
+def observe_try(
+    limit: Limit, request: Request, answer: Answer, seconds: float, *, again: bool, show_limit: bool = True
+) -> None:
+    """Take one try of one request in; `show_limit`: the limit is the one that the process shows as its own."""
     throttled = isinstance(answer.error, Throttled)
-    if limit.note(request.operation, seconds, throttled=throttled, held=measure_bodies(request, answer)):
+    ended = limit.note(request.operation, seconds, throttled=throttled, held=measure_bodies(request, answer))
+    if ended and show_limit:
         metrics.objects_in_flight_limit.set(limit.value)
     _requests(request.side, request.operation, name_result(answer.error)).inc()
     _request_seconds(request.side).observe(seconds)

@@ -1,4 +1,7 @@
-"""The scenarios, one file each: `WHAT` says in a sentence what is done, `torture(run)` does it."""
+"""The scenarios, one file each: `WHAT` says in a sentence what is done, `torture(run)` does it.
+
+`FAULTS` are the kinds of faults of which every run sees one at least, in the short form and on a slow machine too.
+"""
 
 from importlib import import_module
 from types import ModuleType

@@ -3,11 +3,13 @@
 from datetime import timedelta
 
 from processes import wait_for
-from torture.bad_s3 import BadS3
+from torture.bad_s3 import RATES, BadS3
 from torture.run import Run
 from torture.world import World
 
 WHAT = "S3 throttles 20 %, answers 500 and 200 with an error, resets, never answers, truncates, gives wrong ETags"
+
+FAULTS = frozenset(RATES)
 
 SEATS = 4
 REQUEST_TIMEOUT = timedelta(seconds=3)

@@ -1,6 +1,7 @@
 """Scenario 4: the connections between workers and both servers are slow, reset, silent, or slow to close."""
 
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -8,6 +9,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from processes import wait_for
 from torture.run import Run
+from torture.symptoms import CLOSE_DELAY, LATENCY, SYMPTOMS, feel
 from torture.toxiproxy import Toxiproxy, find_toxiproxy, running_toxiproxy
 from torture.world import World
 
@@ -15,18 +17,32 @@ WHAT = "toxiproxy between workers and both servers: latency, resets, silence, sl
 
 SEATS = 4
 TOXICS: dict[str, tuple[str, dict[str, int]]] = {
-    "slow connections": ("latency", {"latency": 200, "jitter": 150}),
+    "slow connections": ("latency", LATENCY),
     "resets": ("reset_peer", {"timeout": 50}),
     "silences": ("timeout", {"timeout": 0}),
-    "slow closes": ("slow_close", {"delay": 2000}),
+    "slow closes": ("slow_close", CLOSE_DELAY),
     "cut-offs in mid-stream": ("limit_data", {"bytes": 20_000}),
     "streams in small pieces": ("slicer", {"average_size": 64, "size_variation": 32, "delay": 100}),
 }
 SHORT = ("slow connections", "resets", "silences", "slow closes")
+FAULTS = frozenset(SHORT)
+TRIES = 5
+"""So often a fault is repeated that was not seen: workers may have had nothing to say just then."""
+COUNTED_WITHIN = timedelta(seconds=5)
+"""The proxy counts the bytes of a connection when both its ends are closed."""
 RELEASED_WITHIN = timedelta(seconds=60)
 """Of a batch whose S3 server fell silent; 30 s are promised, and a busy machine takes longer for everything."""
 IN_HAND = "select id from rowferry.batch_attempt where finished_at is null"
 STILL_IN_HAND = "select count(*)::int from rowferry.batch_attempt where finished_at is null and id = any(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The way of workers to one server."""
+
+    server: str
+    toxiproxy: Toxiproxy
+    address: str
 
 
 def torture(run: Run) -> None:
@@ -36,14 +52,14 @@ def torture(run: Run) -> None:
         run.skipped.append("toxiproxy is not here: `make torture` builds it where `go` is installed")
         return
     with running_toxiproxy(program) as toxiproxy, run.world() as world:
-        lead_through(world, toxiproxy)
+        lines = lead_through(world, toxiproxy)
         world.fill(400, large=2)
         world.enqueue(20)
         with world.workers(SEATS, "--parallel=8") as crew:
-            for server in ("s3", "postgresql"):
+            for line in lines:
                 for fault in SHORT if run.short else TOXICS:
-                    run.say(f"{server}: {fault}")
-                    spoil(run, world, toxiproxy, server, fault)
+                    run.say(f"{line.server}: {fault}")
+                    spoil(run, world, line, fault)
             run.say("waiting for the rest")
             world.wait_until_done()
             assert crew.stop() == [0] * SEATS
@@ -52,28 +68,48 @@ def torture(run: Run) -> None:
         world.settle()
 
 
-def lead_through(world: World, toxiproxy: Toxiproxy) -> None:
-    """Let workers, and nobody else, reach both servers through toxiproxy."""
+def lead_through(world: World, toxiproxy: Toxiproxy) -> list[Line]:
+    """Let workers, and nobody else, reach both servers through toxiproxy; return both ways."""
     dsn = world.migration.dsn
     known = conninfo_to_dict(dsn)
-    host, port = toxiproxy.add_proxy("postgresql", f"{known['host']}:{known['port']}").rsplit(":", 1)
+    s3 = Line("s3", toxiproxy, toxiproxy.add_proxy("s3", urlsplit(world.s3.endpoint_url).netloc))
+    address = toxiproxy.add_proxy("postgresql", f"{known['host']}:{known['port']}")
+    host, port = address.rsplit(":", 1)
     world.environment["DATABASE_URL"] = make_conninfo(dsn, host=host, port=port)
-    listening = toxiproxy.add_proxy("s3", urlsplit(world.s3.endpoint_url).netloc)
-    world.migration.reach_through(f"http://{listening}")
+    world.migration.reach_through(f"http://{s3.address}")
+    return [s3, Line("postgresql", toxiproxy, address)]
 
 
-def spoil(run: Run, world: World, toxiproxy: Toxiproxy, server: str, fault: str) -> None:
-    """Spoil the connections to a server for a while, with batches in hand; see that the work goes on afterwards."""
-    kind, attributes = TOXICS[fault]
-    keep_busy(world)
-    with toxiproxy.toxic(server, kind, **attributes):
-        run.faults[fault] += 1
-        time.sleep(run.random.uniform(1, 3) if run.short else run.random.uniform(5, 10))
-        if fault == "silences" and server == "s3" and not run.short:
-            must_be_given_back(world)
+def spoil(run: Run, world: World, line: Line, fault: str) -> None:
+    """Spoil the connections to a server until that was seen; see that the work goes on afterwards."""
+    for _ in range(TRIES):
+        keep_busy(world)
+        if is_met(run, world, line, fault):
+            run.faults[fault] += 1
+            break
     before = world.ask(DONE)
     keep_busy(world)
     wait_for(lambda: world.ask(DONE) > before, deadline=timedelta(seconds=90))
+
+
+def is_met(run: Run, world: World, line: Line, fault: str) -> bool:
+    """Spoil the connections to a server for a while, with batches in hand; return whether it was seen.
+
+    Bytes that a fault swallows are those of workers: nobody else takes this way but `feel`, where no bytes are lost.
+    """
+    kind, attributes = TOXICS[fault]
+    before = line.toxiproxy.swallowed_bytes(line.server)
+    with line.toxiproxy.toxic(line.server, kind, **attributes):
+        time.sleep(run.random.uniform(1, 2) if run.short else run.random.uniform(5, 10))
+        if fault in SYMPTOMS:
+            return bool(world.query(IN_HAND)) and SYMPTOMS[fault](feel(line.server, line.address))
+        if fault == "silences" and line.server == "s3" and not run.short:
+            must_be_given_back(world)
+    try:
+        wait_for(lambda: line.toxiproxy.swallowed_bytes(line.server) > before, deadline=COUNTED_WITHIN)
+    except AssertionError:
+        return False
+    return True
 
 
 DONE = "select count(*)::int from rowferry.batch_queue where status = 'DONE'"

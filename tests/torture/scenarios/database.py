@@ -11,6 +11,8 @@ from torture.world import World
 
 WHAT = "PostgreSQL restarted (fast and immediate in turn), backends of workers terminated at random, over 4 workers"
 
+FAULTS = frozenset({"fast restarts", "immediate restarts", "terminated backends"})
+
 SEATS = 4
 BETWEEN_RESTARTS = timedelta(seconds=6)
 BETWEEN_TERMINATIONS = timedelta(seconds=0.15)
@@ -18,10 +20,13 @@ BETWEEN_TERMINATIONS = timedelta(seconds=0.15)
 LIVE_WITHIN = timedelta(seconds=60)
 LIVE = "select count(*)::int from rowferry.live_workers"
 TERMINATE = """
-select count(pg_terminate_backend(pid))::int from (
+select count(*) filter (where pg_terminate_backend(pid, 5000))::int from (
     select pid from pg_stat_activity where application_name like 'rowferry %' order by random() limit 1
 ) as victim
 """
+"""Counts a backend once it has ended."""
+SHUTDOWN = "received {mode} shutdown request"
+"""What the server's own log says of it."""
 
 
 def torture(run: Run) -> None:
@@ -34,9 +39,7 @@ def torture(run: Run) -> None:
             wait_for(lambda: world.ask(LIVE) == SEATS, deadline=LIVE_WITHIN)
             for number in range(restarts):
                 terminate_backends(run, world)
-                mode = get_args(StopMode)[number % 2]
-                world.postgres.restart(mode)
-                run.faults[f"{mode} restarts"] += 1
+                restart(run, world, get_args(StopMode)[number % 2])
                 run.say(f"{number + 1} of {restarts} restarts, {run.faults['terminated backends']} terminated backends")
             run.say("waiting for the rest")
             world.wait_until_done()
@@ -44,6 +47,15 @@ def torture(run: Run) -> None:
             for death in crew.deaths:
                 world.auditor.report(f"a worker died of it: {death}")
         world.settle()
+
+
+def restart(run: Run, world: World, mode: StopMode) -> None:
+    """Restart PostgreSQL; what counts is the request that it has noted down."""
+    log = world.postgres.folder / "server.log"
+    words = SHUTDOWN.format(mode=mode)
+    before = log.read_text(errors="replace").count(words)
+    world.postgres.restart(mode)
+    run.faults[f"{mode} restarts"] += log.read_text(errors="replace").count(words) - before
 
 
 def terminate_backends(run: Run, world: World) -> None:

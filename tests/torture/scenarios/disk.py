@@ -23,6 +23,8 @@ from torture.world import World
 
 WHAT = "The disk of the tables is full, then that of the write-ahead log (PostgreSQL panics), and there is space again"
 
+FAULTS = frozenset({"full disks", "PANIC"})
+
 SEATS = 3
 DISK_BYTES = 96 * 1024 * 1024
 NO_SPACE = "No space left on device"
@@ -45,7 +47,7 @@ def torture(run: Run) -> None:
         move_wal(postgres, wal)
         execute(postgres, f"create tablespace small location '{tables}'", "create database small tablespace small")
         world = until.enter_context(run.world(postgres=postgres, dsn=postgres.dsn("small")))
-        world.fill(entries)
+        world.fill(entries, large=2)
         world.enqueue(10)
         with world.workers(SEATS, "--parallel=4") as crew:
             wait_for_progress(world)
@@ -139,20 +141,23 @@ def fill_tables(run: Run, crew: Crew, disk: Path) -> None:
 def fill_wal(run: Run, world: World, disk: Path) -> None:
     """Fill the disk of the write-ahead log until PostgreSQL panics; start it when there is space again."""
     run.say("no space for the write-ahead log")
-    log = world.postgres.folder / "server.log"
     with no_space(disk):
-        wait_for(lambda: panics(world.postgres, log), deadline=WITHIN)
+        wait_for(lambda: panics(world.postgres), deadline=WITHIN)
     if not is_running(world.postgres.pid):
         world.postgres.restart()
     run.faults["full disks"] += 1
-    run.faults["PANIC"] += 1
+    run.faults["PANIC"] += server_log(world.postgres).count("PANIC:")
 
 
-def panics(postgres: EmbeddedPostgres, log: Path) -> bool:
-    """Use the log up; return whether PostgreSQL has panicked."""
+def panics(postgres: EmbeddedPostgres) -> bool:
+    """Use the log up; return whether PostgreSQL has panicked for want of space."""
     with suppress(psycopg.OperationalError):
         execute(postgres, "select pg_logical_emit_message(true, 'torture', 'x')", "select pg_switch_wal()")
-    return "PANIC" in log.read_text(errors="replace")
+    return any("PANIC:" in line and NO_SPACE in line for line in server_log(postgres).splitlines())
+
+
+def server_log(postgres: EmbeddedPostgres) -> str:
+    return (postgres.folder / "server.log").read_text(errors="replace")
 
 
 def wait_for_progress(world: World) -> None:

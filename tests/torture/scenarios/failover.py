@@ -14,6 +14,8 @@ from torture.world import World
 
 WHAT = "The primary crashes, its streaming standby is promoted: synchronous first, then one that had fallen behind"
 
+FAULTS = frozenset({"failovers"})
+
 SEATS = 4
 BATCH_SIZE = 10
 DONE = "select coalesce(array_agg(id), '{}') from rowferry.batch_queue where status = 'DONE'"
@@ -36,7 +38,7 @@ def fail_over(run: Run, *, synchronous: bool) -> None:
         world = until.enter_context(run.world(postgres=primary, dsn=dsn_of_both(primary, standby)))
         wait_for_standby(primary, synchronous=synchronous)
         run.say("the standby streams")
-        world.fill(entries)
+        world.fill(entries, large=2)
         world.enqueue(BATCH_SIZE)
         with world.workers(SEATS, "--parallel=8") as crew:
             wait_until_done_are(world, entries // BATCH_SIZE // 4)

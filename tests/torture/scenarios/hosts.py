@@ -18,6 +18,8 @@ from torture.world import World
 
 WHAT = "four hosts as network namespaces; one loses every packet, both ways, in the middle of a batch, and comes back"
 
+FAULTS = frozenset({"hosts cut off", "batches in hand then"})
+
 HOSTS = 4
 DONE_WITHIN = timedelta(seconds=60)
 """Until another host has finished the batch. PostgreSQL frees it in 15 to 25 s; a busy machine is slower."""
@@ -38,6 +40,11 @@ FINISHED_BY = """
 select count(*)::int from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
 where w.host = %s and q.finished_at > %s
 """
+TAKEN = """
+select count(*)::int from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
+where w.host <> %s and q.id = any(%s) and q.status = 'DONE'
+"""
+"""Of the batches that a host held, those that PostgreSQL took from it: another host has finished them."""
 LONGEST = "s at the longest until its batches were done elsewhere"
 LIVE = "select count(distinct host)::int from rowferry.live_workers"
 NOW = "select clock_timestamp()"
@@ -65,14 +72,12 @@ def relayed(world: World) -> AbstractContextManager[BadS3]:
 
 
 def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet.Host]) -> None:
-    world.fill(600)
+    world.fill(600, large=2)
     world.enqueue(25)
     with world.workers(HOSTS, command=lambda seat: hosts[seat].command(*WORKER, "--parallel=8")) as crew:
         wait_for(lambda: world.ask(LIVE) == HOSTS, deadline=WITHIN)
         for victim in victims:
             held = cut(world, victim)
-            run.faults["hosts cut off"] += 1
-            run.faults["batches in hand then"] += len(held)
             began = time.monotonic()
             wait_for(lambda held=held: world.ask(LEFT, held) == 0, deadline=DONE_WITHIN)
             seconds = round(time.monotonic() - began)
@@ -80,6 +85,9 @@ def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet
             run.faults[LONGEST] = max(run.faults[LONGEST], seconds)
             victim.mend()
             come_back(world, victim, held)
+            taken = world.ask(TAKEN, victim.name, held)
+            run.faults["batches in hand then"] += taken
+            run.faults["hosts cut off"] += taken > 0
         world.wait_until_done()
         assert crew.stop() == [0] * HOSTS
         for death in crew.deaths:

@@ -2,6 +2,7 @@
 
 import time
 from datetime import timedelta
+from signal import SIGKILL
 from typing import Any
 
 from torture.crew import Crew
@@ -10,15 +11,16 @@ from torture.world import World
 
 WHAT = "SIGKILL at random moments, over 8 workers that are replaced at once; server-side copies, then streamed ones"
 
+FAULTS = frozenset({"SIGKILL"})
+
 SEATS = 8
 LONGEST_LIFE = timedelta(seconds=1.2)
 """Between two kills lies up to this long, over all workers."""
 SHARE_AT_WORK = 0.8
 """So many of the victims hold a batch; the others may as well be starting."""
-PART_BYTES = 5 * 1024 * 1024
 PLAN: dict[str, dict[str, Any]] = {
     # A batch that was killed by chance so often is no poison.
-    "migration": {"multipart_threshold_bytes": PART_BYTES, "max_attempts": 50},
+    "migration": {"max_attempts": 50},
     # Slow enough for a kill to meet workers in the middle of a batch.
     "production": {"max_requests_per_second": 150},
 }
@@ -46,9 +48,19 @@ def torture_way(run: Run, way: str) -> None:
             run.say("waiting for the rest")
             world.wait_until_done()
             assert crew.stop() == [0] * seats
+            count_deaths(run, world, crew)
         run.faults["batches cut off"] += world.ask(CUT_OFF)
         run.faults["uploads cut off"] += len(world.migration.production.open_uploads())
         world.settle()
+
+
+def count_deaths(run: Run, world: World, crew: Crew) -> None:
+    """Count the workers that SIGKILL has ended; what else one may have died of is a violation."""
+    for death in crew.deaths:
+        if death.status == -SIGKILL:
+            run.faults["SIGKILL"] += 1
+        else:
+            world.auditor.report(f"a worker died of something else: {death}: {crew.log_of(death.seat)[-800:]}")
 
 
 def kill_at_random(run: Run, world: World, crew: Crew, kills: int) -> None:
@@ -62,5 +74,4 @@ def kill_at_random(run: Run, world: World, crew: Crew, kills: int) -> None:
             time.sleep(run.random.uniform(0, LONGEST_LIFE.total_seconds()))
             at_work = {row["pid"] for row in world.query(AT_WORK)}
             pid = crew.kill_one(run.random, among=at_work if run.random.random() < SHARE_AT_WORK else None)
-        run.faults["SIGKILL"] += 1
         run.say(f"{number + 1} of {kills} killed; {world.waiting()} batches wait")

@@ -20,6 +20,10 @@ from torture.world import World, key_of
 
 WHAT = "entries that kill the process, CHECK violations, a trigger that raises, locked rows, a deadlocking application"
 
+FAULTS = frozenset(
+    {"CHECK violations", "rows that a trigger refuses", "rows locked throughout", "workers killed by an entry"}
+)
+
 SEATS = 4
 HOOK = """
 import os, signal
@@ -56,6 +60,16 @@ order by random() limit 1
 """Two entries of a batch that a worker is at, and which have nothing else against them."""
 WAITING = "select from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'rowferry%'"
 DEADLOCKS = "select deadlocks::int from pg_stat_database where datname = current_database()"
+REASONS = {
+    "CHECK violations": ("checked", "%no_move%"),
+    "rows that a trigger refuses": ("raising", "%stays%"),
+    "rows locked throughout": ("locked", "%lock%"),
+}
+"""Which entries meet each fault, and what the database is then told to have said."""
+MET = """
+select count(distinct entry_id)::int as met from rowferry.entry_failure
+where entry_id::bigint = any(%s) and error like %s
+"""
 FAILED = "select coalesce(sum(failed), 0)::int from rowferry.batch_queue where status = 'ERROR'"
 WITHIN = timedelta(seconds=400)
 
@@ -79,7 +93,7 @@ def torture(run: Run) -> None:
     """Let everything happen at once; each fault must stay with its own entry."""
     entries, each = (300, 1) if run.short else (3000, 4)
     with run.world(settings={"deadlock_timeout": "50ms"}) as world:
-        world.fill(entries)
+        world.fill(entries, large=2)
         chosen = run.random.sample(range(1, entries + 1), 4 * each)
         poison = Poison(*(sorted(chosen[kind * each : (kind + 1) * each]) for kind in range(4)))
         plant(world, poison)
@@ -166,10 +180,12 @@ def cross(connection: psycopg.Connection[Any], first: int, last: int) -> None:
 
 
 def account(run: Run, world: World, poison: Poison) -> None:
-    """Count what was met."""
-    run.faults["CHECK violations"] += len(poison.checked)
-    run.faults["rows that a trigger refuses"] += len(poison.raising)
-    run.faults["rows locked throughout"] += len(poison.locked)
+    """Count the entries that have met their fault, as the workers have put it down; each must."""
+    for kind, (name, words) in REASONS.items():
+        ids = getattr(poison, name)
+        with suppress(AssertionError):
+            wait_for(lambda ids=ids, words=words: world.ask(MET, ids, words) == len(ids))
+        run.faults[kind] += world.ask(MET, ids, words)
     run.faults["deadlocks"] += world.ask(DEADLOCKS)
 
 

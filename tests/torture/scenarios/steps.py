@@ -13,6 +13,8 @@ from torture.world import COMMAND_DEADLINE, World
 
 WHAT = "SIGKILL right after each named step of a batch"
 
+FAULTS = frozenset({"SIGKILL"})
+
 ENTRIES = 8
 STATE = """
 select
@@ -54,9 +56,10 @@ def torture(run: Run) -> None:
     """Kill at each step, look at what is left, and let another worker go on from there."""
     assert set(LEFT) == set(STEPS)
     with run.world() as world:
-        for step in STEPS:
-            run.say(step)
-            kill_at(run, world, step)
+        with world.auditor.awake("workers died"):
+            for step in STEPS:
+                run.say(step)
+                kill_at(run, world, step)
         world.settle()
 
 

@@ -1,20 +1,19 @@
 """The queue `migrate`: copy the objects of a batch, then point its rows at them."""
 
-import time
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import ObjectNotFound, ObjectRejected, Withdrawn
 from rowferry.keys import production_key
 from rowferry.plan import Entries
-from rowferry_worker import metrics
 from rowferry_worker.copy import copy_object
-from rowferry_worker.entries import Form, read_entries
+from rowferry_worker.entries import Form
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied
-from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.ranges import find_entry_sql, read_range, rewrite_rows
+from rowferry_worker.rows import Move
 from rowferry_worker.travel import travel
-from rowferry_worker.verbose import tell_rows, watch_journey
+from rowferry_worker.verbose import watch_journey
 from rowferry_worker.work import Work
 
 FORM: Form = "legacy"
@@ -23,24 +22,16 @@ FORM: Form = "legacy"
 def perform(work: Work) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
     entries = read(work)
-    entry_sql = work.route.entries(work.connection, work.batch.payload["entries"])
-    new_keys, faults = map_keys(entries, entry_sql.entries)
+    new_keys, faults = map_keys(entries, find_entry_sql(work).entries)
     ends = copy_objects(work, new_keys)
     begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
     moves, results = choose_moves(begun, new_keys, ends | faults)
-    work.pause(work.route.reserve_rows(len(moves)))
-    began = time.monotonic()
-    with metrics.row_update_seconds.time():
-        updated = update_rows(work.connection, entry_sql, moves)
-    tell_rows(updated, time.monotonic() - began)
-    return results + updated
+    return results + rewrite_rows(work, moves)
 
 
 def read(work: Work) -> list[Entry]:
     """Return the entries of the batch's range that are still legacy, in the order of their ids."""
-    payload = work.batch.payload
-    entry_sql = work.route.entries(work.connection, payload["entries"])
-    return read_entries(work.connection, entry_sql, payload["first"], payload["last"])
+    return read_range(work, FORM)
 
 
 def choose_moves(

@@ -7,10 +7,12 @@ from rowferry.entry_sql import EntrySql
 from rowferry.errors import ObjectNotFound, Withdrawn
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
-from rowferry_worker.entries import Form, read_entries
+from rowferry_worker.entries import Form
 from rowferry_worker.examine import Demand, Different, examine
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied
+from rowferry_worker.ranges import find_entry_sql, read_range
+from rowferry_worker.rows import find_excused
 from rowferry_worker.travel import travel
 from rowferry_worker.verbose import watch_journey
 from rowferry_worker.work import Work
@@ -21,7 +23,7 @@ FORM: Form = "production"
 def perform(work: Work) -> list[EntryResult]:
     """Examine the objects of the production entries of the batch's range; return one result for each of them."""
     entries = read(work)
-    entry_sql = _entry_sql(work)
+    entry_sql = find_entry_sql(work)
     ends = examine_objects(work, [entry.key for entry in entries], entry_sql.entries)
     begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends[entry.key], Withdrawn))
     return look_again(work, entry_sql, judge_entries(begun, ends))
@@ -29,8 +31,7 @@ def perform(work: Work) -> list[EntryResult]:
 
 def read(work: Work) -> list[Entry]:
     """Return the entries of the batch's range that are production, in the order of their ids."""
-    payload = work.batch.payload
-    return read_entries(work.connection, _entry_sql(work), payload["first"], payload["last"], "production")
+    return read_range(work, FORM)
 
 
 def examine_objects(work: Work, keys: list[str], plan: Entries) -> dict[str, Ended]:
@@ -68,29 +69,12 @@ def judge_entries(entries: list[Entry], ends: Mapping[str, Ended]) -> list[Entry
 
 def look_again(work: Work, entry_sql: EntrySql, results: list[EntryResult]) -> list[EntryResult]:
     """Return the results, but for rows that no longer hold the key: what became of its object is not theirs."""
-    unsettled = [result.entry.id for result in results if not result.outcome.settled]
-    if not unsettled:
-        return results
-    rows = work.connection.execute(entry_sql.compose("observe_rows"), {"ids": unsettled})
-    held: dict[str, str | None] = {row["id"]: row["key"] for row in rows}
-    return [result if result.outcome.settled else _excuse(result, held) for result in results]
-
-
-def _excuse(result: EntryResult, held: Mapping[str, str | None]) -> EntryResult:
-    entry = result.entry
-    if entry.id not in held:
-        return EntryResult(entry, Outcome.VANISHED, reason="row deleted", error="the row was deleted meanwhile")
-    if held[entry.id] != entry.key:
-        words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
-        return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
-    return result
+    unsettled = [result.entry for result in results if not result.outcome.settled]
+    excused = find_excused(work.connection, entry_sql, unsettled)
+    return [excused.get(result.entry.id, result) for result in results]
 
 
 def _outcome_of(error: Ended) -> Outcome:
     if isinstance(error, ObjectNotFound):
         return Outcome.MISSING
     return Outcome.CONFLICT if isinstance(error, Different) else Outcome.FAILED
-
-
-def _entry_sql(work: Work) -> EntrySql:
-    return work.route.entries(work.connection, work.batch.payload["entries"])

@@ -1,0 +1,17 @@
+"""Workers that take all the time they need to give back what is in hand, as a busy machine may want it."""
+
+from pathlib import Path
+
+TAKE_YOUR_TIME = """
+from datetime import timedelta
+from rowferry_worker import daemon, work
+daemon.GIVE_BACK_WITHIN = work.TAKE_BACK_WITHIN = timedelta(seconds=100)
+"""
+
+
+def patient(folder: Path) -> dict[str, str]:
+    """Return what a worker must find in its environment so that it ends only once all was given back."""
+    hook = folder / "patient"
+    hook.mkdir(exist_ok=True)
+    (hook / "sitecustomize.py").write_text(TAKE_YOUR_TIME)
+    return {"PYTHONPATH": str(hook)}

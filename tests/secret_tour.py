@@ -1,0 +1,121 @@
+"""A tour of everything that rowferry does with secrets at hand: whole migrations, and whatever can fail on the way."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+
+from haystack import Haystack
+from processes import wait_for
+from rowferry.demo.s3_server import S3Server
+from scrape import fetch, find_served_port, served_port
+from secret_stage import SECRETS, UNIQUE, Stage
+from servers import connect_s3
+
+
+def lose_an_object(stage: Stage, legacy: S3Server) -> None:
+    """Delete the object of one legacy row."""
+    client = connect_s3(legacy)
+    key = client.list_objects_v2(Bucket=f"old-{UNIQUE}")["Contents"][0]["Key"]
+    client.delete_object(Bucket=f"old-{UNIQUE}", Key=key)
+    client.close()
+
+
+def prepare_and_plan(stage: Stage, haystack: Haystack, legacy: S3Server) -> None:
+    stage.run(haystack, "prepare", "40", "--yes", "--clean-production")
+    stage.run(haystack, "init")
+    stage.run(haystack, "init", "--grants", "rowferry_avatars", "--apply")
+    lose_an_object(stage, legacy)
+    stage.run(haystack, "check")
+    stage.run(haystack, "plan")
+    stage.run(haystack, "status", "--json")
+    stage.run(haystack, "enqueue", "--batch-size", "5", "--yes")
+
+
+def work(stage: Stage, haystack: Haystack, spans: str) -> None:
+    """Run a worker that says everything it can, and two that cannot work."""
+    with ExitStack() as until:
+        wrong = {"ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
+        barred = stage.start_worker("barred", ROWFERRY_LEGACY_SECRET_ACCESS_KEY_FILE="", **wrong)
+        until.callback(barred.kill)
+        assert barred.wait() == 2, barred.log
+        worker = stage.start_worker("worker", "--trace", OTEL_EXPORTER_OTLP_ENDPOINT=spans)
+        until.callback(worker.kill)
+        port = served_port(worker)
+        wait_for(lambda: worker.messages().count("batch finished") >= 3)
+        log = until.enter_context((stage.work / "exporter.log").open("w"))
+        exporter = subprocess.Popen(
+            [sys.executable, "-m", "rowferry", "exporter", "--port", "0"],
+            env={**os.environ, **stage.plain},
+            cwd=stage.work,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+        until.callback(exporter.communicate)
+        until.callback(exporter.kill)
+        wait_for(lambda: "serving" in (stage.work / "exporter.log").read_text())
+        line = next(line for line in (stage.work / "exporter.log").read_text().splitlines() if "serving" in line)
+        haystack.add("metrics of the exporter", fetch(find_served_port(line), "/metrics")[1])
+        haystack.add("metrics of the worker", fetch(port, "/metrics")[1])
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+
+
+def look_and_repair(stage: Stage, haystack: Haystack) -> None:
+    stage.run(haystack, "errors", "--entries", "--json")
+    stage.run(haystack, "watch", "--once")
+    stage.run(haystack, "report", "--manifest", "manifest.jsonl", expected=1)
+    stage.run(haystack, "requeue", "--all")
+    stage.run(haystack, "migrate", "--yes", "--verbose", "--log-file", "migrate.log", expected=1, **stage.plain)
+    stage.run(haystack, "verify", "--yes", "--log-file", "verify.log")
+    stage.run(haystack, "clean-uploads", "--yes")
+
+
+def fail(stage: Stage, haystack: Haystack) -> None:
+    """Let everything fail that has a secret to tell."""
+    password = SECRETS["password of an unreachable database"].replace(" ", "%20").replace("/", "%2F")
+    for url in (
+        f"postgresql://me:{password}@127.0.0.1:9/none",
+        f"postgresql://me:{password}@127.0.0.1:port/none",
+        f"host=127.0.0.1 port=9 password='{password}",
+        stage.dsn.rpartition("/")[0] + "/no_such_database",
+    ):
+        for command in ("status", "worker"):
+            said = stage.run(haystack, command, expected=2, **{**stage.plain, "DATABASE_URL": url})
+            assert said.count("\n") == 1
+    wrong = {**stage.plain, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
+    said = stage.run(haystack, "check", expected=2, **wrong)
+    assert "legacy bucket" in said
+    stage.run(haystack, "status", expected=2, **wrong)
+    both = {**stage.environment, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
+    assert "are both set" in stage.run(haystack, "check", expected=2, **both)
+    token_alone = {**stage.plain, "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY": "", "ROWFERRY_PRODUCTION_ACCESS_KEY_ID": ""}
+    assert "SESSION_TOKEN is set but" in stage.run(haystack, "check", expected=2, **token_alone)
+
+
+MARKS = {
+    "output prepare": "Made 40 rows",
+    "output check": "ROWFERRY_LEGACY_SECRET_ACCESS_KEY",
+    "output status": "cannot be reached",
+    "output report": "Not settled",
+    "file worker.log": '"message": "object copied"',
+    "file barred.log": "The legacy bucket old-",
+    "file migrate.log": "batch finished",
+    "file verify.log": "batch finished",
+    "file manifest.jsonl": "NoSuchKey",
+    "file exporter.log": "serving",
+    "server log": "rowferry.claim_batch",
+    "table migration": "image/",
+    "table entry_failure": "NoSuchKey",
+    "table batch_attempt": "DONE",
+    "table progress": "avatars",
+    "table pg_roles": "rowferry_avatars",
+    "activity": "rowferry worker ",
+    "process cmdline": "-m rowferry worker --log-format json --verbose",
+    "process comm": "python",
+    "metrics of the worker": "rowferry_entries_total",
+    "metrics of the exporter": "rowferry_queue_entries",
+    "span": "rowferry.batch.id",
+}
+"""What must have been seen at each place: a search in an empty place finds nothing, either."""

@@ -1,0 +1,147 @@
+"""A lost session of the ledger records nothing behind the worker's back, and nobody mistakes what it has recorded."""
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from datetime import timedelta
+from threading import Lock
+
+import psycopg
+import pytest
+
+from entry_table import EntryTable
+from held_batches import begin_several, call_and_lose_the_answer
+from processes import wait_for
+from relay import silent_after_connecting
+from roles import grant, log_in, new_role
+from rowferry import session
+from rowferry.batch import Attempt
+from rowferry.database import connect
+from rowferry.errors import DatabaseBusy, DatabaseUnavailable
+from rowferry_worker.claim import begin_attempt, claim_batch
+from rowferry_worker.ledger import Ledger
+
+AT_COMMIT = """
+create function public.wait_at_commit() returns trigger language plpgsql as $$
+begin
+    perform set_config('lock_timeout', '0', true);
+    perform pg_advisory_xact_lock_shared(42);
+    return null;
+end
+$$;
+create constraint trigger wait_at_commit after insert on rowferry.batch_attempt
+deferrable initially deferred for each row execute function public.wait_at_commit()
+"""
+"""A commit may take longer than its client has patience, as one does that waits for a synchronous standby."""
+WAITING = "select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()"
+
+
+@pytest.mark.parametrize("begin", [begin_attempt, begin_several])
+def test_an_attempt_that_is_recorded_after_its_worker_gave_it_up_is_no_crash(
+    begin: Callable[..., Attempt], ten: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lost session is still at it when the worker is back on another one, and would commit behind its back."""
+    ten.execute(AT_COMMIT)
+    monkeypatch.setattr(session, "ANSWER_DEADLINE", timedelta(seconds=3))
+    monkeypatch.setenv(session.LOCK_TIMEOUT, "1")
+    with (
+        silent_after_connecting(ten.dsn) as (slow, _),
+        closing(Ledger("test")) as ledger,
+        connect("worker") as connection,
+        psycopg.connect(ten.dsn, autocommit=True) as at_commit,
+    ):
+        batch = claim_batch(connection, ["migrate"])
+        assert batch is not None
+        with monkeypatch.context() as away:
+            away.setenv("DATABASE_URL", slow)
+            ledger.settle()
+        at_commit.execute("select pg_advisory_lock(42)")
+        with pytest.raises(DatabaseUnavailable):
+            begin(ledger, batch, "test")
+        ledger.settle()
+        at_commit.execute("select pg_advisory_unlock(42)")
+        wait_for(lambda: not ten.execute(WAITING))
+        attempt = begin(ledger, batch, "test")
+        connection.rollback()
+    assert (attempt.number, attempt.crashes) == (1, 0)
+    assert ten.verdicts()[-1] is None
+    assert None not in ten.verdicts()[:-1]
+
+
+class TurnThatIsTaken:
+    """Stands for the ledger's lock; as soon as the first call is through, another thread has the turn."""
+
+    def __init__(self, other: Callable[[], object]) -> None:
+        self._lock, self._other = Lock(), [other]
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if self._other:
+            self._other.pop()()
+
+
+@pytest.mark.parametrize("begin", [begin_attempt, begin_several])
+def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
+    begin: Callable[..., Attempt], ten: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has claimed the batch that the loser's session gave free, and waits while the loser's call fails."""
+    seen: list[Attempt] = []
+    with (
+        closing(Ledger("test")) as ledger,
+        connect("worker") as loser,
+        connect("worker") as other,
+        ExitStack() as until,
+    ):
+
+        def take_over() -> None:
+            until.close()
+            loser.rollback()
+            batch = claim_batch(other, ["migrate"])
+            assert batch is not None
+            seen.append(begin(ledger, batch, "test"))
+
+        batch = claim_batch(loser, ["migrate"])
+        assert batch is not None
+        monkeypatch.setattr(ledger, "_turn", TurnThatIsTaken(take_over))
+        breaking = until.enter_context(monkeypatch.context())
+        breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
+        with pytest.raises(DatabaseUnavailable):
+            begin(ledger, batch, "test")
+        ledger.settle()
+        other.rollback()
+    assert [(attempt.number, attempt.crashes) for attempt in seen] == [(1, 0)]
+    assert ten.verdicts() == ["LOST", None]
+
+
+def test_only_the_session_that_a_worker_has_lost_is_ended(ten: EntryTable) -> None:
+    with closing(Ledger("one")) as one, closing(Ledger("two")) as two:
+        one.settle()
+        two.settle()
+        lost = one._connection
+        one._connection = None
+        one.settle()
+        two.settle()
+        assert lost is not None
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            lost.execute("select 1")
+        lost.close()
+
+
+@pytest.mark.parametrize("hardening", ["select", "revoke execute on function pg_terminate_backend from public"])
+def test_a_ledger_says_nothing_while_its_last_session_cannot_be_ended(
+    ten: EntryTable, monkeypatch: pytest.MonkeyPatch, hardening: str
+) -> None:
+    """It belongs to another role, which the worker may not signal; or this worker's may signal nobody."""
+    ten.execute(hardening)
+    monkeypatch.setenv(session.LOCK_TIMEOUT, "0.2")
+    with new_role(ten.dsn) as role, closing(Ledger("test")) as ledger:
+        ten.execute("select pg_advisory_lock(hashtextextended('rowferry.ledger test', 0))")
+        grant(ten, {"worker": role})
+        monkeypatch.setenv("DATABASE_URL", log_in(ten, role))
+        for _ in range(2):
+            with pytest.raises(DatabaseBusy):
+                ledger.settle()
+        ten.close()
+        ledger.settle()

@@ -1,0 +1,72 @@
+"""Builds the world of one scenario: a PostgreSQL and an S3 server of its own, buckets, a plan, an auditor at work."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from migration import Migration
+from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+from rowferry.schema import initialise
+from servers import Buckets, connect_s3, find_versitygw, temporary_folders_in_memory
+from torture.auditor import Auditor
+from torture.truth import Truth
+from torture.world import World
+
+PART_BYTES = 5 * 1024 * 1024
+"""The least that S3 takes for a part: what is larger travels part by part, in every scenario."""
+
+
+@contextmanager
+def make_world(
+    seed: int,
+    *,
+    postgres: EmbeddedPostgres | None = None,
+    dsn: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    plan: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Iterator[World]:
+    """Yield a world without entries, its auditor at work; everything of it is ended and removed afterwards.
+
+    `postgres` is a running server of the scenario's own, `dsn` a way to its database for workers and auditor alike;
+    left out, the world has its own server, with `settings`. `plan` is laid over the plan, table by table
+    (`{"migration": {"transfer": "stream"}}`).
+    """
+    with ExitStack() as until:
+        if postgres is None:
+            with temporary_folders_in_memory():
+                postgres = until.enter_context(EmbeddedPostgres(settings=settings))
+        dsn = dsn or postgres.dsn()
+        folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
+        with psycopg.Connection.connect(dsn, row_factory=dict_row) as connection:
+            initialise(connection)
+        s3 = until.enter_context(make_s3_server())
+        buckets = make_buckets(s3, until)
+        migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))
+        migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
+        for name, table in (plan or {}).items():
+            migration.plan.setdefault(name, {}).update(table)
+        truth = Truth()
+        auditor = Auditor(dsn, s3, migration.legacy, migration.production, truth, seed=seed)
+        until.enter_context(auditor)
+        yield World(seed, folder, postgres, s3, migration, truth, auditor)
+
+
+def make_s3_server() -> S3Server:
+    """Return versitygw, which checks signatures and digests, or moto where there is no versitygw."""
+    program = find_versitygw()
+    return VersityServer(program) if program else MotoServer()
+
+
+def make_buckets(server: S3Server, until: ExitStack) -> Buckets:
+    client = connect_s3(server)
+    until.callback(client.close)
+    buckets = Buckets(server, client, "legacy", "production")
+    for name in (buckets.legacy, buckets.production):
+        client.create_bucket(Bucket=name)
+    return buckets
