@@ -30,6 +30,9 @@ class _Moment(NamedTuple):
     scope: str
     key: bytes
 
+    def __repr__(self) -> str:
+        return "_Moment(...)"
+
 
 class Signer:
     """Signs the requests to one region; any thread may use it."""
