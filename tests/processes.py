@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 DEADLINE = timedelta(seconds=200)
-"""How long others may take on a machine that has twenty times too much to do; nothing that comes is waited so long for."""
+"""How long others may take on a machine that has twenty times too much to do; what comes at all, comes sooner."""
 
 START_AND_WAIT = """
 import sys

@@ -1,6 +1,7 @@
 """A rerun over finished work goes through many batches at a time, and leaves alone those that have work."""
 
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -15,6 +16,7 @@ from rowferry_worker import idle
 from rowferry_worker.claim import begin_attempt, begin_attempts, claim_batch, claim_more
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.queues import find_queue
 from rowferry_worker.route import Routes
 from rowferry_worker.shared import Shared
 from rowferry_worker.slot import Slot
@@ -178,9 +180,7 @@ def test_rows_of_the_rerun_are_never_touched(rerun: Migration) -> None:
 def test_a_queue_that_reads_what_it_pleases_is_never_looked_over(
     rerun: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rowferry_worker.queues import migrate
-
-    monkeypatch.delattr(migrate, "FORM")
+    monkeypatch.setattr(idle, "find_queue", lambda name: replace(find_queue(name), form=None))
     rerun.work()
     assert rerun.statuses() == {"DONE"}
     assert rerun.execute(TRANSACTIONS)[0]["count"] == 100

@@ -15,6 +15,7 @@ from request_log import RequestLog
 from rowferry.database import Connection, connect
 from rowferry.exporter.reading import Reader
 from rowferry.session import LOCK_TIMEOUT, PGBOUNCER, PooledConnection
+from rowferry.statements import statement
 from rowferry_worker.ledger import Ledger
 from worker_process import eventually
 
@@ -136,6 +137,11 @@ def test_the_exporter_can_only_read_and_leaves_sessions_that_can_write(
     monkeypatch.setenv("DATABASE_URL", pooled)
     with closing(Reader()) as reader:
         reader.read()
+        connection = reader._connect()
+        with connection.transaction(force_rollback=True):
+            connection.execute(statement("exporter_transaction"))
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                connection.execute("create table public.unwritten ()")
         for _ in range(2 * POOL_SIZE):
             with psycopg.connect(pooled, prepare_threshold=None) as other:
                 other.execute("create table if not exists public.written ()")

@@ -68,5 +68,7 @@ def _check_replica_lag(connection: Connection, plan: Plan) -> Iterator[Finding]:
     if plan.max_replica_lag is None:
         return
     if not fetch_one(connection, statement("sees_replicas"))["sees_replicas"]:
-        what = "max_replica_lag cannot be kept: the owner of the schema rowferry may not see how far replicas are behind"
+        what = (
+            "max_replica_lag cannot be kept: the owner of the schema rowferry may not see how far replicas are behind"
+        )
         yield problem(what, "grant pg_monitor to that owner, or leave max_replica_lag out of the plan")
