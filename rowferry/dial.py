@@ -4,7 +4,9 @@ import asyncio
 import socket
 import ssl
 import time
+from collections.abc import Sequence
 from datetime import timedelta
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ ADDRESSES_LAST = timedelta(seconds=10)
 """How long a looked-up name is good for: hundreds of connections are opened at once."""
 
 _happy_eyeballs: Any = aiohappyeyeballs
+
+ADDRESSES_AT_ONCE = 2
+"""So many of a server's addresses are tried for one connection: of both families, where it has both."""
 
 AddressInfo = tuple[Any, ...]
 """What `getaddrinfo` returns of one address."""
@@ -58,10 +63,18 @@ class Dial:
         """Return the server's addresses, each time with another one first: a provider's name has many."""
         async with self._lookup:
             if time.monotonic() - self._looked_up_at > ADDRESSES_LAST.total_seconds():
-                self._addresses = list(await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM))
+                found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+                self._addresses = _alternate(found)
                 self._looked_up_at = time.monotonic()
             self._addresses.append(self._addresses.pop(0))
-            return list(self._addresses)
+            return self._addresses[:ADDRESSES_AT_ONCE]
+
+
+def _alternate(addresses: Sequence[AddressInfo]) -> list[AddressInfo]:
+    """Return addresses with the two families in turn, as long as there are both."""
+    first = [address for address in addresses if address[0] == addresses[0][0]]
+    second = [address for address in addresses if address[0] != addresses[0][0]]
+    return [address for pair in zip_longest(first, second) for address in pair if address is not None]
 
 
 def trust(ca_bundle: str | None) -> ssl.SSLContext:

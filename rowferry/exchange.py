@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Protocol
 
-from rowferry.errors import ObjectError
+from rowferry.errors import ObjectDamaged, ObjectError
 from rowferry.event_loop import share_loop
 from rowferry.s3_answer import Answer, read_answer
 from rowferry.s3_request import Request, limit_body
@@ -67,15 +67,22 @@ class Exchange:
 
     def on_answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         """Read what the server said."""
-        if self.sent is not self.request:
-            if status == 416:
-                # Only an empty object lacks a first byte; then there is no need for a limit.
-                self.sent = self.request
-                self._traffic.launch(self)
-                return
-            status = 200 if status == 206 else status
+        if status == 416 and self.sent is not self.request:
+            # Only an empty object lacks a first byte; then there is no need for a limit.
+            self.sent = self.request
+            self._traffic.launch(self)
+            return
         read = {name.decode("latin-1").lower(): value.decode(errors="surrogateescape") for name, value in headers}
-        self._end(read_answer(status, read, body, may_hide_error=self.request.operation != "GetObject"))
+        self._end(self._read(status, read, body))
+
+    def _read(self, status: int, headers: dict[str, str], body: bytes) -> Answer:
+        """Return the answer; a part that we asked for only to be on the safe side must be the whole object."""
+        if status == 206 and self.sent is not self.request:
+            status = 200
+            total = headers.get("content-range", "").rpartition("/")[2]
+            if total.isdigit() and int(total) != len(body):
+                return Answer(0, error=ObjectDamaged("TruncatedBody", f"{len(body)} bytes came of {total}"))
+        return read_answer(status, headers, body, may_hide_error=self.request.operation != "GetObject")
 
     def on_failure(self, error: ObjectError) -> None:
         """Take the reason why there is no answer."""
@@ -93,12 +100,10 @@ class Exchange:
         share_loop().run_later(wait, partial(self._traffic.launch, self))
 
     def hold(self, native: Cancellable) -> None:
-        """Keep the try, to cancel it, for as long as it is under way: each holds the other."""
+        """Keep the try that is about to leave, to cancel it; each holds the other until the end."""
         self.native = native
         if self.doom is not None:
             native.cancel()
-        if id(self) not in self._traffic.in_flight:
-            self.native = None
 
     def cancel(self, doom: ObjectError) -> None:
         """Ask to have the request given up; `doom` becomes its answer, unless the server's comes first."""

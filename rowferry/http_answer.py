@@ -6,6 +6,9 @@ from rowferry.errors import ANSWER_TOO_LONG, ObjectRejected, ServerFault
 
 Headers = list[tuple[bytes, bytes]]
 
+MAX_HEADER_BYTES = 256 * 1024
+"""More of them than that no S3 server has to say."""
+
 
 class AnswerReader:
     """Takes bytes until the answer is complete. The methods that begin with `on_` are the parser's to call."""
@@ -14,10 +17,11 @@ class AnswerReader:
         """`is_head`: there is no body, whatever the headers say; a longer one than `max_body_bytes` is refused."""
         self._is_head = is_head
         self._max_body_bytes = max_body_bytes
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._chunks: list[bytes] = []
         self._size = 0
-        self._is_too_long = False
+        self._header_bytes = 0
+        self._refusal: ObjectRejected | ServerFault | None = None
         self._keeps_alive = False
         self._has_surplus = False
         self.status = 0
@@ -38,65 +42,86 @@ class AnswerReader:
 
     @property
     def ends_with_connection(self) -> bool:
-        """Return whether the answer has begun and says neither how long it is nor where it ends."""
-        return self.has_headers and not (self._find(b"content-length") or self._find(b"transfer-encoding"))
+        """Return whether this is a refusal that says neither how long it is nor where it ends.
+
+        What was asked for must say so: a body that was cut off would pass for a whole one.
+        """
+        framed = self._find(b"content-length") or self._find(b"transfer-encoding")
+        return self.has_headers and self.status >= 300 and not framed
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes in.
 
         Raises ServerFault when they are no HTTP, and ObjectRejected as soon as the body is seen to be too long.
         """
+        assert self._parser is not None
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_complete:
                 raise ServerFault("UnreadableAnswer", f"what came is no HTTP answer ({error})") from error
             self._has_surplus = True
-        if self._is_too_long:
-            words = f"the answer is longer than {self._max_body_bytes} bytes; read the object in ranges"
-            raise ObjectRejected(ANSWER_TOO_LONG, words)
+        if self._refusal is not None:
+            raise self._refusal
+
+    def close(self) -> None:
+        """Let go of the parser: each holds the other, and would keep the body until somebody looks for such circles."""
+        self._parser = None
 
     def on_message_begin(self) -> None:
         """Notice that there is more after the end."""
         self._has_surplus = self.is_complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header."""
-        if not self.is_complete:
+        """Keep a header, and none that comes behind the body."""
+        if self.has_headers:
+            return
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > MAX_HEADER_BYTES:
+            self._refusal = ServerFault("UnreadableAnswer", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+        else:
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Look whether there is more to come, and how much."""
+        assert self._parser is not None
         status = self._parser.get_status_code()
-        if self.is_complete or status < 200:
+        if self.has_headers or status < 200:
             return
         self.status = status
         self.has_headers = True
         if self._is_head:  # the parser goes on to wait for a body
             self.is_complete = True
-            self._keeps_alive = self._find(b"connection").lower() != b"close"
-        else:
-            length = self._find(b"content-length")
-            self._is_too_long = length.isdigit() and int(length) > self._max_body_bytes
+            wishes = self._find(b"connection").lower().replace(b" ", b"").split(b",")
+            self._keeps_alive = self._parser.get_http_version() == "1.1" and b"close" not in wishes
+        elif (length := self._find(b"content-length")).isdigit() and int(length) > self._max_body_bytes:
+            self._refuse_body()
 
     def on_body(self, chunk: bytes) -> None:
         """Keep the body, as long as it is not too long."""
-        if self.is_complete or self._is_too_long:
+        if self.is_complete:
+            self._has_surplus = True
             return
         self._size += len(chunk)
         if self._size > self._max_body_bytes:
-            self._is_too_long = True
-            self._chunks.clear()
+            self._refuse_body()
         else:
             self._chunks.append(chunk)
 
     def on_message_complete(self) -> None:
         """Be done, unless it was an interim answer, after which the real one comes."""
-        if self.has_headers and not self.is_complete:
+        assert self._parser is not None
+        if not self.has_headers:
+            self.headers.clear()
+        elif not self.is_complete:
             self.is_complete = True
             self._keeps_alive = self._parser.should_keep_alive()
-        elif not self.has_headers:
-            self.headers.clear()
+
+    def _refuse_body(self) -> None:
+        self._chunks.clear()
+        words = f"the answer is longer than {self._max_body_bytes} bytes; read the object in ranges"
+        self._refusal = ObjectRejected(ANSWER_TOO_LONG, words)
 
     def _find(self, name: bytes) -> bytes:
-        return next((value for known, value in self.headers if known.lower() == name), b"")
+        """Return a header's value, those of several joined by commas; empty when there is none."""
+        return b",".join([value for known, value in self.headers if known.lower() == name])

@@ -91,11 +91,12 @@ class ObjectClient:
         """Send a request on its way; when that fails, its answer comes from the watch's thread."""
         try:
             wire = self._admit(exchange.request)
-            native = wire.start(exchange.sent, exchange, max_body_bytes=self._traffic.max_body_bytes)
+            departure = wire.prepare(exchange.sent, exchange, max_body_bytes=self._traffic.max_body_bytes)
         except Exception as error:  # noqa: BLE001 - every failure goes to on_answer
             self._watch.run_soon(partial(exchange.finish, Answer(0, error=explain_failure(error))))
             return
-        exchange.hold(native)
+        exchange.hold(departure)
+        departure.leave()
 
     def cancel_overdue(self, now: float) -> None:
         """Cancel every request that is past its deadline at `now`, and answer those whose cancelling takes too long.

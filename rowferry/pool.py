@@ -5,12 +5,15 @@ from collections import deque
 from collections.abc import Callable
 
 from rowferry.dial import Dial
-from rowferry.errors import ObjectError, Unreachable
+from rowferry.errors import ObjectError
 from rowferry.wire import Call, Connection
+
+MOST_OPENING = 64
+"""Connections that are being opened at once: an outage must not use up the process's descriptors."""
 
 
 class Pool:
-    """Up to `most` connections; calls beyond that wait in line. To be used on the event-loop thread only."""
+    """Up to `most` connections; calls wait in line for one. To be used on the event-loop thread only."""
 
     def __init__(self, dial: Dial, most: int, explain: Callable[[Exception], ObjectError]) -> None:
         """`explain` turns what an attempt to connect raised into an error with a name."""
@@ -21,38 +24,25 @@ class Pool:
         self._open: set[Connection] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[Call] = deque()
+        self._failure: ObjectError | None = None
+        """Why an attempt to connect has failed, until the others that were made beside it have ended as well."""
 
     def submit(self, call: Call) -> None:
-        """Send on a free connection, or a new one; wait when there are too many."""
-        if not call.is_open:
-            return
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_usable:
-                connection.send(call)
-                return
-        if len(self._open) + len(self._opening) < self._most:
-            task = asyncio.get_running_loop().create_task(self._connect(call))
-            self._opening.add(task)
-            task.add_done_callback(self._note_opened)
-        else:
-            self._waiting.append(call)
+        """Send on a free connection; wait for one when there is none, and open more."""
+        self._waiting.append(call)
+        self._serve()
 
     def free(self, connection: Connection) -> None:
         """Take back a connection that has brought an answer; one that the server is closing is lost soon."""
-        while self._waiting and connection.is_usable:
-            call = self._waiting.popleft()
-            if call.is_open:
-                connection.send(call)
-                return
         self._idle.append(connection)
+        self._serve()
 
     def lose(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
-        self._go_on()
+        self._serve()
 
     def close(self) -> None:
         """Close every connection; what waits is answered."""
@@ -63,27 +53,51 @@ class Pool:
         for connection in list(self._open):
             connection.drop()
 
-    async def _connect(self, call: Call) -> None:
-        """Open a connection for a call; who is given up meanwhile leaves it to others."""
+    def _serve(self) -> None:
+        """Bring calls and free connections together; open more connections for the calls that are left."""
+        while self._waiting:
+            if not self._waiting[0].is_open:
+                self._waiting.popleft()
+            elif (connection := self._take()) is not None:
+                connection.send(self._waiting.popleft())
+            else:
+                break
+        room = min(MOST_OPENING, self._most - len(self._open), len(self._waiting)) - len(self._opening)
+        for _ in range(0 if self._failure else room):
+            task = asyncio.get_running_loop().create_task(self._connect())
+            self._opening.add(task)
+            task.add_done_callback(self._note_opened)
+
+    def _take(self) -> Connection | None:
+        """Return the connection that was used last, and is most likely to be there still."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable:
+                return connection
+        return None
+
+    async def _connect(self) -> None:
         connection = Connection(self)
         try:
             await self._dial.open(connection)
-        except Exception as error:  # noqa: BLE001 - the call must be answered, whatever it was
-            call.fail(self._explain(error))
+        except Exception as error:  # noqa: BLE001 - whatever it was, somebody waits
+            self._failure = self._explain(error)
             return
-        self._open.add(connection)
-        if not call.is_open:
-            self.free(connection)
-        elif connection.is_usable:
-            connection.send(call)
-        else:
-            call.fail(Unreachable("ConnectionLost", "the server closed a new connection"))
+        if connection.is_usable:
+            self._open.add(connection)
+            self._idle.append(connection)
 
     def _note_opened(self, task: asyncio.Task[None]) -> None:
+        """Go on; when nothing could be opened and nothing is open, say so to all that wait."""
         self._opening.discard(task)
-        self._go_on()
-
-    def _go_on(self) -> None:
-        """Let a call out of the line where there is room for a connection more."""
-        if self._waiting and len(self._open) + len(self._opening) < self._most:
-            self.submit(self._waiting.popleft())
+        failure = self._failure
+        if failure is None or self._opening:
+            self._serve()
+        elif self._open:
+            self._serve()  # and open no more: who waits, waits for those that are open
+            self._failure = None
+        else:
+            self._failure = None
+            waiting, self._waiting = self._waiting, deque()
+            for call in waiting:
+                call.fail(failure)

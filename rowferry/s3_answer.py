@@ -149,7 +149,7 @@ def _parse(body: bytes) -> ElementTree.Element | None:
         return None
     try:
         return ElementTree.fromstring(body.lstrip())  # noqa: S314 - no DTD gets here, see above
-    except ElementTree.ParseError:
+    except (ElementTree.ParseError, ValueError, LookupError):  # the latter two for encodings that Python cannot read
         return None
 
 

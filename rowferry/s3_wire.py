@@ -39,14 +39,12 @@ class S3Wire:
         self._thread = share_loop()
         self._pool = Pool(Dial(endpoint, host), max_in_flight, explain_failure)
 
-    def start(self, request: Request, listener: Listener, *, max_body_bytes: int) -> "Started":
-        """Sign and send `request`, and return at once; raises ObjectRejected for what cannot be put in a head."""
-        words = [self._compose(request)]
-        if request.body:
-            words.append(request.body)
-        call = Call(words, listener, is_head=request.method == "HEAD", max_body_bytes=max_body_bytes)
-        self._thread.run(partial(self._pool.submit, call))
-        return Started(call)
+    def prepare(self, request: Request, listener: Listener, *, max_body_bytes: int) -> "Departure":
+        """Sign `request`, and return it ready to leave; raises ObjectRejected for what cannot be put in a head."""
+        is_head = request.method == "HEAD"
+        head = self._compose(request)
+        call = Call(head, request.body, listener, is_head=is_head, max_body_bytes=max_body_bytes)
+        return Departure(self._pool, call)
 
     def release(self) -> threading.Event:
         """Close the connections and return the event that tells when that is done."""
@@ -67,20 +65,25 @@ class S3Wire:
         wanted = len(headers) + 3
         if head.count("\r") != wanted or head.count("\n") != wanted or "\0" in head:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header with a line break in it")
-        return head.encode()
+        return head.encode(errors="surrogateescape")
 
 
-class Started:
-    """A request that is under way."""
+class Departure:
+    """A request that is ready to leave, or has left; any thread may say so."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_pool")
 
-    def __init__(self, call: Call) -> None:
-        """Hold on to its call."""
+    def __init__(self, pool: Pool, call: Call) -> None:
+        """Hold on to the call, and to the pool that it leaves by."""
+        self._pool = pool
         self._call = call
 
+    def leave(self) -> None:
+        """Send it, and return at once."""
+        share_loop().run(partial(self._pool.submit, self._call))
+
     def cancel(self) -> None:
-        """Give it up, from any thread: its listener hears of it soon, unless an answer comes first."""
+        """Give it up: its listener hears of it soon, unless an answer comes first."""
         share_loop().run(self._call.give_up)
 
 

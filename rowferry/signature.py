@@ -15,7 +15,7 @@ from rowferry.credentials import Frozen
 Headers = list[tuple[str, str]]
 
 SIGNED_BODY_BYTES = 64 * 1024
-"""Larger bodies are not hashed a second time: their Content-MD5 is signed instead."""
+"""Larger bodies are not hashed a second time where their Content-MD5 is signed."""
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
 _EMPTY_DIGEST = hashlib.sha256().hexdigest()
 _ALGORITHM = "AWS4-HMAC-SHA256"
@@ -48,7 +48,7 @@ class Signer:
         Every header that is given is signed, `Host` among them: what must not be signed is added later.
         """
         moment = self._now(credentials)
-        payload = _digest_body(body)
+        payload = _digest_body(body, headers)
         headers = [*headers, ("x-amz-content-sha256", payload), ("x-amz-date", moment.stamp)]
         if credentials.token:
             headers.append(("x-amz-security-token", credentials.token))
@@ -64,7 +64,7 @@ class Signer:
             names,
             payload,
         )
-        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        digest = hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
         to_sign = f"{_ALGORITHM}\n{moment.stamp}\n{moment.scope}\n{digest}"
         signature = hmac.digest(moment.key, to_sign.encode(), "sha256").hex()
         credential = f"{credentials.access_key}/{moment.scope}"
@@ -90,10 +90,12 @@ def _derive_key(secret_key: str, day: str, region: str) -> bytes:
     return key
 
 
-def _digest_body(body: bytes) -> str:
+def _digest_body(body: bytes, headers: Headers) -> str:
     if not body:
         return _EMPTY_DIGEST
-    return hashlib.sha256(body).hexdigest() if len(body) <= SIGNED_BODY_BYTES else UNSIGNED_PAYLOAD
+    if len(body) > SIGNED_BODY_BYTES and any(name == "Content-MD5" for name, _ in headers):
+        return UNSIGNED_PAYLOAD
+    return hashlib.sha256(body).hexdigest()
 
 
 def _sort_query(query: str) -> str:

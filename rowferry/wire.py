@@ -9,6 +9,9 @@ from typing import Protocol, cast
 from rowferry.errors import Cancelled, ObjectError, Unreachable
 from rowferry.http_answer import AnswerReader
 
+PIECE_BYTES = 256 * 1024
+"""How much of a body is written at once."""
+
 
 class Listener(Protocol):
     """Who is told what comes of a request, on the event-loop thread: `on_answer` or `on_failure`, once."""
@@ -29,11 +32,12 @@ class Listener(Protocol):
 class Call:
     """One request, ready to be written, on its way to its answer."""
 
-    __slots__ = ("carrier", "is_head", "is_open", "listener", "max_body_bytes", "words")
+    __slots__ = ("body", "carrier", "head", "is_head", "is_open", "listener", "max_body_bytes")
 
-    def __init__(self, words: list[bytes], listener: Listener, *, is_head: bool, max_body_bytes: int) -> None:
-        """`words` are the request's bytes; `is_head`: the answer has no body, whatever its headers say."""
-        self.words = words
+    def __init__(self, head: bytes, body: bytes, listener: Listener, *, is_head: bool, max_body_bytes: int) -> None:
+        """`head` and `body` are the request's bytes; `is_head`: the answer has no body, whatever its headers say."""
+        self.head = head
+        self.body = body
         self.listener = listener
         self.is_head = is_head
         self.max_body_bytes = max_body_bytes
@@ -44,14 +48,12 @@ class Call:
 
     def answer(self, reader: AnswerReader) -> None:
         """End with an answer, unless it has ended."""
-        if self.is_open:
-            self.is_open = False
+        if self._close():
             self.listener.on_answer(reader.status, reader.headers, reader.body)
 
     def fail(self, error: ObjectError) -> None:
         """End without one, unless it has ended."""
-        if self.is_open:
-            self.is_open = False
+        if self._close():
             self.listener.on_failure(error)
 
     def give_up(self) -> None:
@@ -59,6 +61,11 @@ class Call:
         if self.is_open and self.carrier is not None:
             self.carrier.drop()
         self.fail(Cancelled("Cancelled", "the request was given up"))
+
+    def _close(self) -> bool:
+        was_open, self.is_open = self.is_open, False
+        self.carrier, self.body = None, b""
+        return was_open
 
 
 class Keeper(Protocol):
@@ -82,6 +89,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._call: Call | None = None
         self._reader: AnswerReader | None = None
+        self._unsent = memoryview(b"")
+        self._is_paused = False
 
     @property
     def is_usable(self) -> bool:
@@ -93,17 +102,29 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._call, call.carrier = call, self
         self._reader = AnswerReader(is_head=call.is_head, max_body_bytes=call.max_body_bytes)
-        self._transport.writelines(call.words)
+        self._transport.write(call.head)
+        if call.body:
+            self._unsent = memoryview(call.body)
+            self._write_on()
 
     def drop(self) -> None:
         """Close at once, whatever is under way."""
-        self._call = self._reader = None
+        self._let_go()
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         self._transport = cast("asyncio.Transport", transport)
+
+    def pause_writing(self) -> None:
+        """Write no more for now: the server is slower than we are."""
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        self._is_paused = False
+        self._write_on()
 
     def data_received(self, data: bytes) -> None:
         """Read on; what comes without having been asked for ends the connection."""
@@ -126,7 +147,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End what was under way: well, where the end of the connection is the end of the body."""
         call, reader = self._call, self._reader
-        self._call = self._reader = None
+        self._let_go()
         self._keeper.lose(self)
         if call is None or reader is None:
             return
@@ -138,9 +159,25 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, call: Call, reader: AnswerReader) -> None:
         """Be free again before the answer is handed over: whoever takes it sends the next request at once."""
-        self._call = self._reader = call.carrier = None
-        if reader.leaves_connection_usable:
+        # Who refuses a request may have left its body unread: the next request must not stand behind the rest of it.
+        has_read_all = not call.body or (reader.status < 300 and not self._unsent)
+        self._let_go()
+        call.carrier = None
+        if reader.leaves_connection_usable and has_read_all:
             self._keeper.free(self)
         else:
             self.drop()
         call.answer(reader)
+
+    def _let_go(self) -> None:
+        """Forget the call and what was read for it."""
+        if self._reader is not None:
+            self._reader.close()
+        self._call = self._reader = None
+        self._unsent = memoryview(b"")
+
+    def _write_on(self) -> None:
+        """Write as much of the body as the transport takes without keeping it: under TLS it would keep it for good."""
+        while self._unsent and not self._is_paused and self._transport is not None:
+            piece, self._unsent = self._unsent[:PIECE_BYTES], self._unsent[PIECE_BYTES:]
+            self._transport.write(piece)

@@ -8,10 +8,10 @@ import pytest
 
 from clients import COPY, GET, HEAD, ask, facing, opened
 from processes import wait_for
-from rowferry.errors import ObjectRejected, ServerFault, Unreachable
+from rowferry.errors import ObjectRejected, ServerFault, Throttled, Unreachable
 from rowferry.plan import Side
 from rowferry.s3_request import put_object
-from stand_in import Behaviour, StandIn, answer
+from stand_in import Behaviour, StandIn, answer, error_body
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -61,10 +61,13 @@ def test_a_body_may_come_in_chunks() -> None:
         assert connections_of(server) == 1
 
 
-def test_a_body_may_end_with_the_connection() -> None:
-    with facing(say(OK + b"\r\nabc", close=True)) as (client, server):
-        assert [ask(client, GET).body for _ in range(2)] == [b"abc", b"abc"]
+def test_a_refusal_may_end_with_the_connection_but_what_was_asked_for_may_not() -> None:
+    refusal = b"HTTP/1.1 503 Slow\r\n\r\n" + error_body("SlowDown")
+    with facing(say(refusal, close=True), backoff=None) as (client, server):
+        assert [type(ask(client, GET).error) for _ in range(2)] == [Throttled, Throttled]
         assert connections_of(server) == 2
+    with facing(say(OK + b"\r\nabc", close=True), backoff=None) as (client, _):
+        assert isinstance(ask(client, GET).error, Unreachable)
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 9\r\n\r\nabc", b"Transfer-Encoding: chunked\r\n\r\n9\r\nabc"])
@@ -122,7 +125,8 @@ def test_no_more_connections_than_allowed() -> None:
 def test_a_body_is_sent_whole_and_signed() -> None:
     with facing(answer(200)) as (client, server):
         for size in (1, 70_000, 3_000_000):
-            assert ask(client, put_object("k", b"x" * size, if_none_match=False)).error is None
+            request = put_object("k", b"x" * size, headers=[("Content-MD5", "Zg==")], if_none_match=False)
+            assert ask(client, request).error is None
     digests = [head.split("x-amz-content-sha256: ")[1].split("\r\n")[0] for head in server.requests]
     assert [len(digests[0]), *digests[1:]] == [64, "UNSIGNED-PAYLOAD", "UNSIGNED-PAYLOAD"]
     assert connections_of(server) == 1
