@@ -12,6 +12,11 @@ MOST_OPENING = 64
 """Connections that are being opened at once: an outage must not use up the process's descriptors."""
 
 
+MANY, GATHER_SECONDS = 128, 0.001
+"""With so many calls under way, requests are held back for so long, to be sent together: answers then come together
+as well, and both ends wake up once for several. It costs latency where the CPU is the bound, not latency."""
+
+
 class Pool:
     """Up to `most` connections; calls wait in line for one. To be used on the event-loop thread only."""
 
@@ -24,18 +29,20 @@ class Pool:
         self._open: set[Connection] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[Call] = deque()
+        self._gathering: asyncio.TimerHandle | None = None
         self._failure: ObjectError | None = None
         """Why an attempt to connect has failed, until the others that were made beside it have ended as well."""
 
     def submit(self, call: Call) -> None:
         """Send on a free connection; wait for one when there is none, and open more."""
         self._waiting.append(call)
-        self._serve()
+        self._serve_soon()
 
     def free(self, connection: Connection) -> None:
         """Take back a connection that has brought an answer; one that the server is closing is lost soon."""
         self._idle.append(connection)
-        self._serve()
+        if self._waiting:
+            self._serve_soon()
 
     def lose(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
@@ -53,8 +60,18 @@ class Pool:
         for connection in list(self._open):
             connection.drop()
 
+    def _serve_soon(self) -> None:
+        """Serve now; where very many calls are under way, those of a moment together."""
+        if self._gathering is None:
+            if len(self._open) - len(self._idle) < MANY:
+                self._serve()
+            else:
+                loop = asyncio.get_running_loop()
+                self._gathering = loop.call_later(GATHER_SECONDS, self._serve)
+
     def _serve(self) -> None:
         """Bring calls and free connections together; open more connections for the calls that are left."""
+        self._gathering = None
         while self._waiting:
             if not self._waiting[0].is_open:
                 self._waiting.popleft()

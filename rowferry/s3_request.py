@@ -1,5 +1,6 @@
 """Every S3 request of the hot path as plain data: built and percent-encoded here, sent by `object_client`."""
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from urllib.parse import quote
@@ -13,6 +14,9 @@ from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import SideName
 
 Pairs = tuple[tuple[str, str], ...]
+
+_is_plain = re.compile(r"[A-Za-z0-9._~/-]+").fullmatch
+"""Tells keys that nothing has to be encoded in: most of them."""
 
 
 class Request(Struct, frozen=True, gc=False):
@@ -39,6 +43,8 @@ def encode_key(key: str) -> str:
     Raises ObjectRejected for what no S3 server can store: an empty key, more than 1,024 bytes, a lone surrogate,
     or `..` that climb above the key's own root (Amazon S3 User Guide, "Naming Amazon S3 objects").
     """
+    if _is_plain(key) and ".." not in key and len(key) <= MAX_KEY_BYTES:
+        return key
     try:
         encoded = key.encode()
     except UnicodeEncodeError as error:

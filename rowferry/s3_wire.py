@@ -11,7 +11,7 @@ from rowferry.credentials import Frozen
 from rowferry.dial import Dial
 from rowferry.endpoint import Endpoint
 from rowferry.errors import ObjectError, ObjectRejected, ServerFault, Unreachable
-from rowferry.event_loop import share_loop
+from rowferry.event_loop import LoopThread, share_loop
 from rowferry.plan import Side
 from rowferry.pool import Pool
 from rowferry.s3_request import Request
@@ -44,7 +44,7 @@ class S3Wire:
         is_head = request.method == "HEAD"
         head = self._compose(request)
         call = Call(head, request.body, listener, is_head=is_head, max_body_bytes=max_body_bytes)
-        return Departure(self._pool, call)
+        return Departure(self._thread, self._pool, call)
 
     def release(self) -> threading.Event:
         """Close the connections and return the event that tells when that is done."""
@@ -60,9 +60,9 @@ class S3Wire:
         headers = self._signer.sign(self._credentials(), request.method, target, headers, request.body)
         if request.method in {"PUT", "POST"}:
             headers.append(("Content-Length", str(len(request.body))))
-        lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-        head = f"{request.method} {target} HTTP/1.1\r\n{lines}{USER_AGENT}"
-        wanted = len(headers) + 3
+        lines = [f"{name}: {value}" for name, value in headers]
+        head = "\r\n".join([f"{request.method} {target} HTTP/1.1", *lines, USER_AGENT])
+        wanted = len(lines) + 3
         if head.count("\r") != wanted or head.count("\n") != wanted or "\0" in head:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header with a line break in it")
         return head.encode(errors="surrogateescape")
@@ -71,20 +71,21 @@ class S3Wire:
 class Departure:
     """A request that is ready to leave, or has left; any thread may say so."""
 
-    __slots__ = ("_call", "_pool")
+    __slots__ = ("_call", "_pool", "_thread")
 
-    def __init__(self, pool: Pool, call: Call) -> None:
+    def __init__(self, thread: LoopThread, pool: Pool, call: Call) -> None:
         """Hold on to the call, and to the pool that it leaves by."""
+        self._thread = thread
         self._pool = pool
         self._call = call
 
     def leave(self) -> None:
         """Send it, and return at once."""
-        share_loop().run(partial(self._pool.submit, self._call))
+        self._thread.run(partial(self._pool.submit, self._call))
 
     def cancel(self) -> None:
         """Give it up: its listener hears of it soon, unless an answer comes first."""
-        share_loop().run(self._call.give_up)
+        self._thread.run(self._call.give_up)
 
 
 def explain_failure(error: Exception) -> ObjectError:

@@ -27,8 +27,11 @@ class _Moment(NamedTuple):
     second: int
     credentials: Frozen
     stamp: str
-    scope: str
     key: bytes
+    to_sign: str
+    """What is signed begins so."""
+    credential: str
+    """The Authorization header begins so."""
 
     def __repr__(self) -> str:
         return "_Moment(...)"
@@ -52,24 +55,14 @@ class Signer:
         headers = [*headers, ("x-amz-content-sha256", payload), ("x-amz-date", moment.stamp)]
         if credentials.token:
             headers.append(("x-amz-security-token", credentials.token))
-        canonical = sorted([(name.lower(), _trim(value)) for name, value in headers])
-        names = ";".join([name for name, _ in canonical])
+        lines = sorted([f"{name.lower()}:{_trim(value)}" for name, value in headers], key=_name_of)
+        names = ";".join([_name_of(line) for line in lines])
         path, _, query = target.partition("?")
-        lines = (
-            method,
-            path,
-            _sort_query(query) if query else "",
-            *[f"{name}:{value}" for name, value in canonical],
-            "",
-            names,
-            payload,
-        )
-        digest = hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
-        to_sign = f"{_ALGORITHM}\n{moment.stamp}\n{moment.scope}\n{digest}"
-        signature = hmac.digest(moment.key, to_sign.encode(), "sha256").hex()
-        credential = f"{credentials.access_key}/{moment.scope}"
-        words = f"{_ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
-        headers.append(("Authorization", words))
+        query = _sort_query(query) if query else ""
+        request = "\n".join([method, path, query, *lines, "", names, payload])
+        digest = hashlib.sha256(request.encode(errors="surrogateescape")).hexdigest()
+        signature = hmac.digest(moment.key, f"{moment.to_sign}{digest}".encode(), "sha256").hex()
+        headers.append(("Authorization", f"{moment.credential}, SignedHeaders={names}, Signature={signature}"))
         return headers
 
     def _now(self, credentials: Frozen) -> _Moment:
@@ -78,9 +71,20 @@ class Signer:
         if moment is None or moment.second != second or moment.credentials is not credentials:
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
             day = stamp[:8]
-            key = _derive_key(credentials.secret_key, day, self._region)
-            self._moment = moment = _Moment(second, credentials, stamp, f"{day}/{self._region}/s3/aws4_request", key)
+            scope = f"{day}/{self._region}/s3/aws4_request"
+            self._moment = moment = _Moment(
+                second,
+                credentials,
+                stamp,
+                _derive_key(credentials.secret_key, day, self._region),
+                to_sign=f"{_ALGORITHM}\n{stamp}\n{scope}\n",
+                credential=f"{_ALGORITHM} Credential={credentials.access_key}/{scope}",
+            )
         return moment
+
+
+def _name_of(line: str) -> str:
+    return line[: line.index(":")]
 
 
 def _derive_key(secret_key: str, day: str, region: str) -> bytes:
