@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 from rowferry.credentials import Frozen
@@ -55,8 +56,8 @@ class Signer:
         headers = [*headers, ("x-amz-content-sha256", payload), ("x-amz-date", moment.stamp)]
         if credentials.token:
             headers.append(("x-amz-security-token", credentials.token))
-        lines = sorted([f"{name.lower()}:{_trim(value)}" for name, value in headers], key=_name_of)
-        names = ";".join([_name_of(line) for line in lines])
+        order, names = _put_in_order(tuple([name for name, _ in headers]))
+        lines = [f"{name}:{_trim(headers[index][1])}" for name, index in order]
         path, _, query = target.partition("?")
         query = _sort_query(query) if query else ""
         request = "\n".join([method, path, query, *lines, "", names, payload])
@@ -83,8 +84,11 @@ class Signer:
         return moment
 
 
-def _name_of(line: str) -> str:
-    return line[: line.index(":")]
+@lru_cache(maxsize=256)
+def _put_in_order(names: tuple[str, ...]) -> tuple[list[tuple[str, int]], str]:
+    """Return names in lower case in the order in which they are signed, each with its place, and all in one string."""
+    order = sorted((name.lower(), index) for index, name in enumerate(names))
+    return order, ";".join([name for name, _ in order])
 
 
 def _derive_key(secret_key: str, day: str, region: str) -> bytes:
