@@ -147,6 +147,16 @@ def test_an_error_ends_its_journey_and_no_other() -> None:
     ]
 
 
+def test_the_error_of_a_journey_holds_nothing_of_what_it_has_read() -> None:
+    sky, flight = Sky(), Flight(3)
+    load = flight.launch(sky.send, [sky.journey(0, 1, "error")])
+    while sky.pending:
+        sky.answer(0)
+    (error,) = load.ends
+    assert isinstance(error, AccessDenied)
+    assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
+
+
 def test_a_fault_of_ours_is_raised_to_whoever_waits_and_only_to_them() -> None:
     """Its batch must not trust its results; the other batches of the process go on."""
     sky, flight = Sky(), Flight(4)

@@ -149,6 +149,8 @@ class _Passenger:
         except StopIteration as stop:
             flight.land(self, stop.value)
         except ObjectError as error:
+            # Its frames would hold what was read, for as long as the batch is in hand.
+            error.__traceback__ = error.__context__ = error.__cause__ = None
             flight.land(self, error)
         except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event-loop thread
             load.fault = fault
