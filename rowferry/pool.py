@@ -5,13 +5,15 @@ from collections import deque
 from collections.abc import Callable
 
 from rowferry.dial import Dial
-from rowferry.errors import ObjectError
+from rowferry.errors import ObjectError, Unreachable
 from rowferry.wire import Call, Connection
 
 MOST_OPENING = 64
 """Connections that are being opened at once: an outage must not use up the process's descriptors."""
 
 
+REST_SECONDS = 20.0
+"""A connection that nobody has used for so long is not trusted any more: what lies between may have forgotten it."""
 MANY, GATHER_SECONDS = 128, 0.001
 """With so many calls under way, requests are held back for so long, to be sent together: answers then come together
 as well, and both ends wake up once for several. It costs latency where the CPU is the bound, not latency."""
@@ -40,7 +42,7 @@ class Pool:
 
     def free(self, connection: Connection) -> None:
         """Take back a connection that has brought an answer; one that the server is closing is lost soon."""
-        self._idle.append(connection)
+        self._rest(connection)
         if self._waiting:
             self._serve_soon()
 
@@ -85,12 +87,18 @@ class Pool:
             self._opening.add(task)
             task.add_done_callback(self._note_opened)
 
+    def _rest(self, connection: Connection) -> None:
+        self._idle.append(connection)
+        connection.free_since = asyncio.get_running_loop().time()
+
     def _take(self) -> Connection | None:
         """Return the connection that was used last, and is most likely to be there still."""
+        fresh_since = asyncio.get_running_loop().time() - REST_SECONDS
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_usable:
+            if connection.is_usable and connection.free_since >= fresh_since:
                 return connection
+            connection.drop()
         return None
 
     async def _connect(self) -> None:
@@ -102,7 +110,9 @@ class Pool:
             return
         if connection.is_usable:
             self._open.add(connection)
-            self._idle.append(connection)
+            self._rest(connection)
+        else:
+            self._failure = Unreachable("ConnectionLost", "the server closed a new connection at once")
 
     def _note_opened(self, task: asyncio.Task[None]) -> None:
         """Go on; when nothing could be opened and nothing is open, say so to all that wait."""

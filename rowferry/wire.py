@@ -91,6 +91,8 @@ class Connection(asyncio.Protocol):
         self._reader: AnswerReader | None = None
         self._unsent = memoryview(b"")
         self._is_paused = False
+        self.free_since = 0.0
+        """When its keeper got it back, by the loop's clock."""
 
     @property
     def is_usable(self) -> bool:

@@ -10,6 +10,7 @@ from clients import COPY, GET, HEAD, ask, facing, opened
 from processes import wait_for
 from rowferry.errors import ObjectRejected, ServerFault, Throttled, Unreachable
 from rowferry.plan import Side
+from rowferry.pool import REST_SECONDS
 from rowferry.s3_request import put_object
 from stand_in import Behaviour, StandIn, answer, error_body
 
@@ -99,6 +100,15 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
         server._connections[0].shutdown(socket.SHUT_RDWR)
         wait_for(lambda: not client._wire._pool._open)
         assert ask(client, GET).error is None
+        assert connections_of(server) == 2
+
+
+def test_a_connection_that_has_rested_for_long_is_not_used_again() -> None:
+    with facing(answer(200, b"x")) as (client, server):
+        ask(client, GET)
+        (connection,) = client._wire._pool._open
+        connection.free_since -= REST_SECONDS + 1
+        assert ask(client, GET).body == b"x"
         assert connections_of(server) == 2
 
 

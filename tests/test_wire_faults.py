@@ -2,14 +2,17 @@
 
 import gc
 import socket
+import threading
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 
-from clients import COPY, GET, HEAD, ask, facing
+from clients import COPY, GET, HEAD, ask, facing, opened
 from processes import wait_for
-from rowferry.errors import ObjectDamaged, ServerFault, Throttled, TimedOut
+from rowferry.errors import ObjectDamaged, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http_answer import AnswerReader
+from rowferry.plan import Side
 from rowferry.s3_request import put_object
 from rowferry.wire import Call
 from stand_in import StandIn, answer, keep_silent
@@ -122,6 +125,29 @@ def test_who_waits_is_served_by_those_that_are_open_when_no_more_can_be_opened()
             client.send(GET, lambda got: bodies.append(got.body))
         wait_for(lambda: len(bodies) == 50)
         assert bodies == [b"x"] * 50
+
+
+def test_a_server_that_closes_what_it_has_just_accepted_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        over = threading.Event()
+
+        def slam() -> None:
+            while not over.is_set():
+                with suppress(OSError):
+                    listener.accept()[0].close()
+
+        door = threading.Thread(target=slam, daemon=True)
+        door.start()
+        side = Side("production", "b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        errors: list[object] = []
+        with opened(side, backoff=None) as client:
+            for _ in range(20):
+                client.send(HEAD, lambda got: errors.append(type(got.error)))
+            wait_for(lambda: len(errors) == 20)
+        assert set(errors) == {Unreachable}
+        over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        door.join(60)
 
 
 def stop_listening(server: StandIn) -> None:
