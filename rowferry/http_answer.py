@@ -31,11 +31,6 @@ class AnswerReader:
         self.is_complete = False
 
     @property
-    def body(self) -> bytes:
-        """Return what has come of the body."""
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-
-    @property
     def leaves_connection_usable(self) -> bool:
         """Return whether another request may be sent on the connection that brought this answer, and no more."""
         return self._keeps_alive and not self._has_surplus
@@ -63,6 +58,12 @@ class AnswerReader:
             self._has_surplus = True
         if self._refusal is not None:
             raise self._refusal
+
+    def take_body(self) -> bytes:
+        """Return what has come of the body, and keep nothing of it."""
+        body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        return body
 
     def close(self) -> None:
         """Let go of the parser: each holds the other, and would keep the body until somebody looks for such circles."""

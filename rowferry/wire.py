@@ -49,7 +49,7 @@ class Call:
     def answer(self, reader: AnswerReader) -> None:
         """End with an answer, unless it has ended."""
         if self._close():
-            self.listener.on_answer(reader.status, reader.headers, reader.body)
+            self.listener.on_answer(reader.status, reader.headers, reader.take_body())
 
     def fail(self, error: ObjectError) -> None:
         """End without one, unless it has ended."""

@@ -102,17 +102,19 @@ class StreamedParts:
 
     def send(self, upload_id: str, number: int, first: int, last: int) -> Steps[str]:
         """Send one part, in order, and return its ETag. Raises ObjectDamaged when bytes are not what they were."""
-        body = bytearray()
+        pieces: list[bytes] = []
         for begin in range(first, last + 1, self._read_bytes):
             end = min(begin + self._read_bytes - 1, last)
             request = get_object("legacy", self._source_key, first_byte=begin, last_byte=end, if_match=self._head.etag)
-            body += (yield from ask(request)).body
+            pieces.append((yield from ask(request)).body)
+        body = pieces.pop() if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
         if len(body) != last - first + 1:
             raise ObjectDamaged("TruncatedBody", f"{len(body)} bytes came of {last - first + 1}")
         self._check_read(body, is_last=last + 1 == self._head.content_length)
         digest = hashlib.md5(body, usedforsecurity=False)
         headers = (("Content-MD5", base64.b64encode(digest.digest()).decode()),)
-        request = upload_part(self._target_key, bytes(body), upload_id=upload_id, part_number=number, headers=headers)
+        request = upload_part(self._target_key, body, upload_id=upload_id, part_number=number, headers=headers)
         sent = yield from ask(request)
         told = md5_of(sent)
         if told is not None and told != digest.hexdigest():
@@ -133,7 +135,7 @@ class StreamedParts:
         if self._all_told and is_composite and told != expected:
             raise ObjectDamaged("DigestMismatch", f"the object written should have ETag {expected}, it has {told}")
 
-    def _check_read(self, body: bytearray, *, is_last: bool) -> None:
+    def _check_read(self, body: bytes, *, is_last: bool) -> None:
         """Take a part into the digest of the whole; at the end, hold it against the legacy ETag where that is one."""
         self._whole.update(body)
         expected = md5_of(self._head)
