@@ -67,6 +67,16 @@ class AccessDenied(ObjectError):
     """The credentials are wrong, expired or not allowed to do this (401, 403)."""
 
 
+class SideFault(ObjectError):
+    """A whole side is at fault, not one object: its credentials, this host's clock, its quota.
+
+    Nothing is held against entries: the batch is released, and after a few of them the migration is paused with the
+    reason.
+    """
+
+    costs_attempt = False
+
+
 class CredentialsUnavailable(AccessDenied):
     """Credentials that expire could not be renewed, so nothing can be signed until they can."""
 
