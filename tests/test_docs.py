@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from runpy import run_path
 from typing import Any, get_args, get_type_hints
 
 import click
@@ -210,14 +209,6 @@ def test_every_variable_is_one_that_rowferry_reads(page: Path) -> None:
     families = {name for name in found if f"`{name}_…`" in page.read_text() or f"{name}_*" in page.read_text()}
     assert found - families <= known
     assert all(any(name.startswith(f"{family}_") for name in known) for family in families)
-
-
-def test_the_house_is_as_the_files_say() -> None:
-    house: Any = run_path(str(ROOT / "tools" / "house"))
-    assert (ROOT / "docs" / "house.md").read_text(encoding="utf-8") == house["compose"](), "run tools/house"
-
-
-# The words
 
 
 def test_every_word_is_used_as_the_schema_has_it() -> None:
