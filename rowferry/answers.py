@@ -3,13 +3,13 @@
 import os
 import socket
 from contextlib import suppress
-from functools import cache
 from threading import Lock
 from typing import Any
 
 import psycopg
 
 from rowferry.deadline_watch import DeadlineWatch
+from rowferry.per_process import once_a_process
 
 Session = psycopg.Connection[Any]
 
@@ -41,7 +41,7 @@ class Answers:
                 _cut(self._until.pop(ticket)[1])
 
 
-@cache
+@once_a_process
 def all_answers() -> Answers:
     """Return what one thread of this process watches: a timer, which is a thread, for each statement costs 0.1 ms."""
     answers = Answers()

@@ -22,10 +22,10 @@ NEXT_ADDRESS_AFTER = timedelta(milliseconds=250)
 ADDRESSES_LAST = timedelta(seconds=10)
 """How long a looked-up name is good for: hundreds of connections are opened at once."""
 
-_happy_eyeballs: Any = aiohappyeyeballs
-
 ADDRESSES_AT_ONCE = 2
 """So many of a server's addresses are tried for one connection: of both families, where it has both."""
+
+_happy_eyeballs: Any = aiohappyeyeballs
 
 AddressInfo = tuple[Any, ...]
 """What `getaddrinfo` returns of one address."""

@@ -1,13 +1,14 @@
 """The thread on which all requests of the hot path travel: one uvloop a process, shared by all clients."""
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import uvloop
+
+from rowferry.per_process import once_a_process
 
 NAME = "rowferry-wire"
 """The thread's name, also in `top -H`."""
@@ -39,12 +40,5 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.call_later, seconds, task)
 
 
-_threads: dict[int, LoopThread] = {}
-"""By process id: a forked child has none of its parent's threads."""
-_turn = threading.Lock()
-
-
-def share_loop() -> LoopThread:
-    """Return this process's event loop, made at the first call."""
-    with _turn:
-        return _threads.get(os.getpid()) or _threads.setdefault(os.getpid(), LoopThread())
+share_loop = once_a_process(LoopThread)
+"""Returns this process's event loop."""

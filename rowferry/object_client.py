@@ -1,16 +1,16 @@
 """The hot path to one side's bucket: many requests in flight, each with a deadline and exactly one answer."""
 
-import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from rowferry.credentials import Credentials, FreshCredentials, Frozen, expires, freeze_credentials
+from rowferry.credentials import Credentials, FreshCredentials, expires, freeze_credentials
 from rowferry.deadline_watch import DeadlineWatch
 from rowferry.endpoint import Endpoint
 from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectError, ObjectRejected, TimedOut
 from rowferry.exchange import Exchange, Traffic
+from rowferry.per_process import once_a_process
 from rowferry.plan import Side
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
@@ -22,13 +22,8 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 GRACE = timedelta(seconds=1)
 """How long a cancelled request may take to end, should the event loop be held up or a retry be waiting."""
 
-_watches: dict[int, DeadlineWatch] = {}
-"""By process id: a forked child has none of its parent's threads."""
-
-
-def _share_watch() -> DeadlineWatch:
-    """Return this process's watch over deadlines, made at the first call."""
-    return _watches.get(os.getpid()) or _watches.setdefault(os.getpid(), DeadlineWatch())
+_share_watch = once_a_process(DeadlineWatch)
+"""Returns this process's watch over the deadlines of requests."""
 
 
 class ObjectClient:
@@ -61,8 +56,8 @@ class ObjectClient:
         self._deadline = deadline
         self._watch = _share_watch()
         self._fresh = FreshCredentials(credentials) if expires(credentials) else None
-        self._frozen = freeze_credentials(credentials) if self._fresh is None else None
-        self._wire: S3Wire | None = S3Wire(side, self._now, endpoint=endpoint, max_in_flight=max_in_flight)
+        keys = self._fresh or freeze_credentials(credentials)
+        self._wire: S3Wire | None = S3Wire(side, keys, endpoint=endpoint, max_in_flight=max_in_flight)
         self._cut_off: ObjectError | None = None
         self._watch.add(self)
 
@@ -144,12 +139,6 @@ class ObjectClient:
             wire.release().wait(timeout.total_seconds())
         if self._traffic.callback_fault is not None:
             raise self._traffic.callback_fault
-
-    def _now(self) -> Frozen:
-        """Return the credentials of this moment."""
-        frozen = self._frozen if self._fresh is None else self._fresh.frozen
-        assert frozen is not None
-        return frozen
 
     def _admit(self, request: Request) -> S3Wire:
         """Return the wire to send `request` on, or raise why it is not sent: legacy is only ever read."""

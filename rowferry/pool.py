@@ -10,8 +10,6 @@ from rowferry.wire import Call, Connection
 
 MOST_OPENING = 64
 """Connections that are being opened at once: an outage must not use up the process's descriptors."""
-
-
 REST_SECONDS = 20.0
 """A connection that nobody has used for so long is not trusted any more: what lies between may have forgotten it."""
 MANY, GATHER_SECONDS = 128, 0.001

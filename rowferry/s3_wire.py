@@ -3,11 +3,10 @@
 import asyncio
 import ssl
 import threading
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 
-from rowferry.credentials import Frozen
+from rowferry.credentials import FreshCredentials, Frozen
 from rowferry.dial import Dial
 from rowferry.endpoint import Endpoint
 from rowferry.errors import ObjectError, ObjectRejected, ServerFault, Unreachable
@@ -25,12 +24,9 @@ class S3Wire:
     """The way to one bucket: requests of this process become HTTP, answers come back to their listeners."""
 
     def __init__(
-        self, side: Side, credentials: Callable[[], Frozen], *, endpoint: Endpoint, max_in_flight: int
+        self, side: Side, credentials: FreshCredentials | Frozen, *, endpoint: Endpoint, max_in_flight: int
     ) -> None:
-        """Prepare up to `max_in_flight` connections; the first request makes the first one.
-
-        `credentials` returns those of the moment, without waiting for anything.
-        """
+        """Prepare up to `max_in_flight` connections; the first request makes the first one."""
         self._credentials = credentials
         self._signer = Signer(side.region)
         self._authority = endpoint.host_header(side.bucket)
@@ -57,7 +53,9 @@ class S3Wire:
         """Return the request's head, signed at this moment."""
         target = self._path_before_key + request.target
         headers = [("Host", self._authority), *request.headers]
-        headers = self._signer.sign(self._credentials(), request.method, target, headers, request.body)
+        keys = self._credentials
+        keys = keys.frozen if isinstance(keys, FreshCredentials) else keys
+        headers = self._signer.sign(keys, request.method, target, headers, request.body)
         if request.method in {"PUT", "POST"}:
             headers.append(("Content-Length", str(len(request.body))))
         lines = [f"{name}: {value}" for name, value in headers]

@@ -164,7 +164,6 @@ class Connection(asyncio.Protocol):
         # Who refuses a request may have left its body unread: the next request must not stand behind the rest of it.
         has_read_all = not call.body or (reader.status < 300 and not self._unsent)
         self._let_go()
-        call.carrier = None
         if reader.leaves_connection_usable and has_read_all:
             self._keeper.free(self)
         else:

@@ -101,10 +101,15 @@ def is_noexec(folder: Path) -> bool:
 
 def make_template(server: EmbeddedPostgres) -> None:
     """Make the database that every test's database is a copy of."""
+    execute(server.dsn(), sql.SQL("create database {}").format(sql.Identifier(TEMPLATE)))
+    make_schema(server.dsn(TEMPLATE))
+
+
+def make_schema(dsn: str) -> None:
+    """Prepare a database as `rowferry init` does."""
     from rowferry.schema import initialise
 
-    execute(server.dsn(), sql.SQL("create database {}").format(sql.Identifier(TEMPLATE)))
-    with psycopg.Connection.connect(server.dsn(TEMPLATE), row_factory=dict_row) as connection:
+    with psycopg.Connection.connect(dsn, row_factory=dict_row) as connection:
         initialise(connection)
 
 

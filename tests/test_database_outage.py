@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from migration import Migration
 from request_log import RequestLog, writes_of
 from rowferry.demo.postgres import EmbeddedPostgres, StopMode
-from rowferry.schema import initialise
+from servers import make_schema
 from worker_process import eventually
 
 
@@ -18,8 +16,7 @@ from worker_process import eventually
 def own_postgres() -> Iterator[EmbeddedPostgres]:
     """A PostgreSQL that the test may restart."""
     with EmbeddedPostgres() as server:
-        with psycopg.Connection.connect(server.dsn(), row_factory=dict_row) as connection:
-            initialise(connection)
+        make_schema(server.dsn())
         yield server
 
 

@@ -6,9 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from checks import row_problems
 from entry_table import EntryTable
@@ -16,9 +14,8 @@ from migration import Migration
 from processes import wait_for
 from rowferry.demo.postgres import EmbeddedPostgres
 from rowferry.demo.postgres_programs import choose_postgres_binaries
-from rowferry.schema import initialise
 from scrape import scrape, served_port, sum_of
-from servers import Buckets
+from servers import Buckets, make_schema
 from torture.standby import execute, make_standby, wait_for_standby
 from worker_process import WorkerProcess, eventually
 
@@ -30,8 +27,7 @@ METRIC = "rowferry_held_up_seconds_total"
 @pytest.fixture
 def primary() -> Iterator[EmbeddedPostgres]:
     with EmbeddedPostgres() as primary:
-        with psycopg.Connection.connect(primary.dsn(), row_factory=dict_row) as connection:
-            initialise(connection)
+        make_schema(primary.dsn())
         yield primary
 
 

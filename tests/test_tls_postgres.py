@@ -14,8 +14,7 @@ from cli import Run
 from processes import wait_for
 from rowferry.database import connect
 from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.schema import initialise
-from servers import INSTALLATIONS
+from servers import INSTALLATIONS, make_schema
 from tls import Authority, Certificate, give_to_postgres
 from worker_process import WorkerProcess
 
@@ -66,8 +65,7 @@ def secure() -> Iterator[Secure]:
             "ssl_ca_file": str(authority.bundle),
         }
         with EmbeddedPostgres(binaries=find_tls_binaries(), settings=settings) as postgres:
-            with psycopg.connect(postgres.dsn(), row_factory=psycopg.rows.dict_row) as connection:
-                initialise(connection)
+            make_schema(postgres.dsn())
             yield Secure(postgres.dsn(), authority.bundle, stranger.bundle, authority.sign("rowferry"))
 
 

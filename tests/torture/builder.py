@@ -6,14 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import psycopg
-from psycopg.rows import dict_row
-
 from migration import Migration
 from rowferry.demo.postgres import EmbeddedPostgres
 from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
-from rowferry.schema import initialise
-from servers import Buckets, connect_s3, find_versitygw, temporary_folders_in_memory
+from servers import Buckets, connect_s3, find_versitygw, make_schema, temporary_folders_in_memory
 from torture.auditor import Auditor
 from torture.truth import Truth
 from torture.world import World
@@ -43,8 +39,7 @@ def make_world(
                 postgres = until.enter_context(EmbeddedPostgres(settings=settings))
         dsn = dsn or postgres.dsn()
         folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
-        with psycopg.Connection.connect(dsn, row_factory=dict_row) as connection:
-            initialise(connection)
+        make_schema(dsn)
         s3 = until.enter_context(make_s3_server())
         buckets = make_buckets(s3, until)
         migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
-from rowferry.session import answered
 from rowferry.statements import statement
 from rowferry_worker.ledger import Ledger, Owed
 
@@ -14,8 +13,7 @@ def claim_batch(connection: Connection, queues: list[str]) -> Batch | None:
 
     The transaction that this opens on `connection` is the lease: whoever ends it gives the batch back.
     """
-    with answered(connection):
-        rows = call(connection, "claim_batch", queues)
+    rows = call(connection, "claim_batch", queues)
     return Batch(**rows[0]) if rows else None
 
 
