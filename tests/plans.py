@@ -28,6 +28,8 @@ class Plan:
     text: str
     nodes: list[Mapping[str, Any]]
     """All of them, the top one first."""
+    compiled: bool
+    """Whether PostgreSQL compiled its expressions (JIT)."""
 
     @property
     def touched(self) -> int:
@@ -63,7 +65,7 @@ class Plans:
         words = diagnostic.message_primary or ""
         if "plan:\n" in words:
             document = json.loads(words.split("plan:\n", 1)[1])
-            self._told.append(Plan(document["Query Text"], list(flatten(document["Plan"]))))
+            self._told.append(Plan(document["Query Text"], list(flatten(document["Plan"])), "JIT" in document))
 
     def take(self) -> list[Plan]:
         """Return what was told since the last time."""

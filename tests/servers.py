@@ -26,8 +26,11 @@ MEMORY = Path("/dev/shm")
 MANY = 50
 """Objects to remove in one request; few are removed one by one, since not every key can be written in its XML."""
 ENOUGH_BYTES = 3 * 1024**3
-UNDISTURBED = {"autovacuum": "off"}
-"""What a test holds locked, and what the planner knows of its tables, must not depend on when the daemon passes by."""
+TEST_SETTINGS = {"autovacuum": "off", "jit": "on"}
+"""What a test holds locked, and what the planner knows of its tables, must not depend on when the daemon passes by.
+
+JIT is on as it is at users': what is compiled there is compiled here, where the installation can.
+"""
 
 
 def find_installations() -> dict[int, Path]:
@@ -76,7 +79,7 @@ class DatabaseServers:
     def _find_or_start(self, binaries: Path) -> EmbeddedPostgres:
         if binaries not in self._servers:
             with temporary_folders_in_memory():
-                server = self._until.enter_context(EmbeddedPostgres(binaries=binaries, settings=UNDISTURBED))
+                server = self._until.enter_context(EmbeddedPostgres(binaries=binaries, settings=TEST_SETTINGS))
             make_template(server)
             self._servers[binaries] = server
         return self._servers[binaries]

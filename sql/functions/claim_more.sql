@@ -21,6 +21,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
+set jit = off
 as $$
     with claimed as (
         select

@@ -11,6 +11,7 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
     update rowferry.batch_attempt as a
     set verdict = $3, error = $5, finished_at = clock_timestamp()

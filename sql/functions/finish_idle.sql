@@ -13,6 +13,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 as $$
     delete from rowferry.entry_failure as f
     where f.batch_id = any($1) and f.outcome in ('missing', 'conflict', 'failed');

@@ -11,6 +11,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 as $$
     with old as (
         select q.id

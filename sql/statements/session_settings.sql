@@ -1,4 +1,5 @@
 -- A worker whose host vanishes must not keep its batch for hours: the server looks after its connections itself.
+-- Nothing that it asks is worth being compiled (jit): a plan with a node switched off would be, anew each time.
 -- Behind PgBouncer the settings are those of one transaction (is_local), else those of the session.
 select
     set_config('tcp_keepalives_idle', %(keepalives_idle)s, %(is_local)s),
@@ -6,6 +7,7 @@ select
     set_config('tcp_keepalives_count', %(keepalives_count)s, %(is_local)s),
     set_config('tcp_user_timeout', %(user_timeout)s, %(is_local)s),
     set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, %(is_local)s),
+    set_config('jit', 'off', %(is_local)s),
     set_config('lock_timeout', %(lock_timeout)s, %(is_local)s),
     set_config(
         'statement_timeout', coalesce(%(statement_timeout)s::text, current_setting('statement_timeout')), %(is_local)s
