@@ -83,7 +83,7 @@ class CredentialsUnavailable(AccessDenied):
     retryable = True
 
 
-class ServerNotTrusted(ObjectError):
+class ServerNotTrusted(SideFault):
     """The certificate of an https endpoint is signed by nobody we trust, is for another host, or has expired."""
 
 

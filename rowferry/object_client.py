@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from queue import SimpleQueue
 
 from rowferry.credentials import Credentials, FreshCredentials, expires, freeze_credentials
 from rowferry.deadline_watch import DeadlineWatch
@@ -82,6 +83,15 @@ class ObjectClient:
         """
         self._launch(Exchange(self._traffic, request, on_answer))
 
+    def ask(self, request: Request) -> Answer:
+        """Send `request` and return its answer; it waits no longer than the request's deadline allows.
+
+        Failures of every kind are the Answer's `error`. Must not be called on the event-loop thread.
+        """
+        answers: SimpleQueue[Answer] = SimpleQueue()
+        self.send(request, answers.put)
+        return answers.get()
+
     def _launch(self, exchange: Exchange) -> None:
         """Send a request on its way; when that fails, its answer comes from the watch's thread."""
         try:
@@ -133,6 +143,8 @@ class ObjectClient:
         while self._traffic.in_flight and time.monotonic() < end:
             time.sleep(0.005)
         self._watch.remove(self)
+        for exchange in list(self._traffic.in_flight.values()):  # nobody looks after them from now on
+            exchange.finish(Answer(0, error=Cancelled("Cancelled", "the client was closed")))
         if self._fresh is not None:
             self._fresh.stop()
         if wire is not None:

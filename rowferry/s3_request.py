@@ -75,6 +75,17 @@ def _climbs_above_root(key: str) -> bool:
     return False
 
 
+def head_bucket(side: SideName) -> Request:
+    """Return the request that asks whether a side's bucket is there and may be listed; the answer has no body."""
+    return Request(side, "HeadBucket", "HEAD", "", "")
+
+
+def list_first_object(side: SideName, prefix: str = "") -> Request:
+    """Return the request for the first key that begins with `prefix`: a refusal of it says why, in a body."""
+    query = (("list-type", "2"), ("max-keys", "1"), ("prefix", prefix))
+    return Request(side, "ListObjectsV2", "GET", "", _encode_query(query), query)
+
+
 def _build(
     side: SideName,
     operation: str,
@@ -87,9 +98,13 @@ def _build(
 ) -> Request:
     target = encode_key(key)
     if query:
-        # A name without a value is signed and sent as `name=`.
-        target += "?" + "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query)
+        target += _encode_query(query)
     return Request(side, operation, method, key, target, query, headers, body)
+
+
+def _encode_query(query: Pairs) -> str:
+    """Return a query with its question mark; a name without a value is signed and sent as `name=`."""
+    return "?" + "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query)
 
 
 def _encode_source(bucket: str, key: str, etag: str | None) -> Pairs:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from rowferry.credentials import FreshCredentials, Frozen
 from rowferry.dial import Dial
 from rowferry.endpoint import Endpoint
-from rowferry.errors import ObjectError, ObjectRejected, ServerFault, Unreachable
+from rowferry.errors import ObjectError, ObjectRejected, ServerFault, ServerNotTrusted, Unreachable
 from rowferry.event_loop import LoopThread, share_loop
 from rowferry.plan import Side
 from rowferry.pool import Pool
@@ -31,6 +31,7 @@ class S3Wire:
         self._signer = Signer(side.region)
         self._authority = endpoint.host_header(side.bucket)
         self._path_before_key = endpoint.path_before_key(side.bucket)
+        self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/")
         host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
         self._thread = share_loop()
         self._pool = Pool(Dial(endpoint, host), max_in_flight, explain_failure)
@@ -51,7 +52,7 @@ class S3Wire:
 
     def _compose(self, request: Request) -> bytes:
         """Return the request's head, signed at this moment."""
-        target = self._path_before_key + request.target
+        target = (self._path_before_key if request.key else self._path_of_bucket) + request.target
         headers = [("Host", self._authority), *request.headers]
         keys = self._credentials
         keys = keys.frozen if isinstance(keys, FreshCredentials) else keys
@@ -92,7 +93,9 @@ def explain_failure(error: Exception) -> ObjectError:
         return error
     name = type(error).__name__
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Unreachable("CertificateNotTrusted", error.verify_message)
+        remedy = "AWS_CA_BUNDLE can name the file of an authority of your own"
+        words = f"the certificate of the server is not trusted ({error.verify_message}); {remedy}"
+        return ServerNotTrusted("CertificateNotTrusted", words)
     if isinstance(error, asyncio.TimeoutError):
         return Unreachable("ConnectTimeout", "the server accepted no connection in time")
     if isinstance(error, OSError):

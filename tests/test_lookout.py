@@ -3,6 +3,7 @@
 import queue
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -13,8 +14,9 @@ from request_log import RequestLog
 from rowferry.errors import CutOff
 from rowferry.object_client import ObjectClient
 from rowferry.s3_answer import Answer
+from rowferry.side_client import ask_bucket
 from rowferry_worker import lookout
-from rowferry_worker.lookout import Lookout, ask_bucket
+from rowferry_worker.lookout import Lookout
 from stand_in import Behaviour, StandIn, answer, keep_silent, refuse
 
 LONG_DEADLINE = timedelta(minutes=10)
@@ -54,7 +56,7 @@ def watched(_keys: None) -> Iterator[Callable[..., tuple[ObjectClient, Lookout, 
             server = until.enter_context(StandIn(*behaviours))
             side = side_of(server)
             client = until.enter_context(opened(side, deadline=LONG_DEADLINE, backoff=None))
-            return client, until.enter_context(closing(Lookout(client, lambda: ask_bucket(side)))), server
+            return client, until.enter_context(closing(Lookout(client, partial(ask_bucket, side)))), server
 
         yield make
 

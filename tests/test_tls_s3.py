@@ -16,7 +16,7 @@ from botocore.credentials import Credentials
 from clients import HEAD, ask, opened, side_of
 from migration import Migration
 from rowferry.demo.s3_server import S3Server
-from rowferry.errors import ObjectError, Unreachable
+from rowferry.errors import ObjectError, ServerNotTrusted
 from rowferry.object_store import open_bucket
 from servers import Buckets, find_versitygw, remove_bucket
 from stand_in import StandIn, answer
@@ -124,7 +124,7 @@ def test_neither_client_says_a_word_to_a_server_that_it_does_not_trust(
         assert not refused.value.retryable
         with opened(side_of(server)) as client:
             error = ask(client, HEAD).error
-            assert isinstance(error, Unreachable)
+            assert isinstance(error, ServerNotTrusted)
             assert error.code == "CertificateNotTrusted"
     assert server.requests == []
 

@@ -1,16 +1,12 @@
 """Notices that a server has fallen silent, long before each request to it is past its own deadline."""
 
-import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Event, Thread
 
-from rowferry.credentials import load_credentials
 from rowferry.errors import CutOff, ObjectError, RowferryError, TimedOut, Unreachable
 from rowferry.object_client import ObjectClient
-from rowferry.object_store import open_bucket
-from rowferry.plan import Side
 
 SILENT_AFTER = timedelta(seconds=8)
 """Without an answer to anything for so long, a server is asked whether it is there."""
@@ -19,20 +15,14 @@ ANSWER_WITHIN = timedelta(seconds=8)
 ASK_EVERY = timedelta(seconds=1)
 
 
-def ask_bucket(side: Side) -> None:
-    """Ask for a bucket on a new connection. Raises Unreachable or TimedOut when there is no answer in time."""
-    with open_bucket(side, load_credentials(side, os.environ), within=ANSWER_WITHIN) as bucket:
-        bucket.check_exists()
-
-
 class Lookout:
     """Watches over one side's client; what is slow is waited for, what is gone is not.
 
     A batch must not be held for as long as a large copy may take, only because nobody is there to answer.
     """
 
-    def __init__(self, client: ObjectClient, ask: Callable[[], object]) -> None:
-        """`ask` asks the server anything at all on a connection of its own, within ANSWER_WITHIN."""
+    def __init__(self, client: ObjectClient, ask: Callable[[timedelta], object]) -> None:
+        """`ask` asks the server anything at all on a connection of its own, within the time that it is given."""
         self._client = client
         self._ask = ask
         self._asking = False
@@ -68,7 +58,7 @@ class Lookout:
         """Return why there was no answer, or None: any answer will do, a refusal as well."""
         asked_at = time.monotonic()
         try:
-            self._ask()
+            self._ask(ANSWER_WITHIN)
         except (Unreachable, TimedOut) as error:
             return error if (self._client.last_answer or 0.0) < asked_at else None
         except RowferryError:

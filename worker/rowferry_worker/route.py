@@ -1,6 +1,5 @@
 """What a worker knows of a migration: its plan, the clients of both sides, and how objects travel between them."""
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -8,9 +7,7 @@ from queue import SimpleQueue
 from threading import Lock
 
 from rowferry.batch import Batch
-from rowferry.credentials import load_credentials
 from rowferry.database import Connection, fetch_one
-from rowferry.endpoint import resolve_endpoint
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import (
     BucketNotFound,
@@ -22,21 +19,19 @@ from rowferry.errors import (
     UserMistake,
 )
 from rowferry.object_client import ObjectClient
-from rowferry.object_store import open_bucket
 from rowferry.plan import OnConflict, Plan, Side, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request, head_object
+from rowferry.side_client import REQUEST_DEADLINE, ask_bucket, check_bucket, open_object_client
 from rowferry.statements import statement
 from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, StreamCopy
 from rowferry_worker.condition import Condition
 from rowferry_worker.copy import Way
 from rowferry_worker.fleet import Fleet
-from rowferry_worker.lookout import Lookout, ask_bucket
+from rowferry_worker.lookout import Lookout
 from rowferry_worker.pace import Pace
 
-REQUEST_DEADLINE = timedelta(seconds=60)
-"""How long one request may take unless told otherwise; a copy of 5 GiB takes a server some ten seconds."""
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key to ask for when any answer will do, "not found" and "not allowed" as well."""
 
@@ -163,17 +158,19 @@ class Routes:
         return Route(plan, clients, self._fleet, lookouts)
 
     def _client(self, side: Side, max_body_bytes: int) -> ObjectClient:
-        credentials = load_credentials(side, os.environ)
-        _check_bucket(side)
-        return ObjectClient(
+        client = open_object_client(
             side,
-            credentials,
-            endpoint=resolve_endpoint(side),
             max_in_flight=self._parallel,
             deadline=self._request_deadline,
             max_body_bytes=max_body_bytes,
             backoff=None,  # `patience` tries again, and `limit` sees what each try met
         )
+        try:
+            _check_bucket(client, side)
+        except UserMistake:
+            client.close()
+            raise
+        return client
 
 
 def _choose_carrier(plan: Plan) -> Carrier:
@@ -185,10 +182,10 @@ def _choose_carrier(plan: Plan) -> Carrier:
     return StreamCopy(keep_class=same_provider, threshold_bytes=threshold_bytes)
 
 
-def _check_bucket(side: Side) -> None:
+def _check_bucket(client: ObjectClient, side: Side) -> None:
     """Raise UserMistake when a bucket is not there or not ours; a server that is away for now is waited for."""
     try:
-        open_bucket(side, load_credentials(side, os.environ)).check_exists()
+        check_bucket(client, side)
     except ObjectError as error:
         if isinstance(error, BucketNotFound) or not error.retryable:
             raise UserMistake(f"The {side.name} bucket {side.bucket} cannot be used: {error}.") from error

@@ -1,0 +1,81 @@
+"""What asks at the start asks over the client that works, and says what stands in the way."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from clients import side_of
+from rowferry.errors import AccessDenied, BucketNotFound, TimedOut, Unreachable, UserMistake
+from rowferry.object_client import ObjectClient
+from rowferry.plan import Side
+from rowferry.s3_request import head_object
+from rowferry.side_client import ask_bucket, check_bucket, open_object_client
+from stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for side in ("LEGACY", "PRODUCTION"):
+        monkeypatch.setenv(f"ROWFERRY_{side}_ACCESS_KEY_ID", "AK")
+        monkeypatch.setenv(f"ROWFERRY_{side}_SECRET_ACCESS_KEY", "SK")
+
+
+@contextmanager
+def asking(*behaviours: Behaviour, within: timedelta = timedelta(seconds=60)) -> Iterator[tuple[ObjectClient, Side]]:
+    with StandIn(*behaviours) as server:
+        client = open_object_client(side_of(server), deadline=within)
+        try:
+            yield client, side_of(server)
+        finally:
+            client.close()
+
+
+def test_one_request_is_asked_and_answered_in_one_call() -> None:
+    with asking(answer(200, ETag='"e"'), refuse(404, "NoSuchKey")) as (client, _):
+        assert client.ask(head_object("production", "k")).etag == "e"
+        assert client.ask(head_object("production", "k")).status == 404
+
+
+def test_asking_ends_at_the_deadline_and_when_the_client_is_closed() -> None:
+    with asking(keep_silent, within=timedelta(seconds=0.3)) as (client, _):
+        assert isinstance(client.ask(head_object("production", "k")).error, TimedOut)
+        client.close()
+        assert client.ask(head_object("production", "k")).error is not None
+
+
+def test_the_bucket_is_asked_for_as_boto3_asks() -> None:
+    with StandIn(answer(200)) as server:
+        client = open_object_client(side_of(server))
+        check_bucket(client, side_of(server))
+        client.close()
+        ask_bucket(side_of(server), timedelta(seconds=60))
+    assert server.request_lines == ["HEAD /bucket HTTP/1.1"] * 2
+    assert all("User-Agent: rowferry" in request for request in server.requests)
+
+
+def test_a_bodiless_refusal_of_the_bucket_is_followed_by_a_get_that_tells_why() -> None:
+    with asking(answer(403), refuse(403, "NotForYou")) as (client, side):
+        with pytest.raises(AccessDenied) as refused:
+            check_bucket(client, side)
+        assert refused.value.code == "NotForYou"
+    with asking(answer(403), answer(200)) as (client, side), pytest.raises(AccessDenied):
+        check_bucket(client, side)
+
+
+def test_a_bucket_that_is_not_there_is_said_to_be_missing() -> None:
+    with asking(answer(404)) as (client, side), pytest.raises(BucketNotFound):
+        check_bucket(client, side)
+
+
+@pytest.mark.parametrize("status", [301, 307, 400])
+def test_a_bucket_of_another_region_is_one_sentence_that_names_it(status: int) -> None:
+    elsewhere = answer(status, x_amz_bucket_region="eu-north-1")
+    with asking(elsewhere) as (client, side), pytest.raises(UserMistake, match=r"production\.region to eu-north-1"):
+        check_bucket(client, side)
+
+
+def test_a_server_that_is_away_is_unreachable() -> None:
+    with asking(hang_up) as (client, side), pytest.raises(Unreachable):
+        check_bucket(client, side)
