@@ -146,3 +146,27 @@ def test_no_work_is_left_once_all_is_done_or_in_error(table: EntryTable, connect
     table.execute("update rowferry.batch_queue set status = 'ERROR'")
     table.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (first,))
     assert not is_work_left(connections[0], QUEUES)
+
+
+def enqueue_two_migrations(table: EntryTable) -> list[int]:
+    """Enqueue a batch of the migration `avatars`, then one of `banners`, and return the ids of both migrations."""
+    enqueue_batches(table, 1)
+    table.plan["migration"]["name"] = "banners"
+    table.enqueue(1)
+    return [row["id"] for row in table.execute("select id from rowferry.migration order by id")]
+
+
+def test_a_claim_may_be_of_named_migrations_only(table: EntryTable, connections: list[Connection]) -> None:
+    _, banners = enqueue_two_migrations(table)
+    batch = claim_batch(connections[0], QUEUES, ["banners"])
+    assert batch is not None
+    assert batch.migration_id == banners
+    assert claim_batch(connections[1], QUEUES, ["banners", "portraits"]) is None
+
+
+def test_a_claim_passes_over_the_migrations_it_is_told_to(table: EntryTable, connections: list[Connection]) -> None:
+    avatars, banners = enqueue_two_migrations(table)
+    batch = claim_batch(connections[0], QUEUES, passed_over=[avatars])
+    assert batch is not None
+    assert batch.migration_id == banners
+    assert claim_batch(connections[1], QUEUES, passed_over=[avatars, banners]) is None

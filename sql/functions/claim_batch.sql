@@ -1,10 +1,13 @@
--- rowferry.claim_batch(queues text[])
+-- rowferry.claim_batch(queues text[], migrations text[], passed_over bigint[])
 --   Locks the oldest due batch of the given queues and returns it; no row when none is free.
+--   `migrations`: the names of those to serve, null: all; `passed_over`: the ids of those to leave alone.
 --   Batches of paused migrations are passed over. Of several migrations and queues, those come first whose oldest
 --   batch has been due for longest, be it free or not.
 --   `revision` is that of the plan the batch belongs to.
 --   Writes: nothing; the row lock in the caller's transaction is the lease. Called by: rowferry_worker/claim.py.
-create or replace function rowferry.claim_batch(queues text [])
+create or replace function rowferry.claim_batch(
+    queues text [], migrations text [] default null, passed_over bigint [] default '{}'
+)
 returns table (
     id bigint,
     migration_id bigint,
@@ -48,7 +51,11 @@ begin
             order by q.run_after, q.id
             limit 1
         ) as oldest
-        where m.paused_at is null and oldest.run_after <= statement_timestamp()
+        where
+            m.paused_at is null
+            and ($2 is null or m.name = any($2))
+            and m.id <> all($3)
+            and oldest.run_after <= statement_timestamp()
         order by oldest.run_after, oldest.id
     loop
         return query

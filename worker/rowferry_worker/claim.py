@@ -8,12 +8,19 @@ from rowferry.statements import statement
 from rowferry_worker.ledger import Ledger, Owed
 
 
-def claim_batch(connection: Connection, queues: list[str]) -> Batch | None:
+def claim_batch(
+    connection: Connection,
+    queues: list[str],
+    migrations: list[str] | None = None,
+    passed_over: Sequence[int] = (),
+) -> Batch | None:
     """Lock the oldest due batch of these queues and return it; None when none is free.
+
+    `migrations`: the names of those to serve, None: all; `passed_over`: the ids of those to leave alone.
 
     The transaction that this opens on `connection` is the lease: whoever ends it gives the batch back.
     """
-    rows = call(connection, "claim_batch", queues)
+    rows = call(connection, "claim_batch", queues, migrations, list(passed_over))
     return Batch(**rows[0]) if rows else None
 
 
