@@ -13,7 +13,6 @@ BENCHES = {
     "rerun": "Batches run again over rows that are finished.",
     "enqueue": "Enqueue of 10,000,000 rows against count(*) with the same condition.",
     "claim": "Claim latency with 16 workers: an empty queue, a full one, and a stranger's open transaction.",
-    "rivals": "Idle batches of one through claim and DONE, against pgqueuer and procrastinate.",
 }
 """Each bench with its line in `python -m bench --list`, in the order in which they run."""
 

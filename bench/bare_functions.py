@@ -1,7 +1,7 @@
 """The functions of the queue by themselves, one batch after the other: claim, attempt, DONE, as a worker calls them.
 
 `python -m bench.bare_functions [BATCHES]` ends after so many, or when nothing is due, and tells the seconds that each
-claim took; see bench/benches/claim.py and rivals.py.
+claim took; see bench/benches/claim.py.
 """
 
 import os

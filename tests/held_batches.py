@@ -11,7 +11,7 @@ import psycopg
 from entry_table import EntryTable
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome
 from rowferry.database import Connection, call, connect
-from rowferry_worker.claim import begin_attempt, begin_attempts, claim_batch
+from rowferry_worker.claim import begin_attempt, claim_batch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.verdict import write_failure, write_verdict
 
@@ -61,11 +61,6 @@ def crash(table: EntryTable, times: int = 1) -> None:
     for _ in range(times):
         with hold(table):
             pass
-
-
-def begin_several(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
-    (attempt,) = begin_attempts(ledger, [batch], worker_id)
-    return attempt
 
 
 def call_and_lose_the_answer(connection: Connection, function: str, *arguments: Any) -> list[Any]:

@@ -1,14 +1,12 @@
 """What the ledger owes is said before anything else, so that nobody takes a loss for a crash."""
 
-from collections.abc import Callable
 from contextlib import closing
 from threading import Event
 
 import pytest
 
 from entry_table import EntryTable
-from held_batches import begin_several, call_and_lose_the_answer, hold
-from rowferry.batch import Attempt
+from held_batches import call_and_lose_the_answer, hold
 from rowferry.database import connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.claim import begin_attempt, claim_batch
@@ -37,9 +35,8 @@ def test_another_slot_of_the_same_process_does_not_take_a_loss_for_a_crash(ten: 
     assert ten.verdicts() == ["LOST", None]
 
 
-@pytest.mark.parametrize("begin", [begin_attempt, begin_several])
 def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
-    begin: Callable[..., Attempt], ten: EntryTable, monkeypatch: pytest.MonkeyPatch
+    ten: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL has recorded it, and the connection breaks before the answer is there."""
     with closing(Ledger("test")) as ledger, connect("worker") as connection:
@@ -48,9 +45,9 @@ def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
         with monkeypatch.context() as breaking:
             breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
             with pytest.raises(DatabaseUnavailable):
-                begin(ledger, batch, "test")
+                begin_attempt(ledger, batch, "test")
         assert ten.verdicts() == [None]
-        attempt = begin(ledger, batch, "test")
+        attempt = begin_attempt(ledger, batch, "test")
         connection.rollback()
     assert (attempt.number, attempt.crashes) == (1, 0)
     assert ten.verdicts() == ["LOST", None]

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from entry_table import EntryTable
-from held_batches import begin_several, call_and_lose_the_answer
+from held_batches import call_and_lose_the_answer
 from processes import wait_for
 from relay import silent_after_connecting
 from roles import grant, log_in, new_role
@@ -35,9 +35,8 @@ deferrable initially deferred for each row execute function public.wait_at_commi
 WAITING = "select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()"
 
 
-@pytest.mark.parametrize("begin", [begin_attempt, begin_several])
 def test_an_attempt_that_is_recorded_after_its_worker_gave_it_up_is_no_crash(
-    begin: Callable[..., Attempt], ten: EntryTable, monkeypatch: pytest.MonkeyPatch
+    ten: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lost session is still at it when the worker is back on another one, and would commit behind its back."""
     ten.execute(AT_COMMIT)
@@ -56,11 +55,11 @@ def test_an_attempt_that_is_recorded_after_its_worker_gave_it_up_is_no_crash(
             ledger.settle()
         at_commit.execute("select pg_advisory_lock(42)")
         with pytest.raises(DatabaseUnavailable):
-            begin(ledger, batch, "test")
+            begin_attempt(ledger, batch, "test")
         ledger.settle()
         at_commit.execute("select pg_advisory_unlock(42)")
         wait_for(lambda: not ten.execute(WAITING))
-        attempt = begin(ledger, batch, "test")
+        attempt = begin_attempt(ledger, batch, "test")
         connection.rollback()
     assert (attempt.number, attempt.crashes) == (1, 0)
     assert ten.verdicts()[-1] is None
@@ -82,9 +81,8 @@ class TurnThatIsTaken:
             self._other.pop()()
 
 
-@pytest.mark.parametrize("begin", [begin_attempt, begin_several])
 def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
-    begin: Callable[..., Attempt], ten: EntryTable, monkeypatch: pytest.MonkeyPatch
+    ten: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has claimed the batch that the loser's session gave free, and waits while the loser's call fails."""
     seen: list[Attempt] = []
@@ -100,7 +98,7 @@ def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
             loser.rollback()
             batch = claim_batch(other, ["migrate"])
             assert batch is not None
-            seen.append(begin(ledger, batch, "test"))
+            seen.append(begin_attempt(ledger, batch, "test"))
 
         batch = claim_batch(loser, ["migrate"])
         assert batch is not None
@@ -108,7 +106,7 @@ def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
         breaking = until.enter_context(monkeypatch.context())
         breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
         with pytest.raises(DatabaseUnavailable):
-            begin(ledger, batch, "test")
+            begin_attempt(ledger, batch, "test")
         ledger.settle()
         other.rollback()
     assert [(attempt.number, attempt.crashes) for attempt in seen] == [(1, 0)]

@@ -16,10 +16,10 @@ from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcom
 from rowferry.database import Connection, call, connect
 from rowferry.entry_sql import EntrySql
 from rowferry.plan import Entries
-from rowferry_worker.claim import claim_batch, claim_more
-from rowferry_worker.entries import find_ranges_with_work, read_entries
+from rowferry_worker.claim import claim_batch
+from rowferry_worker.entries import read_entries
 from rowferry_worker.rows import Move, update_rows
-from rowferry_worker.verdict import write_idle, write_verdict
+from rowferry_worker.verdict import write_verdict
 from servers import INSTALLATIONS, DatabaseServers
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("a million batches")]
@@ -134,18 +134,6 @@ def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, 
         other.rollback()
 
 
-def test_more_batches_are_claimed_by_the_same_index(worker: Connection) -> None:
-    batch = claim_batch(worker, QUEUES)
-    assert batch is not None
-    with explained(worker) as plans:
-        assert len(claim_more(worker, batch, 63)) == 63
-        (plan,) = plans.take_inner()
-        assert DUE_INDEX in plan.indexes
-        assert plan.scanned() <= {"migration"}
-        assert "Sort" not in plan.kinds
-        assert plan.touched <= 64 * 8
-
-
 def begin(worker: Connection, batch: Batch) -> Attempt:
     (row,) = call(worker, "begin_attempt", batch.id, batch.requeues, "h:1:x")
     return Attempt(row["attempt_id"], row["number"], row["crashes"])
@@ -180,15 +168,6 @@ def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> Non
         check_small(plans.take_inner(), 80 + 8 * failures)
 
 
-def test_idle_batches_are_finished_by_their_keys(worker: Connection) -> None:
-    batch = claim_batch(worker, QUEUES)
-    assert batch is not None
-    held = [(one, begin(worker, one)) for one in (batch, *claim_more(worker, batch, 63))]
-    with explained(worker) as plans:
-        write_idle(worker, held)
-        check_small(plans.take_inner(), 64 * 45)
-
-
 def test_a_step_of_prune_reads_the_oldest_and_no_more(worker: Connection) -> None:
     with explained(worker) as plans:
         worker.execute("select rowferry.prune_batches('1 day', 1000)")
@@ -208,9 +187,6 @@ def test_the_rows_of_a_batch_are_read_and_updated_by_their_ids(worker: Connectio
         moves = [Move(entry, entry.key.replace("image", "avatar"), Outcome.MIGRATED, 0) for entry in entries]
         assert {result.outcome for result in update_rows(worker, entry_sql, moves)} == {Outcome.MIGRATED}
         check_small([plan for plan in plans.take() if "update" in plan.text], 500 * 25)
-        ranges = [(str(first), str(first)) for first in range(700_001, 700_065)]
-        assert find_ranges_with_work(worker, entry_sql, ranges, "legacy") == list(range(1, 64, 2))
-        check_small(plans.take(), 64 * 6)
 
 
 def test_a_session_that_knew_an_empty_queue_does_not_read_a_full_one_from_end_to_end(

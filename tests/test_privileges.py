@@ -54,13 +54,10 @@ EXPECTED: dict[Purpose, set[str]] = {
     | {
         "EXECUTE rowferry.beat",
         "EXECUTE rowferry.begin_attempt",
-        "EXECUTE rowferry.begin_attempts",
         "EXECUTE rowferry.claim_batch",
-        "EXECUTE rowferry.claim_more",
         "EXECUTE rowferry.end_attempt",
         "EXECUTE rowferry.fail_batch",
         "EXECUTE rowferry.finish_batch",
-        "EXECUTE rowferry.finish_idle",
         "EXECUTE rowferry.lose_attempts",
         "EXECUTE rowferry.sign_off",
         "EXECUTE rowferry.split_off",

@@ -1,7 +1,5 @@
 """Station 1 of 5: claim a batch and record the attempt."""
 
-from collections.abc import Sequence
-
 from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
 from rowferry.statements import statement
@@ -24,26 +22,11 @@ def claim_batch(
     return Batch(**rows[0]) if rows else None
 
 
-def claim_more(connection: Connection, batch: Batch, most: int) -> list[Batch]:
-    """Lock up to `most` batches that are due next behind a claimed one, in the same transaction, and return them.
-
-    None of them has a crash behind it; where the claimed batch has one, the list is empty.
-    """
-    return [Batch(**row) for row in call(connection, "claim_more", batch.id, most)]
-
-
 def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
     """Record an attempt at a claimed batch where a crash cannot take it back."""
     if_lost = _forget([batch.id], worker_id)
     (row,) = ledger.call("begin_attempt", batch.id, batch.requeues, worker_id, if_lost=if_lost)
     return Attempt(row["attempt_id"], row["number"], row["crashes"])
-
-
-def begin_attempts(ledger: Ledger, batches: Sequence[Batch], worker_id: str) -> list[Attempt]:
-    """Record an attempt at each of several claimed batches without crashes, in their order."""
-    ids, requeues = [batch.id for batch in batches], [batch.requeues for batch in batches]
-    rows = ledger.call("begin_attempts", ids, requeues, worker_id, if_lost=_forget(ids, worker_id))
-    return [Attempt(row["attempt_id"], row["number"], 0) for row in rows]
 
 
 def _forget(batch_ids: list[int], worker_id: str) -> Owed:

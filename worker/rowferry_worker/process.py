@@ -28,11 +28,6 @@ class Processed:
     judgement: Judgement
     results: Sequence[EntryResult] = field(default_factory=tuple[EntryResult, ...])
 
-    @property
-    def is_idle(self) -> bool:
-        """Return whether nothing was left to do."""
-        return self.judgement == Judgement(Verdict.DONE) and not self.results
-
 
 def process_batch(work: Work) -> Processed:
     """Perform a claimed batch and commit its rows and its verdict together.

@@ -13,7 +13,6 @@ from rowferry.log_fields import log_fields
 from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
 from rowferry_worker.heart import BEAT_EVERY
-from rowferry_worker.idle import Stride, look_over
 from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.retry import jittered, retry_delay
 from rowferry_worker.route import Route
@@ -38,7 +37,6 @@ class Slot:
         self._connection: Connection | None = None
         self._outages = 0
         self._rest = SHORTEST_REST
-        self._stride = Stride()
 
     def run(self) -> None:
         """Claim and process batches; outlive every outage of PostgreSQL; end when stopping, or when none is left."""
@@ -86,24 +84,8 @@ class Slot:
         if route.is_held_up():
             self._hold_up(connection, route)
             return
-        if more := self._stride.claim_more(connection, batch):
-            self._look_over(connection, [batch, *more], route)
-            return
         if not self._attempt(connection, batch, route, alone=batch.crashes > 0):
             self._attempt(connection, batch, route, alone=True)
-
-    def _look_over(self, connection: Connection, batches: list[Batch], route: Route) -> None:
-        """Finish those of several claimed batches that are idle, unless a batch that kills workers has to be alone."""
-        shared = self._shared
-        with shared.company.joined(alone=False, unless=shared.stopping) as joined:
-            if not joined:
-                connection.rollback()
-                return
-            idle = False  # Should the connection be lost now, the next turn takes one batch.
-            try:
-                idle = look_over(shared, connection, route, batches)
-            finally:
-                self._stride.note(idle=idle)
 
     def _attempt(self, connection: Connection, batch: Batch, route: Route, *, alone: bool) -> bool:
         """Begin an attempt and work; return False, with nothing done, where it shows that it must be made alone."""
@@ -140,7 +122,6 @@ class Slot:
             _log.warning("batch lost", extra={"verdict": "LOST"})  # Why, is told where the loss is dealt with.
             raise
         else:
-            self._stride.note(idle=processed.is_idle)
             self._report(batch, attempt, processed, time.monotonic() - began)
         finally:
             metrics.batches_in_hand.dec()

@@ -77,15 +77,3 @@ def write_failure(connection: Connection, batch: Batch, attempt: Attempt, judgem
     """Record the verdict on an attempt that has no outcomes to show. The caller commits."""
     arguments = (batch.id, attempt.id, str(judgement.verdict), judgement.wait, judgement.error)
     call(connection, "fail_batch", *arguments)
-
-
-def write_idle(connection: Connection, held: Sequence[tuple[Batch, Attempt]]) -> None:
-    """Record DONE for batches in which nothing was left to do. The caller commits."""
-    batch_ids, attempt_ids = [batch.id for batch, _ in held], [attempt.id for _, attempt in held]
-    (row,) = call(connection, "finish_idle", batch_ids, attempt_ids)
-    assert row["finish_idle"] == len(held), "the caller holds the batches and has begun the attempts"
-
-
-def release_attempt(connection: Connection, attempt: Attempt, words: str) -> None:
-    """Close an attempt that has touched nothing; it costs nothing. The caller commits and gives the batch back."""
-    call(connection, "end_attempt", attempt.id, str(Verdict.RELEASED), words)

@@ -6,9 +6,7 @@ list[EntryResult]` does what the queue is for inside the transaction of `work.co
 each of them, but for those that it leaves to `work.leave_unbegun` when the batch's time is over. Neither commits
 anything or writes a verdict: `process` does.
 
-A queue whose `read` returns exactly the entries of the payload's range that have one form may say so, by a constant
-`FORM` beside them. Batches without any such entry are then finished many at a time (`idle`). A queue that writes no
-object, whatever its outcomes say, has `WRITES_OBJECTS = False`.
+A queue that writes no object, whatever its outcomes say, has `WRITES_OBJECTS = False`.
 """
 
 from collections.abc import Callable
@@ -19,7 +17,6 @@ from pkgutil import iter_modules
 
 from rowferry.batch import Entry, EntryResult
 from rowferry.errors import UserMistake
-from rowferry_worker.entries import Form
 from rowferry_worker.work import Work
 
 
@@ -29,8 +26,6 @@ class Queue:
 
     read: Callable[[Work], list[Entry]]
     perform: Callable[[Work], list[EntryResult]]
-    form: Form | None
-    """The form of the entries that `read` returns; None: whatever it pleases."""
     writes_objects: bool
     """Whether an entry that is MIGRATED is one whose object was written."""
 
@@ -46,4 +41,4 @@ def find_queue(name: str) -> Queue:
     if name not in list_queues():
         raise UserMistake(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
     module = import_module(f"{__name__}.{name}")
-    return Queue(module.read, module.perform, getattr(module, "FORM", None), getattr(module, "WRITES_OBJECTS", True))
+    return Queue(module.read, module.perform, getattr(module, "WRITES_OBJECTS", True))

@@ -1,0 +1,5 @@
+-- 0008_one_by_one: every batch is claimed, tried and finished by itself; what did so for several at once is gone.
+
+drop function if exists rowferry.claim_more(bigint, integer);
+drop function if exists rowferry.begin_attempts(bigint [], integer [], text);
+drop function if exists rowferry.finish_idle(bigint [], bigint []);
