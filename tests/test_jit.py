@@ -14,8 +14,8 @@ from entry_table import EntryTable
 from plans import Plan, explained
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.database import Connection, call, connect
-from rowferry_worker.claim import claim_batch, claim_more, is_work_left
-from rowferry_worker.verdict import write_failure, write_idle, write_verdict
+from rowferry_worker.claim import claim_batch, is_work_left
+from rowferry_worker.verdict import write_failure, write_verdict
 
 SWITCHED = """
 select p.proname from pg_proc as p
@@ -64,10 +64,6 @@ def act(worker: Connection) -> None:
         write_verdict(worker, batch, begin(worker, batch), judgement, results)
     batch = claim(worker)
     write_failure(worker, batch, begin(worker, batch), Judgement(Verdict.ERROR, error="as a whole"))
-    batch = claim(worker)
-    ids = [one.id for one in (batch, *claim_more(worker, batch, 63))]
-    begun = call(worker, "begin_attempts", ids, [0] * len(ids), "h:1:x")
-    write_idle(worker, [(one, Attempt(row["attempt_id"], 1, 0)) for one, row in zip([batch], begun[:1], strict=True)])
     assert claim_batch(worker, ["verify"]) is None
     assert is_work_left(worker, ["migrate"])
     worker.execute("select rowferry.prune_batches('0 s', 1000)")
