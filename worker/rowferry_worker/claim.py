@@ -1,5 +1,7 @@
 """Station 1 of 5: claim a batch and record the attempt."""
 
+from collections.abc import Sequence
+
 from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
 from rowferry.statements import statement
