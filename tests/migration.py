@@ -10,9 +10,10 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from cli import run_rowferry
 from entry_table import FROM, EntryTable
 from objects import digest, legacy_side, production_side
-from processes import DEADLINE, wait_for
+from processes import wait_for
 from rowferry.database import connect
 from rowferry_worker.claim import claim_batch
 from rowferry_worker.flight import Flight
@@ -116,16 +117,7 @@ class Migration(EntryTable):
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "rowferry", *arguments],
-            env={**os.environ, **environment},
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE.total_seconds(),
-            check=False,
-        )
+        return run_rowferry(arguments, {**os.environ, **environment}, self.folder)
 
     @contextmanager
     def workers(self, count: int, *arguments: str, **environment: str) -> Iterator[list[WorkerProcess]]:

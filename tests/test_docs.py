@@ -28,7 +28,8 @@ from doc_pages import (
     read_section,
     read_table,
 )
-from migration import DEADLINE, Migration
+from migration import Migration
+from processes import DEADLINE
 from rowferry import plan_file
 from rowferry.commands import COMMANDS, cli
 from rowferry.credentials import _name_variables
