@@ -20,7 +20,7 @@ from rowferry.errors import (
     UserMistake,
 )
 from rowferry.plan import Side
-from rowferry.s3_answer import classify
+from rowferry.s3_error import classify
 
 BOTO_ERRORS = (exceptions.BotoCoreError, exceptions.ClientError, ResponseParserError)
 """All that `translate_boto_error` knows."""

@@ -13,6 +13,7 @@ from rowferry.errors import ObjectDamaged, ObjectError
 from rowferry.event_loop import share_loop
 from rowferry.s3_answer import Answer, read_answer
 from rowferry.s3_request import Request, limit_body
+from rowferry.s3_result import read_content_range, refuse_unsound
 
 RETRIES = 5
 
@@ -77,12 +78,15 @@ class Exchange:
 
     def _read(self, status: int, headers: dict[str, str], body: bytes) -> Answer:
         """Return the answer; a part that we asked for only to be on the safe side must be the whole object."""
+        answer = read_answer(status, headers, body, may_hide_error=self.request.operation != "GetObject")
+        if answer.error is None and (fault := refuse_unsound(self.sent, answer)) is not None:
+            return Answer(0, error=fault)
         if status == 206 and self.sent is not self.request:
-            status = 200
-            total = headers.get("content-range", "").rpartition("/")[2]
-            if total.isdigit() and int(total) != len(body):
-                return Answer(0, error=ObjectDamaged("TruncatedBody", f"{len(body)} bytes came of {total}"))
-        return read_answer(status, headers, body, may_hide_error=self.request.operation != "GetObject")
+            came = read_content_range(answer)
+            if came is None or came.total != len(body):
+                return Answer(0, error=ObjectDamaged("TruncatedBody", f"{len(body)} bytes came of more"))
+            return Answer(200, headers, body)
+        return answer
 
     def on_failure(self, error: ObjectError) -> None:
         """Take the reason why there is no answer."""

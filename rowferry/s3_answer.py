@@ -5,55 +5,8 @@ from xml.etree import ElementTree
 
 from msgspec import Struct, field
 
-from rowferry.errors import (
-    AccessDenied,
-    BucketNotFound,
-    ObjectDamaged,
-    ObjectError,
-    ObjectNotFound,
-    ObjectRejected,
-    PreconditionFailed,
-    ServerFault,
-    Throttled,
-    TimedOut,
-)
-
-_CLASS_OF_CODE: dict[str, type[ObjectError]] = {
-    "NoSuchBucket": BucketNotFound,
-    **dict.fromkeys(["NoSuchKey", "NoSuchVersion", "NotFound"], ObjectNotFound),
-    **dict.fromkeys(["AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"], AccessDenied),
-    **dict.fromkeys(["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"], AccessDenied),
-    **dict.fromkeys(["PreconditionFailed", "ConditionalRequestConflict", "OperationAborted"], PreconditionFailed),
-    **dict.fromkeys(["InvalidObjectState", "QuotaExceeded", "EntityTooLarge", "MethodNotAllowed"], ObjectRejected),
-    **dict.fromkeys(["InvalidArgument", "InvalidRequest", "KeyTooLongError", "NotImplemented"], ObjectRejected),
-    **dict.fromkeys(["BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"], ObjectDamaged),
-    "XAmzContentChecksumMismatch": ObjectDamaged,
-    "RequestTimeout": TimedOut,
-    **dict.fromkeys(["SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable"], Throttled),
-    **dict.fromkeys(["Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests"], Throttled),
-    **dict.fromkeys(["RequestThrottled", "BandwidthLimitExceeded"], Throttled),
-    # A lost upload is begun anew by the next attempt; taken for a missing object it would never be.
-    **dict.fromkeys(["InternalError", "NoSuchUpload"], ServerFault),
-    "RequestTimeTooSkewed": AccessDenied,
-}
-"""Codes whose meaning their status does not tell, or which come behind a 200."""
-
-_CLASS_OF_STATUS: dict[int, type[ObjectError]] = {
-    304: PreconditionFailed,
-    401: AccessDenied,
-    403: AccessDenied,
-    404: ObjectNotFound,
-    408: TimedOut,
-    409: PreconditionFailed,
-    412: PreconditionFailed,
-    429: Throttled,
-    501: ObjectRejected,
-    503: Throttled,
-    509: Throttled,
-}
-
-_ONLY_WHEN_NAMELESS = frozenset({404, 409})
-"""Statuses that many different refusals share: without a known code they say what `_CLASS_OF_STATUS` says."""
+from rowferry.errors import ObjectError, ServerFault
+from rowferry.s3_error import classify
 
 
 class Answer(Struct, frozen=True):
@@ -96,20 +49,6 @@ def read_answer(status: int, headers: Mapping[str, str], body: bytes, *, may_hid
     return Answer(status, headers, body, classify(status, code, message))
 
 
-def classify(status: int, code: str, message: str) -> ObjectError:
-    """Return the error that a status and S3's error code stand for; the code may be empty."""
-    if code and (known := _CLASS_OF_CODE.get(code)):
-        return known(code, message)
-    name = code or f"HTTP {status}"
-    if status in _ONLY_WHEN_NAMELESS and code:
-        return ObjectRejected(name, message)
-    if status in _CLASS_OF_STATUS:
-        return _CLASS_OF_STATUS[status](name, message)
-    if 300 <= status < 500:
-        return ObjectRejected(name, message)
-    return ServerFault(name, message)
-
-
 def read_error(body: bytes) -> tuple[str, str]:
     """Return S3's error code and message from an `<Error>` body; empty strings when it is something else."""
     root = _parse(body)
@@ -124,6 +63,14 @@ def read_text(body: bytes, name: str) -> str | None:
     if root is None:
         return None
     return next((element.text or "" for element in root.iter() if _local_name(element) == name), None)
+
+
+def read_result(body: bytes, *names: str) -> dict[str, str]:
+    """Return the text of each child of an XML answer whose root is called one of `names`; empty for any other body."""
+    root = _parse(body)
+    if root is None or _local_name(root) not in names:
+        return {}
+    return {_local_name(child): child.text or "" for child in root}
 
 
 def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:

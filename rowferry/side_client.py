@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from rowferry.credentials import load_credentials
 from rowferry.endpoint import resolve_endpoint
-from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, UserMistake
+from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, SideFault, UserMistake
 from rowferry.object_client import MAX_BODY_BYTES, ObjectClient
 from rowferry.plan import Side
 from rowferry.s3_answer import Answer
@@ -72,6 +72,7 @@ def _find_reason(client: ObjectClient, side: Side, refusal: Answer) -> Answer:
 def _refuse_other_region(side: Side, answer: Answer) -> None:
     """Raise UserMistake where the server names another region than the plan; only AWS is taken at its word in a 200."""
     region = answer.headers.get("x-amz-bucket-region", side.region)
-    is_about_region = isinstance(answer.error, ObjectRejected) or (answer.error is None and side.endpoint_url is None)
-    if region != side.region and is_about_region:
+    is_refused = isinstance(answer.error, ObjectRejected | SideFault)
+    is_told_by_aws = answer.error is None and side.endpoint_url is None
+    if region and region != side.region and (is_refused or is_told_by_aws):
         raise UserMistake(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")

@@ -12,6 +12,7 @@ from rowferry.errors import (
     ObjectNotFound,
     ObjectRejected,
     ServerFault,
+    SideFault,
     Throttled,
     Unreachable,
     UserMistake,
@@ -55,7 +56,7 @@ def test_a_wrong_secret_is_refused_access(versitygw_buckets: Buckets) -> None:
     with opened(versitygw_buckets, secret_key="wrong") as bucket:
         with pytest.raises(AccessDenied):
             bucket.check_exists()
-        with pytest.raises(AccessDenied):
+        with pytest.raises(SideFault, match="secret key"):
             bucket.first_key()
 
 

@@ -11,10 +11,12 @@ from rowferry.errors import (
     ObjectRejected,
     PreconditionFailed,
     ServerFault,
+    SideFault,
     Throttled,
     TimedOut,
 )
-from rowferry.s3_answer import Answer, classify, read_answer, read_error, read_tags, read_text
+from rowferry.s3_answer import Answer, read_answer, read_error, read_tags, read_text
+from rowferry.s3_error import classify
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
@@ -29,8 +31,15 @@ NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
         (404, "NoSuchTagSet", ObjectRejected),
         (403, "", AccessDenied),
         (401, "", AccessDenied),
-        (403, "SignatureDoesNotMatch", AccessDenied),
-        (400, "ExpiredToken", AccessDenied),
+        (403, "SignatureDoesNotMatch", SideFault),
+        (400, "ExpiredToken", SideFault),
+        (403, "InvalidAccessKeyId", SideFault),
+        (403, "RequestTimeTooSkewed", SideFault),
+        (400, "AuthorizationHeaderMalformed", SideFault),
+        (403, "QuotaExceeded", SideFault),
+        (507, "XMinioStorageFull", SideFault),
+        (507, "", SideFault),
+        (403, "AccountProblem", SideFault),
         (403, "InvalidObjectState", ObjectRejected),
         (412, "", PreconditionFailed),
         (412, "PreconditionFailed", PreconditionFailed),
@@ -40,7 +49,7 @@ NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
         (304, "", PreconditionFailed),
         (400, "BadDigest", ObjectDamaged),
         (400, "InvalidArgument", ObjectRejected),
-        (301, "PermanentRedirect", ObjectRejected),
+        (301, "PermanentRedirect", SideFault),
         (416, "InvalidRange", ObjectRejected),
         (501, "NotImplemented", ObjectRejected),
         (400, "RequestTimeout", TimedOut),
