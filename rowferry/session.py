@@ -12,6 +12,8 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from rowferry.answers import Session, all_answers
+from rowferry.durations import parse_seconds
+from rowferry.errors import UserMistake
 from rowferry.statements import statement
 
 PGBOUNCER = "ROWFERRY_PGBOUNCER"
@@ -68,7 +70,13 @@ def show_life_every() -> timedelta:
 
 
 def _bound(variable: str, default: timedelta) -> timedelta:
-    return timedelta(seconds=float(os.environ.get(variable) or default.total_seconds()))
+    told = os.environ.get(variable)
+    if not told:
+        return default
+    seconds = parse_seconds(told)
+    if seconds is None:
+        raise UserMistake(f"{variable} is {told!r}: set it to a number of seconds, or to a duration such as 30s.")
+    return timedelta(seconds=seconds)
 
 
 def _notice_loss(connection: Session, *, is_local: bool) -> bool:

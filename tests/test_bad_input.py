@@ -14,6 +14,7 @@ from rowferry.demo.server_process import find_free_port
 ALL_OF = sql.SQL("select * from rowferry.{} order by 1")
 SECRETS = ("hush-hush", "hush-token")
 LEGACY = "ROWFERRY_LEGACY"
+DURATION = "Invalid duration '{}' for --older-than: use a number and s, m, h, d or w (for example 12h)"
 
 
 @dataclass
@@ -79,7 +80,18 @@ CASES = {
     "negative limit": Case("enqueue --yes --limit -1", "Invalid value for '-l' / '--limit'"),
     "no processes": Case("migrate --yes --processes 0", "Invalid value for '-p' / '--processes'"),
     "unknown option": Case("worker --turbo", "No such option"),
-    "unknown command": Case("migrat", "No such command"),
+    "unknown command": Case("zebra", "No such command 'zebra'; see `rowferry --help`"),
+    "mistyped command": Case("chek", "Did you mean check?"),
+    "mistyped command with a hyphen": Case("clean-upload", "Did you mean clean-uploads?"),
+    "batch in words": Case("requeue --batch x", "'x' is not a whole number of at least 1"),
+    "duration without a unit": Case("prune --older-than 5", DURATION.format("5")),
+    "negative duration": Case("prune --older-than=-1d", DURATION.format("-1d")),
+    "unknown unit": Case("clean-uploads --older-than 12y", DURATION.format("12y")),
+    "seconds in words": Case("worker --grace long", "Invalid duration 'long' for --grace: use seconds, or a number"),
+    "too few seconds": Case("worker --lost-after 1", "'1' is less than 3 s"),
+    "seconds of the environment": Case(
+        "status", "ROWFERRY_LOCK_TIMEOUT is 'long'", environment={"ROWFERRY_LOCK_TIMEOUT": "long"}
+    ),
     "unknown queue": Case("worker --until-empty --queue polish", "There is no queue 'polish'"),
     "not initialised": Case("enqueue --yes", "rowferry init", run_sql("drop schema rowferry cascade")),
     "worker without a schema": Case("worker --until-empty", "rowferry init", run_sql("drop schema rowferry cascade")),

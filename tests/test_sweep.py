@@ -82,7 +82,10 @@ def test_without_matplotlib_a_plot_is_refused_before_the_first_run(run_rowferry:
         (["--parallel", "16,many"], "'16,many' is not a list of numbers from 1 to 10,000, such as 16,64"),
         (["--batch-size", "0"], "'0' is not a list of numbers from 1 to 100,000"),
         (["--parallel", ",".join(map(str, range(1, 25)))], "24 values are too many, 20 the most"),
-        (["--latency", "70"], "'70' is no time such as 70ms or 0.5s"),
+        (
+            ["--latency", "70"],
+            "Invalid duration '70' for --latency: use a number and s, m, h, d or w (for exam",
+        ),
         (["--latency", "11s"], "'11s' is longer than 10s"),
         (["--csv", "none/s.csv"], "The CSV none/s.csv cannot be written: No such file or directory."),
         (["--plot", "s.gif"], "The plot s.gif must end in .png, .svg or .pdf."),

@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from rowferry import __version__
+from rowferry.commands.usage_wording import suggest_command, word_usage_error
 from rowferry.errors import RowferryError
 
 COMMANDS = {
@@ -54,6 +55,14 @@ class LazyGroup(click.Group):
             return None
         return import_module(f"rowferry.commands.{cmd_name.replace('-', '_')}").command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names. Raises UsageError, with the nearest name, for others."""
+        if not args[0].startswith("-") and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            ctx.fail(suggest_command(args[0], COMMANDS))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
         del ctx
@@ -89,8 +98,7 @@ def main() -> None:
     except click.exceptions.Abort:
         _fail("Nothing more was done.", 130)
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "rowferry"
-        _fail(f"{' '.join(error.format_message().split()).rstrip('.')}; see `{command} --help`.", 2)
+        _fail(word_usage_error(error), 2)
     except click.ClickException as error:
         _fail(error.format_message(), 2)
     except RowferryError as error:

@@ -1,39 +1,22 @@
 """`rowferry clean-uploads`: abort the multipart uploads that dead workers have left behind."""
 
-import re
 from datetime import timedelta
 from pathlib import Path
 
 import click
 
+from rowferry.commands.duration_options import Duration
 from rowferry.commands.options import plan_option, yes_option
-
-_UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-
-
-class Span(click.ParamType[timedelta]):
-    """A span of time: a whole number and d, h, m or s."""
-
-    name = "span"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the span. Fails with one sentence."""
-        if isinstance(value, timedelta):
-            return value
-        found = re.fullmatch(r"(\d{1,6})([dhms])", str(value))
-        if found is None:
-            self.fail(f"{value!r} is no span of time: write 1d, 12h, 30m or 0s", param, ctx)
-        return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 @click.command("clean-uploads", short_help="Abort multipart uploads that dead workers have left behind.")
 @plan_option
 @click.option(
     "--older-than",
-    type=Span(),
+    type=Duration(),
     default="1d",
     show_default=True,
-    help="Only uploads begun longer ago than this: 1d, 12h, 30m; younger ones may be under way.",
+    help="Only uploads begun longer ago than this: 30m, 12h, 1d, 4w; younger ones may be under way.",
 )
 @yes_option
 def command(plan_path: Path, older_than: timedelta, yes: bool) -> None:

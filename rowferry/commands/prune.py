@@ -1,32 +1,17 @@
 """`rowferry prune`: forget batches that were finished long ago."""
 
-import re
 from datetime import timedelta
 
 import click
 
+from rowferry.commands.duration_options import Duration
 from rowferry.commands.options import yes_option
-
-UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-class Age(click.ParamType[timedelta]):
-    """A span such as `12h` or `30d`."""
-
-    name = "age"
-
-    def convert(self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the span. Fails with a sentence about what it should look like."""
-        if isinstance(value, timedelta):
-            return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|min|h|d|w)", value.strip())
-        if found is None:
-            self.fail(f"{value!r} is no span of time; write 12h, 30d or 4w", param, ctx)
-        return timedelta(**{UNITS[found[2]]: float(found[1])})
 
 
 @click.command("prune", short_help="Forget batches that were finished long ago.")
-@click.option("--older-than", type=Age(), required=True, help="Only batches finished longer ago: 12h, 30d, 4w.")
+@click.option(
+    "--older-than", type=Duration(), required=True, help="Only batches finished longer ago: 30m, 12h, 30d, 4w."
+)
 @click.option(
     "--step", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Batches in a transaction."
 )

@@ -1,10 +1,11 @@
 """The values that `rowferry sweep` takes: lists of numbers, and times with a unit."""
 
-import re
 from datetime import timedelta
 from typing import Any
 
 import click
+
+from rowferry.commands.duration_options import Duration
 
 MOST_VALUES = 20
 LONGEST_LATENCY = timedelta(seconds=10)
@@ -30,17 +31,18 @@ class Numbers(click.ParamType[tuple[int, ...]]):
         return tuple(numbers)
 
 
-class Latency(click.ParamType[timedelta]):
+class Latency(Duration):
     """A time with its unit: 70ms, 0.5s."""
 
     name = "TIME"
 
+    def __init__(self) -> None:
+        """Name 70ms as the example."""
+        super().__init__("70ms")
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         """Return the time; a usage error when it is none, or too long."""
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s)", str(value).strip())
-        if not found:
-            self.fail(f"{value!r} is no time such as 70ms or 0.5s", param, ctx)
-        time = timedelta(seconds=float(found[1]) / (1000 if found[2] == "ms" else 1))
+        time = super().convert(value, param, ctx)
         if time > LONGEST_LATENCY:
             self.fail(f"{value!r} is longer than {LONGEST_LATENCY.total_seconds():g}s", param, ctx)
         return time

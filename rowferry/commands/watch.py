@@ -5,15 +5,14 @@ from pathlib import Path
 
 import click
 
+from rowferry.commands.duration_options import Seconds
 from rowferry.commands.options import plan_option
 
 
 @click.command("watch", short_help="Show progress, workers and errors live in the terminal.")
 @plan_option
 @click.option("--migration", help="Which one; left out: the plan's, or the only one there is.")
-@click.option(
-    "--interval", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between two readings."
-)
+@click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
 @click.option("--once", is_flag=True, help="Print one frame and stop; needs no terminal.")
 def command(plan_path: Path, migration: str | None, interval: float, once: bool) -> None:
     """Show a migration live: progress by table, rate, time left, workers and what they hold, the last errors.

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rowferry.commands.duration_options import Seconds
 from rowferry.commands.forwarding import forward_options
 from rowferry.commands.options import log_format_option
 from rowferry.commands.worker_choices import Choices
@@ -48,28 +49,28 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
     "--grace",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=Seconds(0),
     help="Seconds to finish the batches in hand after SIGTERM; then they are given back.",
 )
 @click.option(
     "--time-budget",
     default=20.0,
     show_default=True,
-    type=click.FloatRange(0.1),
+    type=Seconds(0.1),
     help="Seconds for a batch; what has not begun by then goes back in the queue as a batch of its own.",
 )
 @click.option(
     "--request-timeout",
     default=60.0,
     show_default=True,
-    type=click.FloatRange(0.1),
+    type=Seconds(0.1),
     help="Seconds for one S3 request; what has no answer by then is tried again with its batch.",
 )
 @click.option(
     "--lock-timeout",
     default=5.0,
     show_default=True,
-    type=click.FloatRange(0.001),
+    type=Seconds(0.001),
     envvar="ROWFERRY_LOCK_TIMEOUT",
     help="Seconds to wait for rows that the application holds locked; then they are put back for later.",
 )
@@ -77,7 +78,7 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
     "--lost-after",
     default=15.0,
     show_default=True,
-    type=click.FloatRange(3),
+    type=Seconds(3),
     envvar="ROWFERRY_LOST_AFTER",
     help="Seconds after which PostgreSQL gives up a worker whose host is silent, and frees its batches.",
 )
@@ -85,7 +86,7 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
     "--idle-timeout",
     default=600.0,
     show_default=True,
-    type=click.FloatRange(1),
+    type=Seconds(1),
     envvar="ROWFERRY_IDLE_TIMEOUT",
     help="Seconds after which PostgreSQL ends a batch's transaction that waits for S3; more than --time-budget.",
 )
