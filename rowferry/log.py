@@ -13,6 +13,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from rowferry.errors import UserMistake
 from rowferry.log_fields import AddFields
+from rowferry.wording import show_text
 
 LogFormat = Literal["auto", "text", "json"]
 
@@ -27,8 +28,10 @@ class WordsFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         fields = " ".join(f"{name}={_show(value)}" for name, value in vars(record).items() if name not in _STANDARD)
         level = "" if record.levelno <= logging.INFO else f"{record.levelname} "
-        line = f"{moment} {level}{record.getMessage()}{'  ' if fields else ''}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{moment} {level}{show_text(record.getMessage())}{'  ' if fields else ''}{fields}"
+        if not record.exc_info:
+            return line
+        return "\n".join([line, *map(show_text, self.formatException(record.exc_info).splitlines())])
 
 
 def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
@@ -80,4 +83,4 @@ def _json_formatter() -> JsonFormatter:
 
 def _show(value: object) -> str:
     text = str(value)
-    return repr(text) if " " in text or not text else text
+    return show_text(repr(text) if " " in text or not text else text)

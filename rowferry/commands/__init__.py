@@ -12,6 +12,7 @@ import click
 from rowferry import __version__
 from rowferry.commands.usage_wording import suggest_command, word_usage_error
 from rowferry.errors import RowferryError
+from rowferry.wording import show_text
 
 COMMANDS = {
     "demo": "Watch a whole migration on this machine, with servers of its own.",
@@ -112,5 +113,5 @@ def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
 
 def _fail(sentence: str, status: int) -> NoReturn:
     end = "" if sentence.endswith((".", "?")) else "."
-    click.secho(f"rowferry: {sentence}{end}", err=True, fg="red" if status == 2 else None)
+    click.secho(f"rowferry: {show_text(sentence)}{end}", err=True, fg="red" if status == 2 else None)
     sys.exit(status)

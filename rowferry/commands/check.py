@@ -11,6 +11,7 @@ import click
 from rowferry.commands.options import json_option, on_conflict_option, plan_option
 from rowferry.errors import DatabaseUnavailable, UserMistake
 from rowferry.plan import OnConflict, Plan
+from rowferry.wording import show_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,9 +70,10 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
     for finding in findings:
         sign, style = SIGNS[finding.level]
         console.print(sign, style=style, end=" ")
-        console.print(finding.what, markup=False, soft_wrap=True, style="bold" if finding.level == "problem" else None)
+        style = "bold" if finding.level == "problem" else None
+        console.print(show_text(finding.what), markup=False, soft_wrap=True, style=style)
         if finding.remedy:
-            console.print(f"    → {finding.remedy}", markup=False, soft_wrap=True)
+            console.print(f"    → {show_text(finding.remedy)}", markup=False, soft_wrap=True)
 
 
 def refuse_problems(findings: Sequence[Finding]) -> None:

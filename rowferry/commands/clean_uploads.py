@@ -33,7 +33,7 @@ def command(plan_path: Path, older_than: timedelta, yes: bool) -> None:
     from rowferry.object_store import open_bucket
     from rowferry.plan_file import read_plan
     from rowferry.uploads import find_left_uploads
-    from rowferry.wording import count
+    from rowferry.wording import count, show_text
 
     plan = read_plan(plan_path)
     side = plan.production
@@ -44,7 +44,7 @@ def command(plan_path: Path, older_than: timedelta, yes: bool) -> None:
                 click.echo(f"No upload in {side.bucket} was left behind.")
                 return
             for upload in uploads:
-                click.echo(f"{upload.begun_at:%Y-%m-%d %H:%M:%S %Z}  {upload.key}")
+                click.echo(f"{upload.begun_at:%Y-%m-%d %H:%M:%S %Z}  {show_text(upload.key)}")
             left = count(len(uploads), "upload", "uploads")
             if not yes:
                 click.confirm(f"Abort {left} in the production bucket {side.bucket}?", abort=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.commands.options import json_option
-from rowferry.wording import count_batches, count_entries
+from rowferry.wording import count_batches, count_entries, hide_unfit, show_text
 
 if TYPE_CHECKING:
     from rowferry.database import DictRow
@@ -55,17 +55,18 @@ def command(plan_path: Path | None, by_entry: bool, limit: int, as_json: bool) -
 def _show_group(row: DictRow) -> None:
     """Print a reason, an example, and the command that requeues its batches."""
     counts = f"{count_entries(row['entries'])} in {count_batches(row['batches'])}"
-    click.secho(f"{row['outcome']}: {row['reason']}", bold=True, nl=False)
+    click.secho(f"{row['outcome']}: {show_text(row['reason'])}", bold=True, nl=False)
     click.echo(f"  ({counts} of {row['migration']}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})")
     if row["example_key"] is not None:
-        click.echo(f"    for example  {row['example_key']}: {row['example_error']}")
-    click.echo(f"    try again    rowferry requeue --error-like {shlex.quote(escape_like(row['reason'] or ''))}\n")
+        click.echo(f"    for example  {show_text(row['example_key'])}: {show_text(row['example_error'])}")
+    pattern = hide_unfit(escape_like(row["reason"] or ""))
+    click.echo(f"    try again    rowferry requeue --error-like {shlex.quote(pattern)}\n")
 
 
 def _show_entry(row: DictRow) -> None:
-    click.secho(f"{row['entries']} {row['entry_id']}", bold=True, nl=False)
-    click.echo(f"  {row['key']}")
-    click.echo(f"    {row['outcome']}: {row['error']}  (batch {row['batch_id']}, attempt {row['attempt']})")
+    click.secho(f"{row['entries']} {show_text(row['entry_id'])}", bold=True, nl=False)
+    click.echo(f"  {show_text(row['key'])}")
+    click.echo(f"    {row['outcome']}: {show_text(row['error'])}  (batch {row['batch_id']}, attempt {row['attempt']})")
 
 
 def escape_like(text: str) -> str:

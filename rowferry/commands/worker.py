@@ -12,6 +12,7 @@ from rowferry.commands.options import log_format_option
 from rowferry.commands.worker_choices import Choices
 from rowferry.errors import DatabaseUnavailable
 from rowferry.log import set_up_logging
+from rowferry.wording import show_text
 
 NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
 """Options that are the supervisor's own: it starts the processes, and serves the metrics of all on one port."""
@@ -162,6 +163,6 @@ def _work(choices: Choices) -> int:
     except DatabaseUnavailable as error:
         if not PROCESS_NUMBER:
             raise
-        click.echo(f"rowferry: {error}", err=True)
+        click.echo(f"rowferry: {show_text(error)}", err=True)
         return NO_DATABASE
     return 0

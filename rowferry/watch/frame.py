@@ -13,6 +13,7 @@ from rowferry.progress import Counts, show_time
 from rowferry.watch.layout import cut_rows, share_lines
 from rowferry.watch.picture import Picture, Reason, Worker
 from rowferry.watch.source import Seen
+from rowferry.wording import show_text
 
 KEYS = "p pause · r resume · e requeue errors · q quit"
 GOOD, WARNING, BAD, QUIET, STRONG = "green", "yellow", "red", "dim", "bold"
@@ -56,7 +57,7 @@ def draw_frame(
 
 def line(words: str | Text, style: str = "") -> Text:
     """Return one line that is cut off rather than wrapped."""
-    text = words if isinstance(words, Text) else Text(words, style)
+    text = words if isinstance(words, Text) else Text(show_text(words), style)
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
@@ -91,7 +92,7 @@ def _draw_tables(tables: Sequence[tuple[str, Counts]], lines: int) -> Iterator[R
     for label, counts in shown:
         style = GOOD if not counts.waiting else "cyan"
         bar = ProgressBar(max(counts.entries, 1), counts.finished, complete_style=style, finished_style=GOOD)
-        grid.add_row(label, bar, show_share(counts), f"{counts.finished:,} / {counts.entries:,}")
+        grid.add_row(Text(show_text(label)), bar, show_share(counts), f"{counts.finished:,} / {counts.entries:,}")
     yield from [grid] if shown else []
     if hidden:
         yield line(f"… and {hidden:,} more tables", QUIET)
@@ -127,7 +128,7 @@ def _draw_workers(workers: Sequence[Worker], lines: int) -> Iterator[RenderableT
     rows = list(_list_workers(workers) if len(workers) <= lines else _list_hosts(workers))
     shown, hidden = cut_rows(rows, lines)
     for host, words in shown:
-        grid.add_row(host, words)
+        grid.add_row(Text(show_text(host)), words)
     yield from [grid] if shown else []
     if hidden:
         yield line(f"… and {hidden:,} more hosts", QUIET)
@@ -166,7 +167,8 @@ def _draw_errors(reasons: Sequence[Reason], lines: int, moment: datetime) -> Ite
     shown, hidden = cut_rows(reasons, lines)
     for found in shown:
         when = show_moment(found.last_failed_at, moment)
-        grid.add_row(f"{found.entries:,}", Text(found.outcome, BAD), found.reason, when, Text(found.example_key, QUIET))
+        reason, example = Text(show_text(found.reason)), Text(show_text(found.example_key), QUIET)
+        grid.add_row(f"{found.entries:,}", Text(found.outcome, BAD), reason, when, example)
     yield from [grid] if shown else []
     if hidden:
         yield line(f"… and {hidden:,} more reasons: rowferry errors", QUIET)

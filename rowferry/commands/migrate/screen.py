@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from rowferry.batch import Outcome
 from rowferry.progress import Counts, Pace, show_time
+from rowferry.wording import show_text
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Screen:
     def say(self, words: str) -> None:
         """Print words and log them."""
         _log.info("%s", words)
-        (self._live.console if self._live else self.console).print(words, markup=False, soft_wrap=True)
+        (self._live.console if self._live else self.console).print(show_text(words), markup=False, soft_wrap=True)
 
     def ask(self, question: str) -> None:
         """Ask yes or no. Raises click.Abort on no."""

@@ -23,7 +23,7 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
 from rowferry.schema import check_version, initialise
 from rowferry.statements import statement
-from rowferry.wording import count, count_batches, count_entries
+from rowferry.wording import count, count_batches, count_entries, show_text
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
 
@@ -152,7 +152,7 @@ def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, l
 
     def show_line(line: str) -> None:
         if choices.verbose:
-            screen.console.print(line, markup=False, soft_wrap=True)
+            screen.console.print(show_text(line), markup=False, soft_wrap=True)
 
     def tell_pass(number: int, entries: int, batches: int) -> None:
         screen.say(f"Pass {number}: {count_entries(entries)} in {count(batches, 'new batch', 'new batches')}")
