@@ -32,7 +32,7 @@ class Standing:
 def pause(connection: Connection, migration: str | None) -> list[Standing]:
     """Pause one migration, or all where None; return how each stands.
 
-    Raises DatabaseBusy while an enqueue holds the migration's row.
+    Raises DatabaseBusy while another session holds the migration's row.
     """
     return _set(connection, "pause", migration)
 
@@ -49,5 +49,5 @@ def _set(connection: Connection, function: str, migration: str | None) -> list[S
             query = statement("read_standing")
             return [Standing(**row, **fetch_one(connection, query, {"migration": row["migration"]})) for row in rows]
     except DatabaseBusy as error:
-        words = f"Could not {function}: an enqueue may be under way; try again when it has ended."
+        words = f"Could not {function}: another session holds the migration's row; try again when it has ended."
         raise DatabaseBusy(words) from error

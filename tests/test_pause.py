@@ -126,15 +126,15 @@ def test_mistakes_are_one_sentence_and_exit_status_2(migration: Migration, comma
     assert {ended.returncode for ended in (nothing_yet, unknown, both)} == {2}
 
 
-def test_an_enqueue_under_way_is_given_as_the_reason_why_a_pause_must_wait(table: EntryTable) -> None:
+def test_a_session_that_holds_the_migration_is_given_as_the_reason_why_a_pause_must_wait(table: EntryTable) -> None:
     table.add_legacy([1])
     table.enqueue()
-    with psycopg.connect(table.dsn) as enqueuer, connect("test", autocommit=True) as connection:
-        enqueuer.execute("select rowferry.register_migration('avatars', plan) from rowferry.migration")
+    with psycopg.connect(table.dsn) as holder, connect("test", autocommit=True) as connection:
+        holder.execute("select from rowferry.migration for update")
         connection.execute("set lock_timeout = '10ms'")
-        with pytest.raises(DatabaseBusy, match="Could not pause: an enqueue may be under way"):
+        with pytest.raises(DatabaseBusy, match="Could not pause: another session holds the migration's row"):
             pause(connection, None)
-        enqueuer.rollback()
+        holder.rollback()
         assert len(pause(connection, None)) == 1
 
 

@@ -41,6 +41,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     "enqueuer": QUEUE
     | ENTRIES
     | {
+        "EXECUTE rowferry.record_pass",
         "EXECUTE rowferry.register_migration",
         "EXECUTE rowferry.renew_batches",
         "INSERT rowferry.batch_queue(entry_count)",

@@ -29,26 +29,48 @@ class Enqueued:
 
 
 def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
-    """Put the entries that are not waiting yet in the queue: one pass, one transaction.
+    """Put the entries that are not waiting yet in the queue: one pass.
 
     A second caller waits for the first and then finds nothing left to add. Entries in batches that are in ERROR
     count as waiting: they are requeued, not enqueued again; by the enqueue itself where its queue reads entries again
-    (verify, revert). Raises UserMistake, and adds nothing, when the plan does not fit the database or the batches that
-    wait.
+    (verify, revert). The plan is stored first, the batches in one transaction after it, so that the migration can be
+    paused meanwhile. Raises UserMistake, and adds nothing, when the plan does not fit the database or the batches that
+    wait, or is changed meanwhile.
     """
-    with _worded(), connection.transaction():
-        connection.execute(statement("wait_for_locks"))
-        (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
-        migration_id = row["register_migration"]
-        call(connection, "renew_batches", migration_id, request.queue, Jsonb(request.choices))
-        return list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
+    with _worded():
+        for entries in plan.entries:
+            EntrySql.of(connection, entries)
+        with connection.transaction():
+            _wait_for_turn(connection, plan)
+            (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
+        with connection.transaction():
+            _wait_for_turn(connection, plan)
+            return _add_batches(connection, plan, request, row["migration_id"], row["revision"])
 
 
 def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
     """Return what `enqueue` would put in the queue, and write nothing."""
     with _worded(), connection.transaction():
+        connection.execute(statement("lift_timeouts"))
         row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
         return list(_enqueue_tables(connection, plan, request, row["id"] if row else None, "count_chunks"))
+
+
+def _wait_for_turn(connection: Connection, plan: Plan) -> None:
+    """Lock out every other enqueue of this migration until the transaction ends, however long that takes."""
+    connection.execute(statement("lift_timeouts"))
+    connection.execute(statement("lock_enqueue"), {"name": plan.name})
+
+
+def _add_batches(
+    connection: Connection, plan: Plan, request: Request, migration_id: int, revision: int
+) -> list[Enqueued]:
+    call(connection, "renew_batches", migration_id, request.queue, Jsonb(request.choices))
+    added = list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
+    (row,) = call(connection, "record_pass", migration_id, revision)
+    if not row["record_pass"]:
+        raise UserMistake(f"The plan of migration {plan.name} was changed meanwhile: run `rowferry enqueue` again.")
+    return added
 
 
 def _enqueue_tables(
