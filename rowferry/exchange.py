@@ -9,13 +9,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Protocol
 
-from rowferry.errors import ObjectDamaged, ObjectError
+from rowferry.errors import ObjectDamaged, ObjectError, ServerFault
 from rowferry.event_loop import share_loop
 from rowferry.s3_answer import Answer, read_answer
 from rowferry.s3_request import Request, limit_body
 from rowferry.s3_result import read_content_range, refuse_unsound
 
 RETRIES = 5
+LONGEST = 10
+"""A request whose answer keeps coming ends after so many deadlines all the same."""
 
 _logger = logging.getLogger(__name__)
 
@@ -45,7 +47,18 @@ class Traffic:
 class Exchange:
     """One request from `send` to its answer; the listener of each of its tries, on the event-loop thread."""
 
-    __slots__ = ("_doomed_at", "_on_answer", "_traffic", "_tries", "doom", "native", "request", "sent", "started")
+    __slots__ = (
+        "_doomed_at",
+        "_heard_at",
+        "_on_answer",
+        "_traffic",
+        "_tries",
+        "doom",
+        "native",
+        "request",
+        "sent",
+        "started",
+    )
 
     def __init__(self, traffic: Traffic, request: Request, on_answer: Callable[[Answer], None]) -> None:
         """Enter the traffic; the clock runs from here."""
@@ -60,14 +73,23 @@ class Exchange:
         self.doom: ObjectError | None = None
         """Why it was cancelled, if it was."""
         self._doomed_at = self.started
+        self._heard_at = self.started
         traffic.in_flight[id(self)] = self
 
     def on_sign_of_life(self) -> None:
-        """Note that the server is there."""
-        self._traffic.last_answer = time.monotonic()
+        """Note that the server is there, and at work on this request."""
+        self._traffic.last_answer = self._heard_at = time.monotonic()
 
     def on_answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        """Read what the server said."""
+        """Read what the server said; what it cannot be read for is the failure of this request, and of no other."""
+        try:
+            self._take_answer(status, headers, body)
+        except Exception as fault:
+            _logger.exception("an answer could not be read", extra={"operation": self.request.operation})
+            words = f"the answer could not be read ({type(fault).__name__})"
+            self.finish(Answer(0, error=ServerFault("UnreadableAnswer", words)))
+
+    def _take_answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         if status == 416 and self.sent is not self.request:
             # Only an empty object lacks a first byte; then there is no need for a limit.
             self.sent = self.request
@@ -116,6 +138,14 @@ class Exchange:
             self.doom = doom
             if self.native is not None:
                 self.native.cancel()
+
+    def is_overdue(self, now: float, deadline: timedelta) -> bool:
+        """Return whether nothing has come for so long by `now`, or the whole takes LONGEST times as long.
+
+        A slow copy is kept alive with white space: what goes on is not silent.
+        """
+        seconds = deadline.total_seconds()
+        return now - self._heard_at > seconds or now - self.started > LONGEST * seconds
 
     def is_stuck(self, now: float, grace: timedelta) -> bool:
         """Return whether it was cancelled more than `grace` before `now` and still has no answer."""

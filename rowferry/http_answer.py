@@ -21,6 +21,8 @@ class AnswerReader:
         self._chunks: list[bytes] = []
         self._size = 0
         self._header_bytes = 0
+        self._unread_bytes = 0
+        """What has come since the last piece of body: headers, trailers, the lengths of chunks."""
         self._refusal: ObjectRejected | ServerFault | None = None
         self._keeps_alive = False
         self._has_surplus = False
@@ -29,6 +31,8 @@ class AnswerReader:
         self.has_headers = False
         """Whether all headers are there, of the answer itself and not of an interim one (1xx)."""
         self.is_complete = False
+        self.has_begun = False
+        """Whether anything has come at all."""
 
     @property
     def leaves_connection_usable(self) -> bool:
@@ -50,12 +54,16 @@ class AnswerReader:
         Raises ServerFault when they are no HTTP, and ObjectRejected as soon as the body is seen to be too long.
         """
         assert self._parser is not None
+        self.has_begun = True
+        self._unread_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_complete:
                 raise ServerFault("UnreadableAnswer", f"what came is no HTTP answer ({error})") from error
             self._has_surplus = True
+        if self._unread_bytes > MAX_HEADER_BYTES and self._refusal is None and not self.is_complete:
+            self._refuse_headers()
         if self._refusal is not None:
             raise self._refusal
 
@@ -79,7 +87,7 @@ class AnswerReader:
             return
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > MAX_HEADER_BYTES:
-            self._refusal = ServerFault("UnreadableAnswer", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+            self._refuse_headers()
         else:
             self.headers.append((name, value))
 
@@ -103,6 +111,7 @@ class AnswerReader:
         if self.is_complete:
             self._has_surplus = True
             return
+        self._unread_bytes = 0
         self._size += len(chunk)
         if self._size > self._max_body_bytes:
             self._refuse_body()
@@ -117,6 +126,9 @@ class AnswerReader:
         elif not self.is_complete:
             self.is_complete = True
             self._keeps_alive = self._parser.should_keep_alive()
+
+    def _refuse_headers(self) -> None:
+        self._refusal = ServerFault("UnreadableAnswer", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
     def _refuse_body(self) -> None:
         self._chunks.clear()

@@ -46,7 +46,8 @@ class ObjectClient:
     ) -> None:
         """Make a client with up to `max_in_flight` connections; it connects at the first request.
 
-        `deadline` bounds each request from `send` to its answer, retries included. What is sent beyond
+        `deadline` bounds the time of each request without a byte of an answer; where bytes keep coming, it may take
+        ten times as long, retries included. What is sent beyond
         `max_in_flight` waits for a connection with its clock running: the caller keeps the limit. `backoff` is the most
         that the first of five retries waits; each later one waits up to twice as long as the one before; None leaves
         retries, and so the sight of what fails, to the caller.
@@ -111,7 +112,7 @@ class ObjectClient:
         for exchange in list(self._traffic.in_flight.values()):
             if exchange.is_stuck(now, GRACE):
                 exchange.finish(Answer(0, error=exchange.doom))
-            elif now - exchange.started > self._deadline.total_seconds():
+            elif exchange.is_overdue(now, self._deadline):
                 words = f"{exchange.request.operation} had no answer within {self._deadline.total_seconds():g} s"
                 exchange.cancel(TimedOut("DeadlinePassed", words))
 

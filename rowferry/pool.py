@@ -25,7 +25,8 @@ class Pool:
         self._dial = dial
         self._most = most
         self._explain = explain
-        self._idle: list[Connection] = []
+        self._idle: dict[Connection, None] = {}
+        """The one that was used last is at the end; of ten thousand, any is taken out at once."""
         self._open: set[Connection] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[Call] = deque()
@@ -47,9 +48,16 @@ class Pool:
     def lose(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         self._open.discard(connection)
-        if connection in self._idle:
-            self._idle.remove(connection)
+        self._idle.pop(connection, None)
         self._serve()
+
+    def resend(self, call: Call) -> None:
+        """Send on a new connection what a kept one has lost; where none may be opened, on the next that is free."""
+        if len(self._opening) < min(MOST_OPENING, self._most - len(self._open)):
+            self._open_one(call)
+        else:
+            self._waiting.appendleft(call)
+            self._serve_soon()
 
     def close(self) -> None:
         """Close every connection; what waits is answered."""
@@ -81,36 +89,47 @@ class Pool:
                 break
         room = min(MOST_OPENING, self._most - len(self._open), len(self._waiting)) - len(self._opening)
         for _ in range(0 if self._failure else room):
-            task = asyncio.get_running_loop().create_task(self._connect())
-            self._opening.add(task)
-            task.add_done_callback(self._note_opened)
+            self._open_one(None)
+
+    def _open_one(self, call: Call | None) -> None:
+        """Open a connection, for one call or for whoever comes first."""
+        task = asyncio.get_running_loop().create_task(self._connect(call))
+        self._opening.add(task)
+        task.add_done_callback(self._note_opened)
 
     def _rest(self, connection: Connection) -> None:
-        self._idle.append(connection)
+        self._idle[connection] = None
         connection.free_since = asyncio.get_running_loop().time()
 
     def _take(self) -> Connection | None:
         """Return the connection that was used last, and is most likely to be there still."""
         fresh_since = asyncio.get_running_loop().time() - REST_SECONDS
         while self._idle:
-            connection = self._idle.pop()
+            connection, _ = self._idle.popitem()
             if connection.is_usable and connection.free_since >= fresh_since:
                 return connection
             connection.drop()
         return None
 
-    async def _connect(self) -> None:
+    async def _connect(self, call: Call | None) -> None:
+        """Open a connection and send `call` on it; what is left without one waits in line again, at its front."""
         connection = Connection(self)
         try:
             await self._dial.open(connection)
+            if not connection.is_usable:
+                raise Unreachable("ConnectionLost", "the server closed a new connection at once")
         except Exception as error:  # noqa: BLE001 - whatever it was, somebody waits
             self._failure = self._explain(error)
-            return
-        if connection.is_usable:
-            self._open.add(connection)
-            self._rest(connection)
         else:
-            self._failure = Unreachable("ConnectionLost", "the server closed a new connection at once")
+            self._open.add(connection)
+            if call is not None and call.is_open:
+                connection.send(call)
+                call = None
+            else:
+                self._rest(connection)
+        finally:
+            if call is not None:
+                self._waiting.appendleft(call)
 
     def _note_opened(self, task: asyncio.Task[None]) -> None:
         """Go on; when nothing could be opened and nothing is open, say so to all that wait."""

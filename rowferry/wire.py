@@ -17,7 +17,7 @@ class Listener(Protocol):
     """Who is told what comes of a request, on the event-loop thread: `on_answer` or `on_failure`, once."""
 
     def on_sign_of_life(self) -> None:
-        """Take note that an answer has begun."""
+        """Take note that an answer has begun, or has gone on."""
         ...
 
     def on_answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
@@ -32,7 +32,7 @@ class Listener(Protocol):
 class Call:
     """One request, ready to be written, on its way to its answer."""
 
-    __slots__ = ("body", "carrier", "head", "is_head", "is_open", "listener", "max_body_bytes")
+    __slots__ = ("body", "carrier", "head", "is_head", "is_open", "listener", "max_body_bytes", "may_be_resent")
 
     def __init__(self, head: bytes, body: bytes, listener: Listener, *, is_head: bool, max_body_bytes: int) -> None:
         """`head` and `body` are the request's bytes; `is_head`: the answer has no body, whatever its headers say."""
@@ -45,6 +45,8 @@ class Call:
         """The connection that it is written to."""
         self.is_open = True
         """Whether its listener still waits."""
+        self.may_be_resent = True
+        """Whether it is sent again where a kept connection ends before a byte of its answer."""
 
     def answer(self, reader: AnswerReader) -> None:
         """End with an answer, unless it has ended."""
@@ -79,6 +81,10 @@ class Keeper(Protocol):
         """Forget one that has ended."""
         ...
 
+    def resend(self, call: Call) -> None:
+        """Send a call on a new connection: the kept one had ended before it was written, as far as anybody can tell."""
+        ...
+
 
 class Connection(asyncio.Protocol):
     """One connection, with one call at a time."""
@@ -91,6 +97,8 @@ class Connection(asyncio.Protocol):
         self._reader: AnswerReader | None = None
         self._unsent = memoryview(b"")
         self._is_paused = False
+        self._is_reused = False
+        """Whether it has brought an answer before."""
         self.free_since = 0.0
         """When its keeper got it back, by the loop's clock."""
 
@@ -134,14 +142,13 @@ class Connection(asyncio.Protocol):
         if call is None or reader is None:
             self.drop()
             return
-        had_headers = reader.has_headers
         try:
             reader.feed(data)
         except ObjectError as error:
             self.drop()
             call.fail(error)
             return
-        if reader.has_headers and not had_headers:
+        if reader.has_headers:
             call.listener.on_sign_of_life()
         if reader.is_complete:
             self._finish(call, reader)
@@ -155,6 +162,9 @@ class Connection(asyncio.Protocol):
             return
         if exc is None and reader.ends_with_connection:
             call.answer(reader)
+        elif self._is_reused and call.may_be_resent and not reader.has_begun:
+            call.carrier = None
+            self._keeper.resend(call)
         else:
             middle = "in the middle of its answer" if reader.has_headers else "without an answer"
             call.fail(Unreachable("ConnectionLost", str(exc or f"the server closed the connection {middle}")))
@@ -164,6 +174,7 @@ class Connection(asyncio.Protocol):
         # Who refuses a request may have left its body unread: the next request must not stand behind the rest of it.
         has_read_all = not call.body or (reader.status < 300 and not self._unsent)
         self._let_go()
+        self._is_reused = True
         if reader.leaves_connection_usable and has_read_all:
             self._keeper.free(self)
         else:
