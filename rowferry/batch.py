@@ -65,6 +65,12 @@ class Attempt:
     """1 for the first that counts."""
     crashes: int
     """Attempts before this one that ended with the death of their worker."""
+    losses: int = 0
+    """Attempts before this one that lost their connection to PostgreSQL while their worker lived."""
+    since_loss: timedelta | None = None
+    """How long ago the last of them did."""
+    unclear_for: timedelta | None = None
+    """How long it will not be clear whether the worker of another attempt is dead; None: it is."""
 
 
 class Entry(Struct, frozen=True, gc=False):

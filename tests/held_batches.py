@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import psycopg
@@ -16,6 +17,7 @@ from rowferry_worker.ledger import Ledger
 from rowferry_worker.verdict import write_failure, write_verdict
 
 HOUR = timedelta(hours=1)
+NUMBERS = count(1)
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,11 @@ class Held:
 def hold(table: EntryTable) -> Iterator[Held]:
     """Claim a batch and begin an attempt; in the end the worker is gone, without a word unless it said one."""
     table.make_due()
-    with connect("worker test") as connection, closing(Ledger("test")) as ledger:
+    worker_id = f"test {next(NUMBERS)}"
+    with connect("worker test") as connection, closing(Ledger(worker_id)) as ledger:
         batch = claim_batch(connection, ["migrate"])
         assert batch is not None
-        yield Held(connection, ledger, batch, begin_attempt(ledger, batch, "test"))
+        yield Held(connection, ledger, batch, begin_attempt(ledger, batch, worker_id))
         connection.rollback()
 
 

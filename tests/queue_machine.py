@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack, closing
 from datetime import timedelta
+from itertools import count
 
 from hypothesis import event
 from hypothesis import strategies as st
@@ -37,6 +38,7 @@ class WorkersMachine(RuleBasedStateMachine):
         self.table, self.model, self.entries = table, QueueModel(), 0
         table.execute(EMPTY)
         table.execute("update rowferry.migration set paused_at = null")
+        self.incarnations = count(1)
         self.until = ExitStack()
         self.ledger = self.until.enter_context(closing(Ledger("model")))
         self.sessions = [connect(f"worker {number}") for number in range(SESSIONS)]
@@ -112,9 +114,9 @@ class WorkersMachine(RuleBasedStateMachine):
     def _begin(self, number: int, _: st.DataObject) -> None:
         hand, (batch, _) = self.model.hands[number], self.claims[number]
         expected = self.model.begin(hand)
-        attempt = begin_attempt(self.ledger, batch, f"worker {number}")
-        assert (attempt.number, attempt.crashes) == expected
-        hand.attempt_id, hand.number, hand.crashes = attempt.id, attempt.number, attempt.crashes
+        attempt = begin_attempt(self.ledger, batch, f"worker {next(self.incarnations)}")
+        assert (attempt.number, attempt.crashes, attempt.losses) == expected
+        hand.attempt_id, (hand.number, hand.crashes, hand.losses) = attempt.id, expected
         self.model.ledger[attempt.id] = ModelAttempt(batch.id, batch.requeues, attempt.number)
         self.claims[number] = (batch, attempt)
 
@@ -159,7 +161,7 @@ class WorkersMachine(RuleBasedStateMachine):
     def _halve(self, _: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
         known = self.model.batches[batch.id]
         read = sorted(known.to_read())
-        crashes, halves, middle = batch.crashes + attempt.crashes, [], (len(read) + 1) // 2
+        crashes, halves, middle = self.model.strikes(hand), [], (len(read) + 1) // 2
         if len(read) == 1 and crashes >= batch.max_attempts:
             self._give_up(_, session, hand, batch, attempt)
             return

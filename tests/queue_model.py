@@ -97,6 +97,7 @@ class Hand:
     attempt_id: int | None = None
     number: int = 0
     crashes: int = 0
+    losses: int = 0
     written: list[ModelBatch] = field(default_factory=list)
     """The batches as they are after the COMMIT, once a verdict is written; the first is the one in hand."""
     verdict: str | None = None
@@ -118,19 +119,29 @@ class QueueModel:
         free = [b.id for b in self.batches.values() if b.status == "INIT" and b.id in due and b.id not in held]
         return min(free, key=lambda id_: (due[id_], id_), default=None) if not self.paused else None
 
-    def begin(self, hand: Hand) -> tuple[int, int]:
-        """Return the number that an attempt at the batch in hand gets, and the crashes before it."""
+    def begin(self, hand: Hand) -> tuple[int, int, int]:
+        """Return the number that an attempt at the batch in hand gets, and the crashes and losses before it."""
         batch = self.batches[hand.batch_id]
         past = [a for a in self.ledger.values() if (a.batch_id, a.requeues) == (batch.id, batch.requeues)]
-        return sum(a.verdict in COUNTED for a in past) + 1, sum(a.verdict is None for a in past)
+        verdicts = [a.verdict for a in past]
+        return sum(v in COUNTED for v in verdicts) + 1, verdicts.count(None), verdicts.count("LOST")
+
+    def strikes(self, hand: Hand) -> int:
+        """Return how often the batch in hand, or what it was split from, has killed a worker or lost too much."""
+        batch = self.batches[hand.batch_id]
+        return batch.crashes + self.own_strikes(hand)
+
+    def own_strikes(self, hand: Hand) -> int:
+        free = 1 if self.batches[hand.batch_id].crashes else 2
+        return hand.crashes + max(0, hand.losses - free)
 
     def treatment(self, hand: Hand) -> str:
         """Return what the batch in hand calls for, given how often it has killed its workers."""
         batch = self.batches[hand.batch_id]
-        crashes = batch.crashes + hand.crashes
-        if hand.crashes and crashes >= 2 and len(batch.outcomes) > 1:
+        crashes, own = self.strikes(hand), self.own_strikes(hand)
+        if own and crashes >= 2 and len(batch.outcomes) > 1:
             return "HALVE"
-        if (hand.crashes and crashes >= batch.max_attempts) or hand.number > batch.max_attempts:
+        if (own and crashes >= batch.max_attempts) or hand.number > batch.max_attempts:
             return "GIVE_UP"
         return "RUN_GENTLY" if crashes else "RUN"
 

@@ -10,6 +10,11 @@ select
     set_config('tcp_user_timeout', %(user_timeout)s, %(is_local)s),
     set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, %(is_local)s),
     set_config('jit', 'off', %(is_local)s),
+    case
+        -- PostgreSQL 17 and later may bound a transaction as a whole; a batch has its time budget, and bounds above.
+        when current_setting('server_version_num')::integer >= 170000
+            then set_config('transaction_timeout', '0', %(is_local)s)
+    end,
     set_config('lock_timeout', %(lock_timeout)s, %(is_local)s),
     set_config(
         'statement_timeout', coalesce(%(statement_timeout)s::text, current_setting('statement_timeout')), %(is_local)s

@@ -27,8 +27,10 @@ def claim_batch(
 def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
     """Record an attempt at a claimed batch where a crash cannot take it back."""
     if_lost = _forget([batch.id], worker_id)
-    (row,) = ledger.call("begin_attempt", batch.id, batch.requeues, worker_id, if_lost=if_lost)
-    return Attempt(row["attempt_id"], row["number"], row["crashes"])
+    arguments = (batch.id, batch.requeues, worker_id, ledger.connected_for())
+    (row,) = ledger.call("begin_attempt", *arguments, if_lost=if_lost)
+    history = (row["losses"], row["since_loss"], row["unclear_for"])
+    return Attempt(row["attempt_id"], row["number"], row["crashes"], *history)
 
 
 def _forget(batch_ids: list[int], worker_id: str) -> Owed:

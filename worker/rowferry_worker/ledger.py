@@ -1,7 +1,9 @@
 """The ledger's own autocommit connection: what is said here stays said, whatever becomes of the batch."""
 
+import time
 from collections import deque
 from contextlib import suppress
+from datetime import timedelta
 from threading import Lock
 from typing import Any
 
@@ -28,6 +30,7 @@ class Ledger:
         """Connect at first use, and again after every loss. No two ledgers may have the same `worker_id`."""
         self._worker_id = worker_id
         self._connection: Connection | None = None
+        self._connected_at = 0.0
         self._turn = Lock()
         self._owed: deque[Owed] = deque()
 
@@ -49,6 +52,11 @@ class Ledger:
         `if_lost` is owed then, before any other thread has its turn.
         """
         return self._ask((function, arguments), if_lost)
+
+    def connected_for(self) -> timedelta:
+        """Return for how long this connection has reached the database; zero where there is none."""
+        since = time.monotonic() if self._connection is None else self._connected_at
+        return timedelta(seconds=time.monotonic() - since)
 
     def _ask(self, asked: Owed | None, if_lost: Owed | None) -> list[DictRow]:
         with self._turn:
@@ -89,7 +97,7 @@ class Ledger:
             except BaseException:
                 connection.close()
                 raise
-            self._connection = connection
+            self._connection, self._connected_at = connection, time.monotonic()
         return self._connection
 
     def close(self) -> None:

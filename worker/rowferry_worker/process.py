@@ -14,7 +14,7 @@ from rowferry_worker import metrics
 from rowferry_worker.flight import Flight
 from rowferry_worker.queues import find_queue
 from rowferry_worker.split import put_rest_back, split_in_halves
-from rowferry_worker.treatment import GENTLE_FLIGHT, Treatment, choose_treatment
+from rowferry_worker.treatment import GENTLE_FLIGHT, Treatment, choose_treatment, count_strikes, describe_strikes
 from rowferry_worker.verdict import judge, judge_failure, write_failure, write_verdict
 from rowferry_worker.work import Released, Work
 
@@ -47,7 +47,8 @@ def _treat(work: Work) -> Processed:
     """Run the batch, or do what its crashes call for."""
     treatment = choose_treatment(work.batch, work.attempt)
     if treatment is not Treatment.RUN:
-        fields = {"batch": work.batch.id, "crashes": work.batch.crashes + work.attempt.crashes}
+        strikes = work.batch.crashes + count_strikes(work.batch, work.attempt)
+        fields = {"batch": work.batch.id, "strikes": strikes, "losses": work.attempt.losses}
         _log.warning("the batch has killed its worker before", extra={**fields, "treatment": treatment.value})
     match treatment:
         case Treatment.RUN:
@@ -91,13 +92,13 @@ def _run(work: Work) -> Processed:
 def _halve(work: Work) -> Processed:
     """Put each half of the entries back as a batch of its own, so that the one that kills workers ends up alone."""
     entries = find_queue(work.batch.queue_name).read(work)
-    crashes = work.batch.crashes + work.attempt.crashes
+    crashes = work.batch.crashes + count_strikes(work.batch, work.attempt)
     if len(entries) == 1 and crashes >= work.batch.max_attempts:
         return Processed(_judge_crashes(work))  # The others of its batch were settled before: it is alone already.
     if len(entries) < 2:
         return _run(replace(work, flight=Flight(GENTLE_FLIGHT, within=work.flight)))
     halves = split_in_halves(work.connection, work.batch, entries, crashes)
-    words = f"it killed its worker {work.attempt.crashes} times and was halved into batches {halves[0]} and {halves[1]}"
+    words = f"{describe_strikes(work.batch, work.attempt)}; it was halved into batches {halves[0]} and {halves[1]}"
     return Processed(Judgement(Verdict.DONE, error=words))
 
 
@@ -122,6 +123,4 @@ def _count(work: Work, processed: Processed) -> None:
 
 def _judge_crashes(work: Work) -> Judgement:
     """Return the verdict on a batch that has used its attempts up without anybody having lived to say so."""
-    crashes = work.batch.crashes + work.attempt.crashes
-    words = f"the worker died {crashes} times while it held this batch; it is not run again"
-    return Judgement(Verdict.ERROR, error=words)
+    return Judgement(Verdict.ERROR, error=f"{describe_strikes(work.batch, work.attempt)}; it is not run again")

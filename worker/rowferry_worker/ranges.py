@@ -18,9 +18,13 @@ def find_entry_sql(work: Work) -> EntrySql:
 
 
 def read_range(work: Work, form: Form) -> list[Entry]:
-    """Return the entries of the batch's range that have this form, in the order of their ids."""
-    payload = work.batch.payload
-    return read_entries(work.connection, find_entry_sql(work), payload["first"], payload["last"], form)
+    """Return the entries of the batch's range that have this form, in the order of their ids.
+
+    The lock that reading takes on the table goes with the savepoint: nobody's `alter table` waits for S3.
+    """
+    payload, entry_sql = work.batch.payload, find_entry_sql(work)
+    with work.connection.transaction(force_rollback=True):
+        return read_entries(work.connection, entry_sql, payload["first"], payload["last"], form)
 
 
 def rewrite_rows(work: Work, moves: Sequence[Move]) -> list[EntryResult]:

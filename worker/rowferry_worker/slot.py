@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import psycopg
 
-from rowferry.batch import Attempt, Batch, Verdict, count_outcomes
+from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
 from rowferry.errors import RowferryError, UserMistake
 from rowferry.log_fields import log_fields
@@ -18,6 +18,8 @@ from rowferry_worker.retry import jittered, retry_delay
 from rowferry_worker.route import Route
 from rowferry_worker.shared import Shared
 from rowferry_worker.tracing import trace_batch
+from rowferry_worker.treatment import choose_wait, count_strikes, describe_wait
+from rowferry_worker.verdict import write_failure
 from rowferry_worker.work import Released, Work
 
 _log = logging.getLogger(__name__)
@@ -95,13 +97,31 @@ class Slot:
                 connection.rollback()
                 return True
             attempt = begin_attempt(shared.ledger, batch, shared.worker_id)
-            if attempt.crashes and not shared.company.stay_alone():
+            if wait := choose_wait(batch, attempt):
+                self._postpone(connection, batch, attempt, wait)
+                return True
+            if count_strikes(batch, attempt) and not shared.company.stay_alone():
                 words = "it has killed its worker before, and waits until it is alone"
-                shared.ledger.call("end_attempt", attempt.id, "RELEASED", words)
+                shared.ledger.owe("end_attempt", attempt.id, "RELEASED", words)
+                shared.ledger.settle()
                 return False
             with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
                 self._work(connection, batch, attempt, route)
             return True
+
+    def _postpone(self, connection: Connection, batch: Batch, attempt: Attempt, wait: timedelta) -> None:
+        """Put a batch back that may not be run yet: it is no longer first in the queue."""
+        words = describe_wait(attempt)
+        try:
+            write_failure(connection, batch, attempt, Judgement(Verdict.RELEASED, wait, words))
+            connection.commit()
+        except BaseException:
+            self._shared.ledger.owe("end_attempt", attempt.id, str(Verdict.RELEASED), words)
+            raise
+        _log.warning(
+            "batch put back", extra={"batch": batch.id, "seconds": round(wait.total_seconds(), 1), "error": words}
+        )
+        metrics.attempts.labels(batch.queue_name, str(Verdict.RELEASED)).inc()
 
     def _work(self, connection: Connection, batch: Batch, attempt: Attempt, route: Route) -> None:
         """Process the batch, and say in one line what became of the attempt."""
