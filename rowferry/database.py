@@ -117,21 +117,33 @@ def translated_errors() -> Generator[None]:
 def translate(error: psycopg.Error) -> RowferryError:
     """Return what an error of psycopg means to us: the connection is gone, or a user's mistake in one sentence."""
     words = summarise(error)
+    if absence := _word_absence(error, words):
+        return DatabaseUnavailable(absence)
     match error:
-        case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
-            return DatabaseUnavailable(f"PostgreSQL refused the login: {words}; check DATABASE_URL or PG*.")
         case errors.InsufficientPrivilege():
             return UserMistake(
                 f"PostgreSQL does not allow this role to do that: {words}; see `rowferry init --grants`."
             )
         case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable() if "rowferry" in words:
             return UserMistake(f"This database is not ready ({words}): run `rowferry init` first.")
-        case psycopg.OperationalError() | psycopg.InterfaceError() | psycopg.InternalError() if _lost(error):
-            return DatabaseUnavailable(f"PostgreSQL cannot be reached: {words}; check DATABASE_URL or PG*.")
         case psycopg.Error(sqlstate=str(state)) if state.startswith("40") or state in {"55P03", "57014"}:
             return DatabaseBusy(f"PostgreSQL could not do it just now: {words}.")
         case _:
             return UserMistake(f"PostgreSQL refused: {words}.")
+
+
+def _word_absence(error: psycopg.Error, words: str) -> str | None:
+    """Return how the database is away, where that is what the error means: it may pass, on another connection."""
+    match error:
+        case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
+            return f"PostgreSQL refused the login: {words}; check DATABASE_URL or PG*."
+        case errors.ReadOnlySqlTransaction():
+            standby = "see that DATABASE_URL or PG* does not lead to a standby"
+            return f"PostgreSQL is read-only now: {words}; wait until it can be written to again, or {standby}."
+        case psycopg.OperationalError() | psycopg.InterfaceError() | psycopg.InternalError() if _lost(error):
+            return f"PostgreSQL cannot be reached: {words}; check DATABASE_URL or PG*."
+        case _:
+            return None
 
 
 def summarise(error: psycopg.Error) -> str:

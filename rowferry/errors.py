@@ -19,6 +19,10 @@ class PlanMistake(UserMistake):
     """The plan file is missing, unreadable, or says something that cannot be meant."""
 
 
+class WorkLeft(RowferryError):
+    """A worker that stops when its queues are empty has found work that it does not wait for; a sentence each."""
+
+
 class DatabaseUnavailable(RowferryError):
     """PostgreSQL refused, dropped or never answered a connection."""
 

@@ -13,6 +13,11 @@ from typing import IO, Self
 from rowferry.interrupts import hold_interrupts
 
 
+def of_migration(name: str) -> list[str]:
+    """Return the arguments of a worker that is there for one migration, and ends where it cannot work on it."""
+    return ["--migration", name, "--end-when-unusable"]
+
+
 class LocalWorkers:
     """Some `rowferry worker` processes; a context manager that leaves none behind."""
 

@@ -106,7 +106,7 @@ class Migration(EntryTable):
             slot = Slot(shared)
 
             def take_turn() -> bool:
-                batch = claim_batch(connection, list(queues))
+                batch = claim_batch(connection, list(queues), passed_over=shared.backoff.passed_over())
                 if batch is None:
                     connection.rollback()
                 else:

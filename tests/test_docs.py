@@ -150,8 +150,8 @@ def test_every_command_has_its_place_in_the_docs() -> None:
 def test_the_options_of_a_worker_are_all_explained() -> None:
     explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(RUNNING, "A worker")}
     options = [parameter for parameter in find_command("worker").params if isinstance(parameter, click.Option)]
-    assert set(explained) == {option.opts[-1] for option in options if not option.is_eager}
-    for option in options:
+    assert set(explained) == {option.opts[-1] for option in options if not option.is_eager and not option.hidden}
+    for option in (one for one in options if not one.hidden):
         default = explained[option.opts[-1]]
         if option.show_default:
             shown = option.default[0] if isinstance(option.default, list | tuple) else option.default

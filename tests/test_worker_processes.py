@@ -26,11 +26,14 @@ def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migrat
     migration.fill(400)
     migration.enqueue(10)
     migration.execute("update rowferry.migration set paused_at = now()")
-    with migration.workers(8, "--until-empty", "--parallel", "8") as workers:
+    with migration.workers(8, "--parallel", "8") as workers:
         eventually(lambda: len(migration.execute("select from rowferry.live_workers")) == 8)
         with log.holding(lambda seen: seen.writes_object):  # lest the first be done before the last has woken up
             migration.execute("update rowferry.migration set paused_at = null")
             eventually(lambda: len({attempt["worker_id"] for attempt in migration.attempts()}) == 8)
+        migration.wait_until_done()
+        for worker in workers:
+            worker.signal(signal.SIGTERM)
         assert [worker.wait() for worker in workers] == [0] * 8
     assert migration.counts() == {"migrated": 400}
     assert migration.verdicts() == ["DONE"] * 40
@@ -156,7 +159,8 @@ def test_a_worker_that_cannot_work_says_why_and_leaves_the_batch(mistake: str, v
     assert done.returncode == 2
     sentence = done.stderr.splitlines()[-1]
     assert sentence.startswith(
-        f"rowferry: The production bucket {migration.plan['production']['bucket']} cannot be used:"
+        "rowferry: Migration avatars cannot be worked on here: "
+        f"The production bucket {migration.plan['production']['bucket']} cannot be used:"
     )
     assert "Traceback" not in done.stderr
     assert (migration.batch()["status"], migration.batch()["attempts"]) == ("INIT", 0)

@@ -11,8 +11,11 @@ import click
 
 from rowferry import __version__
 from rowferry.commands.usage_wording import suggest_command, word_usage_error
-from rowferry.errors import RowferryError
+from rowferry.errors import RowferryError, WorkLeft
 from rowferry.wording import show_text
+
+WORK_LEFT = 3
+"""Exit status of a worker that leaves work undone which is paused, or due much later."""
 
 COMMANDS = {
     "demo": "Watch a whole migration on this machine, with servers of its own.",
@@ -102,6 +105,8 @@ def main() -> None:
         _fail(word_usage_error(error), 2)
     except click.ClickException as error:
         _fail(error.format_message(), 2)
+    except WorkLeft as left:
+        _fail(str(left), WORK_LEFT)
     except RowferryError as error:
         _fail(str(error), 2)
     sys.exit(code if isinstance(code, int) else 0)

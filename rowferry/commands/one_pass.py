@@ -11,7 +11,7 @@ from rowferry.commands.migrate.passes import Run
 from rowferry.commands.migrate.screen import Screen
 from rowferry.database import Connection
 from rowferry.errors import RowferryError
-from rowferry.local_workers import LocalWorkers
+from rowferry.local_workers import LocalWorkers, of_migration
 from rowferry.log import log_to_file
 from rowferry.plan import Plan
 from rowferry.progress import Counts
@@ -55,7 +55,7 @@ def run_one_pass(
 
 
 def _work(connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen, log_path: Path) -> Counts:
-    arguments = ["--parallel", str(crew.parallel), "--queue", request.queue]
+    arguments = [*of_migration(plan.name), "--parallel", str(crew.parallel), "--queue", request.queue]
 
     def tell_pass(_number: int, entries: int, batches: int) -> None:
         screen.say(f"{count_entries(entries)} in {count_batches(batches)} to {request.queue}")

@@ -45,7 +45,9 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
     help="Batches in hand at once, in each process.",
 )
 @click.option("--queue", "queues", multiple=True, default=["migrate"], show_default=True, help="A queue to serve.")
+@click.option("--migration", "migrations", multiple=True, help="A migration to serve, by its name.  [default: all]")
 @click.option("--until-empty", is_flag=True, help="Stop when no batch is left, instead of waiting for more.")
+@click.option("--end-when-unusable", is_flag=True, hidden=True)
 @click.option(
     "--grace",
     default=30.0,
@@ -151,6 +153,8 @@ def _work(choices: Choices) -> int:
         parallel_least=choices.parallel_least,
         slots=choices.slots,
         queues=choices.queues,
+        migrations=choices.migrations,
+        end_when_unusable=choices.end_when_unusable,
         until_empty=choices.until_empty,
         grace=timedelta(seconds=choices.grace),
         time_budget=timedelta(seconds=choices.time_budget),

@@ -18,7 +18,9 @@ class Choices:
     parallel_least: int
     slots: int
     queues: tuple[str, ...]
+    migrations: tuple[str, ...]
     until_empty: bool
+    end_when_unusable: bool
     grace: float
     time_budget: float
     request_timeout: float

@@ -6,6 +6,7 @@ from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
 from rowferry.statements import statement
 from rowferry_worker.ledger import Ledger, Owed
+from rowferry_worker.retry import LONGEST
 
 
 def claim_batch(
@@ -41,6 +42,15 @@ def _forget(batch_ids: list[int], worker_id: str) -> Owed:
     return "lose_attempts", (batch_ids, worker_id)
 
 
-def is_work_left(connection: Connection, queues: list[str]) -> bool:
-    """Return whether any batch of these queues is still INIT: due later, or in other hands, counts as well."""
-    return bool(fetch_one(connection, statement("work_left"), {"queues": queues})["work_left"])
+def is_work_left(
+    connection: Connection,
+    queues: list[str],
+    migrations: list[str] | None = None,
+    passed_over: Sequence[int] = (),
+) -> bool:
+    """Return whether a batch that `claim_batch` may return is still INIT: one in other hands counts as well.
+
+    So does one that is due later, but not later than after any retry.
+    """
+    parameters = {"queues": queues, "migrations": migrations, "passed_over": list(passed_over), "horizon": LONGEST}
+    return bool(fetch_one(connection, statement("work_left"), parameters)["work_left"])

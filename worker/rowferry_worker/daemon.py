@@ -15,10 +15,11 @@ from threading import Event, Thread
 from types import FrameType
 
 from rowferry import __version__
-from rowferry.database import connect
+from rowferry.database import Connection, connect
 from rowferry.errors import UserMistake
 from rowferry.log_fields import set_process_fields
 from rowferry.schema import check_version
+from rowferry.statements import statement
 from rowferry_worker import metrics
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.flight import Flight
@@ -54,6 +55,10 @@ class Options:
     slots: int = 2
     """Batches in hand at once: while one drains, the next is filling."""
     queues: tuple[str, ...] = ("migrate",)
+    migrations: tuple[str, ...] = ()
+    """The names of those to serve; empty: all."""
+    end_when_unusable: bool = False
+    """Whether to end where a migration cannot be worked on here, instead of setting it aside."""
     until_empty: bool = False
     grace: timedelta = timedelta(seconds=30)
     """How long batches in hand may take to finish after the first signal."""
@@ -76,10 +81,23 @@ def run_worker(options: Options) -> None:
     worker_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with connect(f"worker {worker_id}") as connection:
         check_version(connection)
+        if options.migrations:
+            _look_up_migrations(connection, options)
     with ExitStack() as until:
         if options.metrics_port is not None:
             until.enter_context(serve_own_metrics(options.metrics_host, options.metrics_port))
         _work(worker_id, options)
+
+
+def _look_up_migrations(connection: Connection, options: Options) -> None:
+    """Say which of the named migrations do not exist. Raises UserMistake where the worker would not wait for one."""
+    known = [row["name"] for row in connection.execute(statement("list_migrations"))]
+    unknown = [name for name in options.migrations if name not in known]
+    words = f"there is no migration {', '.join(unknown)} in this database (there is {', '.join(known) or 'none'})"
+    if unknown and options.until_empty:
+        raise UserMistake(f"{words[0].upper()}{words[1:]}.")
+    if unknown:
+        _log.warning("waiting for a migration of that name", extra={"error": words})
 
 
 def _work(worker_id: str, options: Options) -> None:
@@ -94,6 +112,8 @@ def _work(worker_id: str, options: Options) -> None:
         Flight(options.parallel, options.parallel_least),
         options.until_empty,
         options.time_budget,
+        list(options.migrations) or None,
+        options.end_when_unusable,
     )
     metrics.objects_in_flight_limit.set(shared.flight.limit.value)
     heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, fleet, Event())

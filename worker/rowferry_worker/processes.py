@@ -26,6 +26,8 @@ KILL_AFTER_GRACE = timedelta(seconds=20)
 """How much longer than its own grace a process may take to end; then it is killed and the server rolls back."""
 MISTAKE = 2
 """Exit status of a worker whose settings cannot work: another one would end the same way."""
+WORK_LEFT = 3
+"""Exit status of a worker that does not wait for what is left: another one would not either."""
 
 
 def run_processes(
@@ -72,9 +74,10 @@ class Supervisor:
     _passed_on: int = field(init=False, default=0)
     _kill_at: float | None = field(init=False, default=None)
     _mistake: bool = field(init=False, default=False)
+    _work_left: bool = field(init=False, default=False)
 
     def run(self) -> int:
-        """Return the exit status once all have ended: 2 when one ended by a user's mistake, which it has said, else 0.
+        """Return the exit status once all have ended: 2 when one ended by a user's mistake, 3 by work left, else 0.
 
         SIGTERM and SIGINT are passed on, the second one as well. Must be called on the main thread.
         """
@@ -89,7 +92,7 @@ class Supervisor:
                 time.sleep(LOOK_UP_EVERY.total_seconds())
         finally:
             self._kill_rest()
-        return MISTAKE if self._mistake else 0
+        return MISTAKE if self._mistake else WORK_LEFT if self._work_left else 0
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of those that run, by their numbers. May be called on any thread."""
@@ -130,7 +133,8 @@ class Supervisor:
         if status == MISTAKE:
             self._mistake = True
             self._signals = max(self._signals, 1)
-        elif status == 0 or self._signals:
+        elif status in {0, WORK_LEFT} or self._signals:
+            self._work_left = self._work_left or status == WORK_LEFT
             _log.info("process ended", extra=fields)
         else:
             lived = time.monotonic() - place.started

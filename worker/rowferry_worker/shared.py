@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 
+from rowferry_worker.backoff import Backoff
 from rowferry_worker.company import Company
 from rowferry_worker.flight import Flight
 from rowferry_worker.ledger import Ledger
@@ -24,6 +25,10 @@ class Shared:
     until_empty: bool = False
     time_budget: timedelta = timedelta(seconds=20)
     """How long a batch may take before what is not begun of it goes back."""
+    migrations: list[str] | None = None
+    """The names of those to serve; None: all."""
+    end_when_unusable: bool = False
+    """Whether the worker ends where a migration cannot be worked on here, instead of setting it aside."""
     stopping: Event = field(default_factory=Event)
     """Set: claim nothing more."""
     give_up: Event = field(default_factory=Event)
@@ -31,6 +36,7 @@ class Shared:
     reason: Exception | None = None
     """Why this worker cannot go on: its settings are wrong, or it has a fault of its own."""
     pulse: Pulse = field(default_factory=Pulse)
+    backoff: Backoff = field(default_factory=Backoff)
     company: Company = field(default_factory=Company)
 
     def is_steady(self) -> bool:

@@ -8,12 +8,13 @@ import psycopg
 
 from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
-from rowferry.errors import RowferryError, UserMistake
+from rowferry.errors import RowferryError, UserMistake, WorkLeft
 from rowferry.log_fields import log_fields
 from rowferry_worker import metrics
-from rowferry_worker.claim import begin_attempt, claim_batch, is_work_left
+from rowferry_worker.claim import begin_attempt, claim_batch
 from rowferry_worker.heart import BEAT_EVERY
 from rowferry_worker.process import Processed, process_batch
+from rowferry_worker.remainder import is_empty
 from rowferry_worker.retry import jittered, retry_delay
 from rowferry_worker.route import Route
 from rowferry_worker.shared import Shared
@@ -53,8 +54,8 @@ class Slot:
                     if not known.retryable:
                         raise known from error
                     self._survive(known)
-        except UserMistake as mistake:
-            self._shared.stop_for(mistake)
+        except (UserMistake, WorkLeft) as reason:
+            self._shared.stop_for(reason)
         except Exception as fault:  # noqa: BLE001 - a thread's end; the process must hear of it
             _log.exception("the worker has a fault of its own and stops")
             self._shared.stop_for(fault)
@@ -64,30 +65,46 @@ class Slot:
 
     def _take_turn(self) -> bool:
         """Process one batch, or rest when none is free. Return False when there will be none any more."""
-        connection = self._connect()
+        shared, connection = self._shared, self._connect()
         with metrics.claim_seconds.time():
-            batch = claim_batch(connection, self._shared.queues)
+            batch = claim_batch(connection, shared.queues, shared.migrations, shared.backoff.passed_over())
         if batch is not None:
             self._rest = SHORTEST_REST
             self._hold(connection, batch)
             return True
-        left = not self._shared.until_empty or is_work_left(connection, self._shared.queues)
+        is_over = shared.until_empty and is_empty(connection, shared)
         connection.rollback()
-        if left:
-            self._shared.stopping.wait(jittered(self._rest).total_seconds())
-            longest = timedelta(seconds=1) if self._shared.until_empty else LONGEST_REST
-            self._rest = min(self._rest * 2, longest)
-        return left
+        if is_over:
+            return False
+        shared.stopping.wait(shared.backoff.shorten(jittered(self._rest)).total_seconds())
+        longest = timedelta(seconds=1) if shared.until_empty else LONGEST_REST
+        self._rest = min(self._rest * 2, longest)
+        return True
 
     def _hold(self, connection: Connection, batch: Batch) -> None:
         """Work on a claimed batch; whatever happens, the claim and the ledger end up agreeing."""
-        shared = self._shared
-        route = shared.routes.find(connection, batch)
+        route = self._find_route(connection, batch)
+        if route is None:
+            return
         if route.is_held_up():
-            self._hold_up(connection, route)
+            self._hold_up(connection, batch, route)
             return
         if not self._attempt(connection, batch, route, alone=batch.crashes > 0):
             self._attempt(connection, batch, route, alone=True)
+
+    def _find_route(self, connection: Connection, batch: Batch) -> Route | None:
+        """Return the batch's route, None where this worker cannot travel it: then its migration is set aside."""
+        shared = self._shared
+        try:
+            route = shared.routes.find(connection, batch)
+        except UserMistake as mistake:
+            connection.rollback()
+            if shared.end_when_unusable:
+                raise
+            shared.backoff.set_aside(batch.migration_id, mistake)
+            return None
+        shared.backoff.note_usable(batch.migration_id)
+        return route
 
     def _attempt(self, connection: Connection, batch: Batch, route: Route, *, alone: bool) -> bool:
         """Begin an attempt and work; return False, with nothing done, where it shows that it must be made alone."""
@@ -155,7 +172,7 @@ class Slot:
         self._shared.ledger.settle()
 
     def _report(self, batch: Batch, attempt: Attempt, processed: Processed, seconds: float) -> None:
-        """Say the verdict in one line; rest for a while when a server is busy or away."""
+        """Say the verdict in one line; leave the migration alone for a while when a server of it is busy or away."""
         judgement = processed.judgement
         counts = {str(outcome): count for outcome, count in count_outcomes(processed.results).items() if count}
         fields = {"batch": batch.id, "attempt": attempt.number, "verdict": str(judgement.verdict), **counts}
@@ -165,16 +182,16 @@ class Slot:
         metrics.attempts.labels(batch.queue_name, str(judgement.verdict)).inc()
         metrics.batch_seconds.labels(batch.queue_name).observe(seconds)
         if judgement.verdict is Verdict.RELEASED:
-            self._rest_from_outage()
+            self._shared.backoff.rest(batch.migration_id)
         else:
-            self._outages = 0
+            self._shared.backoff.note_success(batch.migration_id)
 
-    def _hold_up(self, connection: Connection, route: Route) -> None:
-        """Give the batch back untouched and wait until the replicas may have caught up."""
+    def _hold_up(self, connection: Connection, batch: Batch, route: Route) -> None:
+        """Give the batch back untouched, and pass over its migration until the replicas may have caught up."""
         connection.rollback()
         _log.warning("a replica is behind; holding back", extra={"max_replica_lag": route.plan.max_replica_lag})
         metrics.held_up_seconds.labels("max_replica_lag").inc(BEAT_EVERY.total_seconds())
-        self._shared.stopping.wait(BEAT_EVERY.total_seconds())
+        self._shared.backoff.hold_back(batch.migration_id, BEAT_EVERY)
 
     def _connect(self) -> Connection:
         if self._connection is None:

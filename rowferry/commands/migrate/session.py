@@ -17,7 +17,7 @@ from rowferry.commands.spinner import show_spinner
 from rowferry.data_status import print_data_status, read_data_status
 from rowferry.database import Connection, call, connect, name_database, translated_errors
 from rowferry.errors import RowferryError, UserMistake
-from rowferry.local_workers import LocalWorkers
+from rowferry.local_workers import LocalWorkers, of_migration
 from rowferry.log import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
@@ -148,7 +148,12 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
 
 def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> Pace:
     """Run the passes under the live bar; the bar goes away however they end."""
-    arguments = ["--parallel", str(choices.parallel), *(["--verbose"] if choices.verbose else [])]
+    arguments = [
+        *of_migration(plan.name),
+        "--parallel",
+        str(choices.parallel),
+        *(["--verbose"] if choices.verbose else []),
+    ]
 
     def show_line(line: str) -> None:
         if choices.verbose:

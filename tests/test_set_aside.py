@@ -1,0 +1,110 @@
+"""A migration that a worker cannot work on is set aside, and the others go on."""
+
+from collections.abc import Callable
+
+import pytest
+
+from migration import Migration
+from test_pause import add_other_migration
+from worker_process import WorkerProcess, eventually
+
+SET_ASIDE = "a migration cannot be worked on here and is set aside; others go on"
+
+
+def lose_bucket(migration: Migration) -> None:
+    migration.execute(
+        "update rowferry.migration set plan = jsonb_set(plan, '{production,bucket}', '\"nowhere\"'), "
+        "revision = revision + 1 where name = 'avatars'"
+    )
+
+
+def spoil_plan(migration: Migration) -> None:
+    migration.execute(
+        "update rowferry.migration set plan = plan - 'legacy', revision = revision + 1 where name = 'avatars'"
+    )
+
+
+def done(migration: Migration) -> list[str]:
+    """Return the names of the migrations that have a finished batch."""
+    rows = migration.execute(
+        "select distinct m.name from rowferry.migration as m inner join rowferry.batch_queue as q "
+        "on q.migration_id = m.id where q.status = 'DONE' order by 1"
+    )
+    return [row["name"] for row in rows]
+
+
+@pytest.fixture
+def two(migration: Migration) -> Migration:
+    """Two migrations, of which the older one, `avatars`, is due first."""
+    migration.fill(2)
+    migration.enqueue(batch_size=1)
+    add_other_migration(migration)
+    return migration
+
+
+def left_of(worker: WorkerProcess) -> str:
+    """Return the last line of a worker that has ended."""
+    return worker.log.splitlines()[-1]
+
+
+@pytest.mark.parametrize("spoil", [lose_bucket, spoil_plan])
+def test_the_others_go_on_and_the_worker_waits(spoil: Callable[[Migration], None], two: Migration) -> None:
+    spoil(two)
+    with two.workers(1) as (worker,):
+        eventually(lambda: done(two) == ["covers"])
+        assert worker.process.poll() is None
+        eventually(lambda: SET_ASIDE in worker.messages())
+    assert two.execute("select count(*) from rowferry.batch_attempt")[0]["count"] == 1
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_worker_that_stops_when_empty_says_what_it_could_not_work_on(two: Migration, processes: str) -> None:
+    lose_bucket(two)
+    ended = two.run("worker", "--until-empty", "--processes", processes)
+    assert ended.returncode == 2
+    assert "rowferry: Migration avatars cannot be worked on here: The production bucket nowhere " in ended.stderr
+    assert done(two) == ["covers"]
+
+
+def test_a_worker_may_serve_named_migrations_only(two: Migration) -> None:
+    lose_bucket(two)
+    ended = two.run("worker", "--until-empty", "--migration", "covers", "--migration", "covers")
+    assert (ended.returncode, done(two)) == (0, ["covers"])
+    assert two.execute("select count(*) from rowferry.batch_attempt")[0]["count"] == 1
+
+
+def test_a_name_that_no_migration_has_is_not_an_empty_queue(two: Migration) -> None:
+    ended = two.run("worker", "--until-empty", "--migration", "cover", "--migration", "covers")
+    assert ended.returncode == 2
+    assert "There is no migration cover in this database (there is avatars, covers)." in ended.stderr
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_paused(two: Migration, processes: str) -> None:
+    two.execute("update rowferry.migration set paused_at = now() where name = 'avatars'")
+    ended = two.run("worker", "--until-empty", "--processes", processes)
+    assert ended.returncode == 3
+    words = "rowferry: Migration avatars is paused with 2 batches left: run `rowferry resume avatars`."
+    assert words in ended.stderr.splitlines()
+    assert done(two) == ["covers"]
+
+
+def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_due_much_later(two: Migration) -> None:
+    two.execute("update rowferry.batch_queue set run_after = now() + interval '1 day' where id = 1")
+    ended = two.run("worker", "--until-empty")
+    assert ended.returncode == 3
+    assert "rowferry: 1 batch of migration avatars is left; it is due at " in ended.stderr
+    assert done(two) == ["avatars", "covers"]
+
+
+def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(2)
+    migration.write_plan()
+    add_other_migration(migration)
+    lost = migration.execute("update rowferry.migration set plan = plan - 'legacy', revision = 9 returning name")
+    assert [row["name"] for row in lost] == ["covers"]
+    ended = migration.run("migrate", "--yes", "--no-objects")
+    assert ended.returncode == 0, ended.stderr
+    assert done(migration) == ["avatars"]
+    assert len(migration.attempts()) == 1
