@@ -11,17 +11,19 @@ from worker_process import WorkerProcess, eventually
 SET_ASIDE = "a migration cannot be worked on here and is set aside; others go on"
 
 
+def change_plan(migration: Migration, new_plan: str, name: str = "avatars") -> None:
+    """Change the plan of a migration, past the trigger that guards it."""
+    migration.execute("alter table rowferry.migration disable trigger user")
+    migration.execute(f"update rowferry.migration set plan = {new_plan}, revision = revision + 1 where name = '{name}'")
+    migration.execute("alter table rowferry.migration enable trigger user")
+
+
 def lose_bucket(migration: Migration) -> None:
-    migration.execute(
-        "update rowferry.migration set plan = jsonb_set(plan, '{production,bucket}', '\"nowhere\"'), "
-        "revision = revision + 1 where name = 'avatars'"
-    )
+    change_plan(migration, "jsonb_set(plan, '{production,bucket}', '\"nowhere\"')")
 
 
 def spoil_plan(migration: Migration) -> None:
-    migration.execute(
-        "update rowferry.migration set plan = plan - 'legacy', revision = revision + 1 where name = 'avatars'"
-    )
+    change_plan(migration, "plan - 'legacy'")
 
 
 def done(migration: Migration) -> list[str]:
@@ -102,8 +104,7 @@ def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration)
     migration.fill(2)
     migration.write_plan()
     add_other_migration(migration)
-    lost = migration.execute("update rowferry.migration set plan = plan - 'legacy', revision = 9 returning name")
-    assert [row["name"] for row in lost] == ["covers"]
+    change_plan(migration, "plan - 'legacy'", "covers")
     ended = migration.run("migrate", "--yes", "--no-objects")
     assert ended.returncode == 0, ended.stderr
     assert done(migration) == ["avatars"]
