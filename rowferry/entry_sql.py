@@ -1,6 +1,7 @@
 """The SQL face of entries: identifiers and parameters that the statements over a user's table need."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,10 @@ from rowferry.keys import production_is_finer
 from rowferry.plan import Entries
 from rowferry.statements import statement
 
+_HAS_MIN_AND_MAX = re.compile(
+    r"(smallint|integer|bigint|oid|real|double precision|numeric|money|date|time|timestamp|interval|text"
+    r"|character varying|inet)(\(.*\))?( with(out)? time zone)?"
+)
 _NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
@@ -19,13 +24,27 @@ _NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 class Description:
     """What the catalogue knows about the table and columns of entries."""
 
-    has_table: bool
+    table_number: int | None
+    """The table's oid; None when there is no such table."""
+    kind: str | None
+    """As pg_class.relkind has it: `r` and `p` are tables."""
     id_type: str | None
     """As format_type() writes it, quoted where needed; None when there is no such column."""
     key_type: str | None
     key_is_text: bool
     id_not_null: bool
     id_unique: bool
+    id_unique_by_partition: bool
+    """Whether the id is unique together with the columns that the table is partitioned by."""
+    id_is_generated: bool
+    key_is_generated: bool
+    has_children: bool
+    """Whether other tables inherit from it; partitions do not count."""
+    has_update_rule: bool
+    ancestors: Sequence[int]
+    """The oids of the tables that it is a partition of, itself included."""
+    key_constraints: Sequence[str]
+    """The names and definitions of CHECK constraints and foreign keys that the key column takes part in."""
     may_select: bool
     may_update: bool
 
@@ -53,7 +72,7 @@ class EntrySql:
     def of(cls, connection: Connection, entries: Entries) -> "EntrySql":
         """Return the SQL face of entries. Raises UserMistake when the table or one of its columns does not exist."""
         found = describe(connection, entries)
-        if not found.has_table:
+        if found.table_number is None:
             raise UserMistake(f"There is no table {entries.table} in this database; correct `table` in the plan.")
         for column, kind in ((entries.id, found.id_type), (entries.key, found.key_type)):
             if kind is None:
@@ -68,8 +87,10 @@ class EntrySql:
             id=identifiers(self.entries.id),
             key=identifiers(self.entries.key),
             id_type=literal(self.id_type),
-            sortable_id=self._sortable_id(),
-            where=literal(f"({self.entries.where})" if self.entries.where else "true"),
+            first_id=self._outermost_id("first"),
+            last_id=self._outermost_id("last"),
+            # On a line of its own, the bracket is no part of a comment that ends the condition.
+            where=literal(f"({self.entries.where}\n)" if self.entries.where else "true"),
             is_legacy=self.has_form("legacy"),
             is_production=self.has_form("production"),
             **more,
@@ -88,6 +109,14 @@ class EntrySql:
             **more,
         }
 
-    def _sortable_id(self) -> sql.SQL:
-        """Return the id column in a form that min() and max() take: PostgreSQL 14 to 17 have none for uuid."""
-        return literal('id::text collate "C"' if self.id_type == "uuid" else "id")
+    def _outermost_id(self, which: Literal["first", "last"]) -> sql.SQL:
+        """Return the first or the last id of a group, as text: of any type that has an order.
+
+        PostgreSQL has no min() and max() of every type: below 18 none of uuid and bytea, nor ever one of bit strings.
+        """
+        function, order = ("min", "") if which == "first" else ("max", " desc")
+        if self.id_type == "uuid":
+            return literal(f'{function}(f.id::text collate "C")')
+        if _HAS_MIN_AND_MAX.fullmatch(self.id_type):
+            return literal(f"{function}(f.id)::text")
+        return literal(f"(array_agg(f.id::text order by f.position{order}))[1]")

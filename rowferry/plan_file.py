@@ -12,6 +12,7 @@ import msgspec
 
 from rowferry.errors import PlanMistake
 from rowferry.plan import Addressing, Entries, Plan, Side, SideName, Transfer
+from rowferry.sql_condition import find_fault
 
 SMALLEST_PART_BYTES = 5 * 1024**2
 LARGEST_PART_BYTES = 5 * 1024**3
@@ -171,3 +172,7 @@ def _mistakes_of_entries(entries: Entries) -> Iterator[str]:
         yield "an [[entries]] has an empty `table`, `id` or `key`"
     if entries.legacy_prefix == entries.production_prefix:
         yield f"`from` and `to` of {entries.label} are the same, so a row could not tell whether its object has moved"
+    if entries.id == entries.key:
+        yield f"`id` and `key` of {entries.label} are one column: the id must stay what it is while the key changes"
+    if entries.where and (fault := find_fault(entries.where)):
+        yield f"the `where` of {entries.label} {fault}"

@@ -70,10 +70,10 @@ CASES = {
     "wrong type": Case("enqueue --yes", "`migration.max_attempts` is wrong", change("migration.max_attempts", "many")),
     "same prefixes": Case("enqueue --yes", "are the same", change("entries.to", "image/")),
     "missing table": Case(
-        "enqueue --yes", "There is no table public.portraits", change("entries.table", "public.portraits")
+        "enqueue --yes", "there is no table public.portraits", change("entries.table", "public.portraits")
     ),
-    "missing column": Case("enqueue --yes", "Table public.avatars has no column file", change("entries.key", "file")),
-    "bad where": Case("enqueue --yes", "PostgreSQL refused: ", change("entries.where", "no such")),
+    "missing column": Case("enqueue --yes", "public.avatars has no column file", change("entries.key", "file")),
+    "bad where": Case("enqueue --yes", "correct `where` in the plan", change("entries.where", "no such")),
     "negative batch size": Case("enqueue --yes --batch-size -5", "Invalid value for '-b' / '--batch-size'"),
     "no batch size": Case("enqueue --yes --batch-size 0", "Invalid value for '-b' / '--batch-size'"),
     "batch size in words": Case("migrate --yes --batch-size many", "Invalid value for '-b' / '--batch-size'"),

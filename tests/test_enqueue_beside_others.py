@@ -23,10 +23,10 @@ WAITS = "select from pg_stat_activity where application_name = 'rowferry enqueue
 
 @contextmanager
 def slow_enqueue(table: EntryTable) -> Iterator[Future[list[Enqueued]]]:
-    """Yield a second enqueue of `table`, which waits for a lock on the user's table until the block ends."""
+    """Yield an enqueue that has stored its plan, and waits for a lock on the queue until the block ends."""
     with ThreadPoolExecutor(1) as pool:
         with psycopg.connect(table.dsn) as holder:
-            holder.execute("lock table public.avatars")
+            holder.execute("lock table rowferry.batch_queue in share mode")
             running = pool.submit(table.enqueue)
             wait_for(lambda: running.done() or table.execute(WAITS))
             assert not running.done()

@@ -124,8 +124,9 @@ def test_a_rerun_and_prune_write_no_temporary_file(full: EntryTable) -> None:
 def test_an_enqueue_spills_one_sort_of_ids_at_most(full: EntryTable, waiting: bool) -> None:
     """Where no index gives them in their order: ids, their places on the line, and what a tape needs."""
     full.execute("delete from rowferry.batch_queue" + (" where id % 2 = 0" if waiting else ""))
-    full.execute("alter table public.avatars drop constraint avatars_pkey")
     with frugal(autocommit=True) as (connection, spills):
+        connection.execute("set enable_indexscan = off")
+        connection.execute("set enable_indexonlyscan = off")
         (done,) = enqueue(connection, full.read_plan(), Request(BATCH_SIZE))
         assert done.entries == (ROWS // 2 if waiting else ROWS)
         assert 0 < spills.take() <= ROWS * 64

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rowferry.errors import PlanMistake
 from rowferry.plan import Entries, Plan, Side
 from rowferry.plan_file import parse_plan, plan_document, read_plan
+from rowferry.sql_condition import find_fault
 
 MINIMAL = """
 [migration]
@@ -163,7 +164,13 @@ def sides(name: str) -> st.SearchStrategy[Side]:
 
 
 ENTRIES = st.builds(
-    Entries, st.text("aB", min_size=1), st.just("id"), st.just("path"), st.just("a/"), st.text(), st.none() | st.text()
+    Entries,
+    st.text("aB", min_size=1),
+    st.just("id"),
+    st.just("path"),
+    st.just("a/"),
+    st.text(),
+    st.none() | st.text().filter(lambda where: find_fault(where) is None),
 )
 PLANS = st.builds(
     Plan,

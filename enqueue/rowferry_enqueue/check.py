@@ -12,7 +12,7 @@ from rowferry.statements import statement
 from rowferry_enqueue.check_buckets import check_buckets
 from rowferry_enqueue.check_collisions import check_collisions
 from rowferry_enqueue.check_keys import check_keys
-from rowferry_enqueue.check_tables import check_table
+from rowferry_enqueue.check_tables import CheckedTable, check_rights_and_rows, check_table, check_together
 from rowferry_enqueue.finding import Finding, note, problem
 
 __all__ = ["Finding", "check_plan", "check_rows"]
@@ -43,11 +43,15 @@ def check_rows(
     yield from _check_server(connection)
     yield from _check_replica_lag(connection, plan)
     usable: list[EntrySql] = []
+    checked: list[CheckedTable] = []
     for entries in plan.entries:
         on_progress(f"looking at {entries.label}")
-        found = check_table(connection, entries)
-        usable.extend(found.usable)
-        yield from found.findings
+        table = check_table(connection, entries)
+        checked.append(table)
+        usable.extend(table.usable)
+        yield from table.findings
+        yield from check_rights_and_rows(connection, table)
+    yield from check_together(checked)
     yield from check_keys(connection, usable, on_progress)
     yield from check_collisions(connection, plan, usable, on_conflict, on_progress)
 

@@ -1,4 +1,4 @@
-"""The check of one table: it and its columns exist and can serve, and this role may read and update them."""
+"""The check of the tables: they and their columns exist and can serve, and this role may read and update them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,64 +8,90 @@ from psycopg import errors, sql
 
 from rowferry.database import Connection, fetch_one, summarise, translate
 from rowferry.entry_sql import Description, EntrySql, describe, split_table
-from rowferry.errors import DatabaseUnavailable
-from rowferry.plan import Entries
+from rowferry.errors import DatabaseUnavailable, UserMistake
+from rowferry.plan import Entries, Plan
 from rowferry_enqueue.finding import Finding, fine, note, problem
-
-GRANTS = "see `rowferry init --grants`"
+from rowferry_enqueue.table_shape import GRANTS, judge_table, judge_together, note_peculiarities
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
     """What was found, and the SQL face of the entries when their keys can be read: one or none."""
 
+    entries: Entries
     findings: tuple[Finding, ...]
+    described: Description | None = None
     usable: tuple[EntrySql, ...] = ()
 
 
+def refuse_unfit_tables(connection: Connection, plan: Plan) -> None:
+    """Raise UserMistake, one sentence, when a table of the plan cannot serve; reads the catalogue, and no row.
+
+    The right to update is the workers' matter, whose role may be another one. Raises DatabaseUnavailable when the
+    connection is lost.
+    """
+    checked = [check_table(connection, entries) for entries in plan.entries]
+    found = [finding for table in checked for finding in table.findings] + check_together(checked)
+    problems = [finding for finding in found if finding.level == "problem"]
+    if problems:
+        words = [f"{finding.what}; {finding.remedy}" if finding.remedy else finding.what for finding in problems]
+        raise UserMistake(f"{'. '.join(words)}.")
+
+
 def check_table(connection: Connection, entries: Entries) -> CheckedTable:
-    """Look at the table of one [[entries]]. Raises DatabaseUnavailable when the connection is lost."""
+    """Look at the table of one [[entries]], but at no row. Raises DatabaseUnavailable when the connection is lost."""
     try:
         with connection.transaction():
             described = describe(connection, entries)
     except psycopg.Error as error:
-        return CheckedTable((_refused(entries, error),))
-    problems = list(_judge(entries, described))
+        return CheckedTable(entries, (_refused(entries, error),))
+    problems = tuple(judge_table(entries, described))
     if described.id_type is None or described.key_type is None or not described.may_select:
-        return CheckedTable(tuple(problems))
+        return CheckedTable(entries, problems, described)
     entry_sql = EntrySql(entries, described.id_type)
-    probed = list(_probe(connection, entry_sql))
+    probed = tuple(_probe(connection, entry_sql))
+    findings = (*problems, *probed)
     if any(finding.level == "problem" for finding in probed):
-        return CheckedTable((*problems, *probed))
-    if not problems:
-        words = f"{entries.table}: {entries.id} is unique, {entries.key} is text, this role may read and update it"
-        probed.append(fine(words))
-    return CheckedTable((*problems, *probed), (entry_sql,))
+        return CheckedTable(entries, findings, described)
+    return CheckedTable(entries, findings, described, (entry_sql,))
 
 
-def _judge(entries: Entries, described: Description) -> Iterator[Finding]:
-    """Yield what the catalogue alone tells to be wrong."""
-    table = entries.table
-    if not described.has_table:
-        yield problem(f"there is no table {table} in this database", "correct `table` in the plan, or its search_path")
+def check_together(checked: list[CheckedTable]) -> list[Finding]:
+    """Return what stands between tables that are all right each by itself."""
+    return list(judge_together([(table.entries, table.described) for table in checked if table.described is not None]))
+
+
+def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterator[Finding]:
+    """Yield what `rowferry check` says beyond the catalogue: rights, peculiarities, ids that repeat after all."""
+    entries, described = table.entries, table.described
+    if described is None or described.key_type is None:
         return
-    if described.id_type is None:
-        yield problem(f"{table} has no column {entries.id}", "correct `id` in the plan")
-    else:
-        if not described.id_unique:
-            remedy = "name a primary key, or make a unique index over this column alone"
-            yield problem(f"{table}.{entries.id} is not unique", remedy)
-        if not described.id_not_null:
-            yield problem(f"{table}.{entries.id} may be null", "name a column that is `not null`")
-    if described.key_type is None:
-        yield problem(f"{table} has no column {entries.key}", "correct `key` in the plan")
-        return
-    if not described.key_is_text:
-        yield problem(f"{entries.label} is {described.key_type}, not text", "correct `key` in the plan")
     if not described.may_update:
         yield problem(f"this role may not update {entries.label}", GRANTS)
-    if described.id_type is not None and not described.may_select:
-        yield problem(f"this role may not select {entries.id} and {entries.key} of {table}", GRANTS)
+    if not table.usable:
+        return
+    if not described.id_unique and described.id_unique_by_partition:
+        yield from _look_for_repeated_ids(connection, table.usable[0])
+    if not any(finding.level == "problem" for finding in table.findings):
+        yield from note_peculiarities(entries, described)
+        if described.may_update:
+            unique = "is unique" if described.id_unique else "is unique within each partition"
+            yield fine(
+                f"{entries.table}: {entries.id} {unique}, {entries.key} is text, this role may read and update it"
+            )
+
+
+def _look_for_repeated_ids(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
+    entries = entry_sql.entries
+    try:
+        with connection.transaction():
+            row = connection.execute(entry_sql.compose("repeated_ids"), entry_sql.parameters()).fetchone()
+    except psycopg.Error as error:
+        yield _refused(entries, error)
+        return
+    if row is not None:
+        what = f"{entries.table}.{entries.id} repeats in different partitions, for example {row['id']}"
+        yield problem(what, "name a column whose values do not, or each partition in [[entries]] of its own")
 
 
 def _probe(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
@@ -77,8 +103,9 @@ def _probe(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
             query = entry_sql.compose("probe_entries")
             row = fetch_one(connection, query, entry_sql.parameters(quoted_table=quoted_table))
     except psycopg.Error as error:
-        if isinstance(error, errors.UndefinedFunction) and "min(" in summarise(error):
-            yield problem(f"{entries.table}.{entries.id} is {entry_sql.id_type}, which cannot be cut into ranges")
+        if isinstance(error, errors.UndefinedFunction) and "ordering operator" in summarise(error):
+            what = f"{entries.table}.{entries.id} is {entry_sql.id_type}, which has no order"
+            yield problem(what, "name another column, of a type that PostgreSQL can sort")
         else:
             yield _refused(entries, error)
         return

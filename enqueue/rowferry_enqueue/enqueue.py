@@ -14,6 +14,7 @@ from rowferry.errors import UserMistake
 from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
 from rowferry.statements import statement
+from rowferry_enqueue.check_tables import refuse_unfit_tables
 from rowferry_enqueue.request import DEFAULT_BATCH_SIZE, Request
 
 __all__ = ["DEFAULT_BATCH_SIZE", "Enqueued", "Request", "enqueue", "preview"]
@@ -38,10 +39,9 @@ def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
     wait, or is changed meanwhile.
     """
     with _worded():
-        for entries in plan.entries:
-            EntrySql.of(connection, entries)
         with connection.transaction():
             _wait_for_turn(connection, plan)
+            refuse_unfit_tables(connection, plan)
             (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
         with connection.transaction():
             _wait_for_turn(connection, plan)
@@ -52,6 +52,7 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
     """Return what `enqueue` would put in the queue, and write nothing."""
     with _worded(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
+        refuse_unfit_tables(connection, plan)
         row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
         return list(_enqueue_tables(connection, plan, request, row["id"] if row else None, "count_chunks"))
 

@@ -78,8 +78,8 @@ all_free as (
 select
     f.stretch,
     (f.position - 1) / %(batch_size)s as chunk,
-    min({sortable_id})::text as first,
-    max({sortable_id})::text as last,
+    {first_id} as first,
+    {last_id} as last,
     count(*)::integer as entry_count
 from free as f
 group by f.stretch, (f.position - 1) / %(batch_size)s
@@ -87,8 +87,8 @@ union all
 select
     0 as stretch,
     (f.position - 1) / %(batch_size)s as chunk,
-    min({sortable_id})::text as first,
-    max({sortable_id})::text as last,
+    {first_id} as first,
+    {last_id} as last,
     count(*)::integer as entry_count
 from all_free as f
 group by (f.position - 1) / %(batch_size)s

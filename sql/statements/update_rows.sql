@@ -7,6 +7,7 @@ with wanted as (
 held as materialized (
     select
         e.{id} as id,
+        wanted.old,
         wanted.new
     from {table} as e
     inner join wanted on e.{id} = wanted.id and e.{key}::text collate "C" = wanted.old
@@ -17,7 +18,7 @@ held as materialized (
 update {table} as e
 set {key} = held.new
 from held
-where e.{id} = held.id
+where e.{id} = held.id and e.{key}::text collate "C" = held.old
 returning
     e.{id}::text as id,
     e.{key}::text as key

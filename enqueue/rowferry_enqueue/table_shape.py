@@ -1,0 +1,88 @@
+"""What the catalogue alone tells about the tables of a plan: whether each can serve. Pure; nothing is asked."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from rowferry.entry_sql import Description
+from rowferry.plan import Entries
+from rowferry_enqueue.finding import Finding, note, problem
+
+GRANTS = "see `rowferry init --grants`"
+
+_NO_TABLES = {
+    "v": ("is a view", "name the table behind it, with a `where` if need be"),
+    "m": ("is a materialized view", "name the table that it is made from"),
+    "f": ("is a foreign table", "run rowferry in the database that holds its rows"),
+}
+"""What else may have rows, by pg_class.relkind, and what to do then."""
+
+Described = tuple[Entries, Description]
+
+
+def judge_table(entries: Entries, described: Description) -> Iterator[Finding]:
+    """Yield what makes a table unfit for a migration."""
+    table = entries.table
+    if described.table_number is None:
+        yield problem(f"there is no table {table} in this database", "correct `table` in the plan, or its search_path")
+        return
+    if described.kind not in {"r", "p"}:
+        what, remedy = _NO_TABLES.get(described.kind or "", ("is no table", "correct `table` in the plan"))
+        yield problem(f"{table} {what}", remedy)
+        return
+    yield from _judge_id(entries, described)
+    yield from _judge_key(entries, described)
+    if described.has_children and "tableoid" not in (entries.where or ""):
+        remedy = (
+            "name each of them in [[entries]] of its own, "
+            f"and for the rows of {table} itself add `where = \"tableoid = '{table}'::regclass\"`"
+        )
+        yield problem(f"other tables inherit from {table}, and their ids may repeat", remedy)
+    if described.has_update_rule:
+        yield problem(f"a rule rewrites every UPDATE of {table}", "drop the rule, or make it a trigger")
+    if None not in {described.id_type, described.key_type} and not described.may_select:
+        yield problem(f"this role may not select {entries.id} and {entries.key} of {table}", GRANTS)
+
+
+def _judge_id(entries: Entries, described: Description) -> Iterator[Finding]:
+    column = f"{entries.table}.{entries.id}"
+    if described.id_type is None:
+        yield problem(f"{entries.table} has no column {entries.id}", "correct `id` in the plan")
+        return
+    if not (described.id_unique or described.id_unique_by_partition):
+        remedy = "name a primary key of one column, or make a unique index over this column alone, without a condition"
+        yield problem(f"{column} is not unique", remedy)
+    if not described.id_not_null:
+        yield problem(f"{column} may be null", "name a column that is `not null`")
+    if described.id_is_generated:
+        yield problem(f"{column} is generated from other columns", "name an ordinary column, whose values stay")
+
+
+def _judge_key(entries: Entries, described: Description) -> Iterator[Finding]:
+    if described.key_type is None:
+        yield problem(f"{entries.table} has no column {entries.key}", "correct `key` in the plan")
+        return
+    if not described.key_is_text:
+        yield problem(f"{entries.label} is {described.key_type}, not text", "name a column that holds the whole key")
+    if described.key_is_generated:
+        remedy = "name the column that it is generated from, if that holds the whole key as text"
+        yield problem(f"{entries.label} is generated from other columns, so it cannot be rewritten", remedy)
+
+
+def judge_together(tables: Sequence[Described]) -> Iterator[Finding]:
+    """Yield the columns that two [[entries]] name: each of their rows would be migrated twice."""
+    for (one, found), (other, other_found) in combinations(tables, 2):
+        numbers = {found.table_number, *found.ancestors}
+        other_numbers = {other_found.table_number, *other_found.ancestors}
+        is_same = found.table_number in other_numbers or other_found.table_number in numbers
+        if one.key == other.key and found.table_number is not None and is_same:
+            what = f"{one.label} and {other.label} name the same rows and the same column"
+            yield problem(what, "leave one of them out of the plan")
+
+
+def note_peculiarities(entries: Entries, described: Description) -> Iterator[Finding]:
+    """Yield what is good to know about a table that can serve."""
+    if described.id_unique_by_partition and not described.id_unique:
+        words = f"{entries.table} is partitioned, so that no index holds {entries.id} unique by itself"
+        yield note(words, f"see that every {entries.id} is given once only, as a sequence or a uuid does")
+    for constraint in described.key_constraints:
+        yield note(f"the new keys of {entries.label} have to satisfy the constraint {constraint}")
