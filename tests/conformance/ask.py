@@ -1,0 +1,261 @@
+"""What a server does by itself: asked with plain requests of boto3, never through rowferry."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from conformance.keys import list_keys
+from rowferry.demo.s3_server import S3Server
+from servers import Buckets, connect_s3
+
+MIB = 1024 * 1024
+PROPERTIES: Mapping[str, Any] = {
+    "ContentType": "image/x-odd",
+    "CacheControl": "max-age=3600, must-revalidate",
+    "ContentDisposition": 'attachment; filename="a b.png"',
+    "ContentLanguage": "de, en",
+    "ContentEncoding": "x-odd",
+    "Expires": "Thu, 01 Jan 2032 00:00:00 GMT",
+    "Metadata": {"author": "me", "with-dash": "a=b; c", "x-y_z": "1"},
+}
+EXPECTED_HEADERS = {
+    "content-type": PROPERTIES["ContentType"],
+    "cache-control": PROPERTIES["CacheControl"],
+    "content-disposition": PROPERTIES["ContentDisposition"],
+    "content-language": PROPERTIES["ContentLanguage"],
+    "content-encoding": PROPERTIES["ContentEncoding"],
+    "expires": PROPERTIES["Expires"],
+    **{f"x-amz-meta-{name}": value for name, value in PROPERTIES["Metadata"].items()},
+}
+"""The same as a HEAD tells them."""
+TAGS = {"kind": "cat + dog", "a/b": "1=1:2@x_y-z."}
+WAYS = ("PutObject", "CopyObject", "CreateMultipartUpload")
+CONDITIONAL = ("PutObject", "CopyObject", "CompleteMultipartUpload")
+
+
+@dataclass(slots=True)
+class Facts:
+    """What one server was seen to do."""
+
+    name: str
+    kept_keys: frozenset[str] = frozenset()
+    copied_keys: frozenset[str] = frozenset()
+    """Those of them that CopyObject takes as well."""
+    checks_secret: bool = False
+    has_tags: bool = False
+    copies_objects: bool = False
+    copies_parts: bool = False
+    dropped: dict[str, list[str]] = field(default_factory=dict)
+    """Properties that an object has lost, by the way it was written."""
+    behaviour: dict[str, str] = field(default_factory=dict)
+    """What is told on the page, by what was asked."""
+
+
+class Asker:
+    """Two scratch buckets of a server and the questions to it."""
+
+    def __init__(self, buckets: Buckets) -> None:
+        self.client, self.a, self.b = buckets.client, buckets.legacy, buckets.production
+        self.server = buckets.server
+
+    def ask_all(self) -> Facts:
+        facts = Facts(self.server.name)
+        facts.kept_keys = frozenset(self.find_kept_keys())
+        facts.copied_keys = frozenset(key for key in facts.kept_keys if self.copies_key(key))
+        facts.checks_secret = self.refuses(lambda: connect_s3(self.server, secret_key="wrong").list_buckets()) != ""
+        self.client.put_object(Bucket=self.a, Key="source", Body=b"source", **PROPERTIES)
+        self.put("tagged", b"tagged")
+        facts.has_tags = self.keeps_tags("tagged", lambda: self.tag("tagged")) and self.read("tagged") == b"tagged"
+        facts.copies_objects = not self.refuses(lambda: self.write("CopyObject", "copied"))
+        facts.copies_parts = not self.refuses(lambda: self.write_parts("copied in parts", copy=True))
+        facts.dropped = {way: self.find_dropped(way) for way in WAYS if way != "CopyObject" or facts.copies_objects}
+        facts.behaviour = dict(self.find_behaviour(facts))
+        return facts
+
+    def find_behaviour(self, facts: Facts) -> Iterator[tuple[str, str]]:
+        """Yield what each operation makes of what it is told."""
+        for operation in CONDITIONAL:
+            yield f"If-None-Match of {operation}", self.ask_condition(operation)
+        for operation in ("CopyObject", "UploadPartCopy"):
+            yield f"x-amz-copy-source-if-match of {operation}", self.ask_source_condition(operation)
+        yield "ETag in the answer to CompleteMultipartUpload", self.ask_completion()
+        for way in WAYS:
+            yield f"tags given to {way}", self.ask_tags(way) if facts.has_tags else "no tags"
+        whole = self.read("tagged") == b"tagged"
+        yield "PutObjectTagging", "kept" if facts.has_tags else "refused" if whole else "overwrites the object"
+        yield "x-amz-tagging-count in HEAD", self.ask_announcement() if facts.has_tags else "no tags"
+        yield "a wrong secret", "refused" if facts.checks_secret else "accepted"
+
+    # Keys and properties
+
+    def find_kept_keys(self) -> Iterator[str]:
+        """Yield the strange keys under which an object is found and listed as it was put."""
+        put = [key for key in list_keys() if not self.refuses(lambda key=key: self.put(key, key.encode()))]
+        listed = {item["Key"] for page in self.pages() for item in page.get("Contents", [])}
+        for key in put:
+            body: list[bytes] = []
+            if key in listed and not self.refuses(lambda key=key: body.append(self.read(key))) and body == [key.encode()]:
+                yield key
+
+    def copies_key(self, key: str) -> bool:
+        """Return whether the server itself copies an object from this key to this key."""
+        source = {"Bucket": self.a, "Key": key}
+        return not self.refuses(lambda: self.client.copy_object(Bucket=self.b, Key=key, CopySource=source))
+
+    def pages(self) -> list[dict[str, Any]]:
+        """Return the pages of the listing; none where the server cannot list what it holds."""
+        found: list[dict[str, Any]] = []
+        self.refuses(lambda: found.extend(self.client.get_paginator("list_objects_v2").paginate(Bucket=self.a)))
+        return found
+
+    def find_dropped(self, way: str) -> list[str]:
+        """Return the properties that an object written in this way has not got."""
+        self.write(way, f"described by {way}", **({} if way == "CopyObject" else PROPERTIES))
+        bucket = self.b
+        return list(compare_properties(self.client.head_object(Bucket=bucket, Key=f"described by {way}")))
+
+    # Tags
+
+    def tag(self, key: str) -> None:
+        tags = {"TagSet": [{"Key": name, "Value": value} for name, value in TAGS.items()]}
+        self.client.put_object_tagging(Bucket=self.a, Key=key, Tagging=tags)
+
+    def keeps_tags(self, key: str, put: Callable[[], object], bucket: str | None = None) -> bool:
+        found: dict[str, str] = {}
+
+        def read() -> None:
+            tags = self.client.get_object_tagging(Bucket=bucket or self.a, Key=key)["TagSet"]
+            found.update({tag["Key"]: tag["Value"] for tag in tags})
+
+        return not self.refuses(put) and not self.refuses(read) and found == TAGS
+
+    def ask_tags(self, way: str) -> str:
+        key, told = f"tagged by {way}", {} if way == "CopyObject" else {"Tagging": encode_tags()}
+        self.tag("source")
+        refusal = self.refuses(lambda: self.write(way, key, **told))
+        if refusal:
+            return f"refused ({refusal})"
+        return "kept" if self.keeps_tags(key, lambda: None, self.b) else "dropped"
+
+    def ask_announcement(self) -> str:
+        told = self.client.head_object(Bucket=self.a, Key="tagged")["ResponseMetadata"]["HTTPHeaders"]
+        return "told" if "x-amz-tagging-count" in told else "not told"
+
+    # Conditions
+
+    def ask_condition(self, operation: str) -> str:
+        """Write twice under `If-None-Match: *` and say what became of it."""
+        key = f"conditional {operation}"
+        write = self.write if operation != "CompleteMultipartUpload" else self.write_part_conditionally
+        first = self.refuses(lambda: write(operation, key, IfNoneMatch="*"))
+        if first:
+            return f"refused ({first})"
+        return judge_condition(self.refuses(lambda: write(operation, key, IfNoneMatch="*")))
+
+    def write_part_conditionally(self, _operation: str, key: str, **condition: Any) -> None:
+        self.write_parts(key, copy=False, complete=condition)
+
+    def ask_source_condition(self, operation: str) -> str:
+        key, condition = f"pinned {operation}", {"CopySourceIfMatch": '"0123456789abcdef0123456789abcdef"'}
+        if operation == "CopyObject":
+            unpinned = self.refuses(lambda: self.write("CopyObject", key))
+            pinned = self.refuses(lambda: self.write("CopyObject", key, **condition))
+        else:
+            unpinned = self.refuses(lambda: self.write_parts(key, copy=True))
+            pinned = self.refuses(lambda: self.write_parts(key, copy=True, part=condition))
+        if unpinned:
+            return f"no such operation ({unpinned})"
+        return judge_condition(pinned)
+
+    def ask_completion(self) -> str:
+        return "named" if self.write_parts("completed", copy=False).get("ETag", "").strip('"') else "empty"
+
+    # Requests
+
+    def put(self, key: str, body: bytes) -> None:
+        self.client.put_object(Bucket=self.a, Key=key, Body=body)
+
+    def read(self, key: str) -> bytes:
+        with self.client.get_object(Bucket=self.a, Key=key)["Body"] as body:
+            return body.read()
+
+    def write(self, way: str, key: str, **more: Any) -> None:
+        """Write an object to the second bucket in one of the ways."""
+        if way == "PutObject":
+            self.client.put_object(Bucket=self.b, Key=key, Body=b"source", **more)
+        elif way == "CopyObject":
+            self.client.copy_object(Bucket=self.b, Key=key, CopySource={"Bucket": self.a, "Key": "source"}, **more)
+        else:
+            self.write_parts(key, copy=False, create=more)
+
+    def write_parts(
+        self,
+        key: str,
+        *,
+        copy: bool,
+        create: Mapping[str, Any] | None = None,
+        part: Mapping[str, Any] | None = None,
+        complete: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Write an object of one part and return the answer that completed it."""
+        named = {"Bucket": self.b, "Key": key}
+        named["UploadId"] = self.client.create_multipart_upload(**named, **(create or {}))["UploadId"]
+        if copy:
+            source = {"CopySource": {"Bucket": self.a, "Key": "source"}, **(part or {})}
+            etag = self.client.upload_part_copy(**named, PartNumber=1, **source)["CopyPartResult"]["ETag"]
+        else:
+            etag = self.client.upload_part(**named, PartNumber=1, Body=b"source")["ETag"]
+        parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
+        return self.client.complete_multipart_upload(**named, MultipartUpload=parts, **(complete or {}))
+
+    @staticmethod
+    def refuses(request: Callable[[], object]) -> str:
+        """Return the status and code by which a server refuses a request; empty where it does not."""
+        try:
+            request()
+        except ClientError as error:
+            told = error.response
+            return f"{told['ResponseMetadata']['HTTPStatusCode']} {told.get('Error', {}).get('Code', '')}"
+        except (BotoCoreError, KeyError, ValueError) as error:
+            return type(error).__name__
+        return ""
+
+
+def ask_server(server: S3Server) -> Facts:
+    """Return what a running server does."""
+    with closing(connect_s3(server)) as client:
+        return Asker(make_buckets(server, client)).ask_all()
+
+
+def make_buckets(server: S3Server, client: Any) -> Buckets:
+    """Make two buckets, which go with their server: not each of them can remove what it has taken."""
+    unique = uuid4().hex[:12]
+    buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
+    for name in (buckets.legacy, buckets.production):
+        client.create_bucket(Bucket=name)
+    return buckets
+
+
+def judge_condition(refusal: str) -> str:
+    """Return what a server makes of a condition that does not hold, by its refusal of the request."""
+    if not refusal:
+        return "ignored"
+    return "honoured" if refusal.startswith("412") else f"refused ({refusal})"
+
+
+def encode_tags() -> str:
+    """Return the tags as `x-amz-tagging` has them, with %20 for a space: not each server takes a + for one."""
+    return urlencode(TAGS, quote_via=quote)
+
+
+def compare_properties(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the headers of the properties that an object, by its HEAD, has not got or has got otherwise."""
+    told = found["ResponseMetadata"]["HTTPHeaders"]
+    for name, value in EXPECTED_HEADERS.items():
+        if told.get(name) != value:
+            yield name

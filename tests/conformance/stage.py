@@ -1,0 +1,123 @@
+"""One migration between two servers: what was planted in it, and how the product is let loose on it."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+from unittest.mock import patch
+
+from conformance.ask import MIB, Facts, make_buckets
+from entry_table import FROM, TO
+from migration import Migration
+from objects import digest
+from rowferry.demo.s3_server import S3Server
+from servers import DatabaseServers, connect_s3, find_installations
+
+Direction = Literal["within", "from", "to"]
+"""Where the server that is looked at stands: on both sides, as legacy, as production."""
+PART_BYTES = 5 * MIB
+BATCH = 40
+
+
+class Wrong(AssertionError):
+    """What no server's limit excuses."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """A migration, what is known of both servers, and the ids of what each check has planted."""
+
+    direction: Direction
+    legacy: Facts
+    production: Facts
+    migration: Migration
+    planted: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By check: row id → the name of the object, behind either prefix."""
+    standing: dict[str, str | None] = field(default_factory=dict)
+    """Digests of what stood at production keys before, by name."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the server that is looked at."""
+        return self.legacy if self.direction == "from" else self.production
+
+    def way(self, *, in_parts: bool) -> str:
+        """Return the operation by which objects are written."""
+        if in_parts:
+            return "CreateMultipartUpload"
+        return "CopyObject" if self.direction == "within" else "PutObject"
+
+    def can_write(self, *, in_parts: bool) -> bool:
+        """Return whether the production server has the operations that this way of travelling needs."""
+        if self.direction != "within":
+            return True
+        return self.production.copies_parts if in_parts else self.production.copies_objects
+
+    def plant(self, check: str, name: str, body: bytes, **properties: Any) -> str:
+        """Put a legacy object and a row that points at it; return the id of the row."""
+        row_id = self.next_id()
+        self.migration.add(row_id, name, body, **properties)
+        self.planted.setdefault(check, {})[row_id] = name
+        return row_id
+
+    def plant_row(self, check: str, name: str) -> str:
+        """Add a row whose object is not there."""
+        row_id = self.next_id()
+        self.migration.add_row(row_id, FROM + name)
+        self.planted.setdefault(check, {})[row_id] = name
+        return row_id
+
+    def next_id(self) -> str:
+        return str(1 + sum(map(len, self.planted.values())))
+
+    def work(self) -> None:
+        """Enqueue and let the worker that is running finish all of it."""
+        self.migration.enqueue(BATCH)
+        self.migration.wait_until_done()
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of rowferry to its end."""
+        return self.migration.run(*arguments, **{**self.migration.environment, **environment})
+
+    # What the checks ask
+
+    def hold(self, condition: object, words: str) -> None:
+        """Raise Wrong unless the condition holds."""
+        if not condition:
+            raise Wrong(words)
+
+    def hold_moved(self, row_id: str, name: str) -> None:
+        """Raise Wrong unless the row names the production key and the object there holds the legacy one's bytes."""
+        found = self.migration.rows().get(row_id)
+        if found != TO + name:
+            raise Wrong(f"the row of {name!r} names {found!r}: {self.explain(row_id)}")
+        stands = digest(self.migration.production.read(TO + name))
+        self.hold(stands == digest(self.migration.bodies[row_id]), f"the object of {name!r} is another: {stands}")
+
+    def explain(self, row_id: str) -> str:
+        failures = [each for each in self.migration.failures() if each["entry_id"] == row_id]
+        return "; ".join(f"{each['outcome']} {each['reason']} {each['error']}" for each in failures) or "no failure of it"
+
+
+@contextmanager
+def make_stage(
+    direction: Direction, legacy: tuple[S3Server, Facts], production: tuple[S3Server, Facts], databases: DatabaseServers
+) -> Iterator[Stage]:
+    """Yield a migration without entries between two running servers, with buckets and a database of its own."""
+    with ExitStack() as until:
+        folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-conformance-")))
+        binaries = next(iter(find_installations().values()))
+        dsn = until.enter_context(databases.fresh_database(binaries))
+        sides = []
+        for server in dict.fromkeys((legacy[0], production[0])):
+            client = until.enter_context(closing(connect_s3(server)))
+            sides.append(make_buckets(server, client))
+        migration = until.enter_context(closing(Migration(dsn, sides[0], sides[-1], folder)))
+        migration.plan["migration"] |= {"multipart_threshold_bytes": PART_BYTES, "max_attempts": 3}
+        until.enter_context(patch.dict(os.environ, migration.environment))
+        migration.write_plan()
+        yield Stage(direction, legacy[1], production[1], migration)

@@ -1,0 +1,81 @@
+"""Ceph's RGW before a cluster of one host: a monitor, a manager, one OSD with its objects in memory; no cephx."""
+
+import signal
+from pathlib import Path
+from uuid import uuid4
+
+from rowferry.demo.s3_server import answers_http
+from s3_servers.own import Crew, ManyPrograms, find_low_port, find_program
+
+ADVICE = "install ceph-mon, ceph-mgr, ceph-osd and radosgw (`tools/install-debian-servers`, as root)"
+CONFIG = """\
+[global]
+fsid = {fsid}
+mon_host = v1:127.0.0.1:{monitor_port}
+public_addr = 127.0.0.1
+cluster_addr = 127.0.0.1
+auth_cluster_required = none
+auth_service_required = none
+auth_client_required = none
+osd_pool_default_size = 1
+osd_pool_default_min_size = 1
+osd_pool_default_pg_num = 4
+osd_pool_default_pgp_num = 4
+osd_pool_default_pg_autoscale_mode = off
+mon_allow_pool_size_one = true
+mon_warn_on_pool_no_redundancy = false
+osd_crush_chooseleaf_type = 0
+mon_max_pg_per_osd = 2000
+mon_data = {folder}/mon
+mgr_data = {folder}/mgr
+osd_data = {folder}/osd
+rgw_data = {folder}/rgw
+run_dir = {folder}/run
+admin_socket = {folder}/run/$name.asok
+log_file = {folder}/log/$name.log
+pid_file = {folder}/run/$name.pid
+osd_objectstore = memstore
+memstore_device_bytes = 6442450944
+mon_osd_full_ratio = .99
+mon_osd_nearfull_ratio = .98
+mgr_initial_modules =
+ms_bind_ipv4 = true
+[client.rgw.x]
+rgw_frontends = beast endpoint=127.0.0.1:{port}
+rgw_enable_usage_log = false
+"""
+FOLDERS = ("mon", "mgr", "osd", "rgw", "run", "log")
+
+
+class CephServer(ManyPrograms):
+    name = "ceph"
+
+    def __init__(self) -> None:
+        super().__init__()
+        for program in ("ceph", "monmaptool", "ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "radosgw-admin"):
+            find_program(program, advice=ADVICE)
+
+    def start_all(self, crew: Crew, port: int) -> None:
+        folder, config = crew.folder, crew.folder / "ceph.conf"
+        monitor_port, fsid = find_low_port(), uuid4()
+        for name in FOLDERS:
+            (folder / name).mkdir()
+        config.write_text(CONFIG.format(fsid=fsid, monitor_port=monitor_port, folder=folder, port=port))
+        read = ("-c", config)
+        start_cluster(crew, fsid=str(fsid), monitor_port=monitor_port, read=read)
+        crew.start("radosgw", "-f", "-n", "client.rgw.x", *read, until=lambda: answers_http(port))
+        keys = (f"--access-key={self.access_key}", f"--secret-key={self.secret_key}")
+        crew.run("radosgw-admin", *read, "user", "create", "--uid=test", "--display-name=test", *keys)
+
+
+def start_cluster(crew: Crew, *, fsid: str, monitor_port: int, read: tuple[str, Path]) -> None:
+    """Start what stores the objects. An OSD that has lost its monitor ends at no other signal than SIGKILL."""
+    crew.run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v1:127.0.0.1:{monitor_port}]", "monmap")
+    crew.run("ceph-mon", "--mkfs", "-i", "a", "--monmap", "monmap", *read)
+    crew.start("ceph-mon", "-f", "-i", "a", *read)
+    crew.run("ceph", *read, "--connect-timeout", "60", "mon", "stat")
+    crew.start("ceph-mgr", "-f", "-i", "x", *read)
+    osd = str(uuid4())
+    crew.run("ceph", *read, "--connect-timeout", "60", "osd", "new", osd)
+    crew.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd, *read)
+    crew.start("ceph-osd", "-f", "-i", "0", *read, end=signal.SIGKILL)

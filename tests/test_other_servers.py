@@ -1,0 +1,47 @@
+"""The short form of `make test-servers`: two servers that differ from versitygw and moto in what they honour."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.ask import Facts, ask_server
+from conformance.checks import CHECKS
+from conformance.commands import COMMANDS
+from conformance.run import run_stage
+from conformance.stage import Direction, make_stage
+from rowferry.demo.s3_server import S3Server
+from s3_servers import SERVERS, NotInstalled
+from servers import DatabaseServers
+
+SHORT = [check for check in CHECKS if check.name != "60 MiB by parts"]
+RERUN = {"rerun": COMMANDS["rerun"]}
+NAMES = ("gofakes3", "seaweedfs")
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES])
+def known(request: pytest.FixtureRequest) -> Iterator[tuple[S3Server, Facts]]:
+    """A running server, and what it does by itself."""
+    try:
+        server = SERVERS[request.param]()
+    except NotInstalled as reason:
+        pytest.skip(f"{reason}; `make test` fetches it")
+    with server:
+        yield server, ask_server(server)
+
+
+@pytest.fixture(scope="module")
+def moto_known(moto: S3Server) -> tuple[S3Server, Facts]:
+    return moto, ask_server(moto)
+
+
+@pytest.mark.parametrize("direction", ["within", "from", "to"])
+def test_a_server_of_others_gets_no_wrong_object_and_no_wrong_row(
+    direction: Direction,
+    known: tuple[S3Server, Facts],
+    moto_known: tuple[S3Server, Facts],
+    database_servers: DatabaseServers,
+) -> None:
+    sides = {"within": (known, known), "from": (known, moto_known), "to": (moto_known, known)}[direction]
+    with make_stage(direction, *sides, database_servers) as stage:
+        wrong = {each.check: each.wrong for each in run_stage(stage, SHORT, RERUN) if each.wrong}
+    assert wrong == {}
