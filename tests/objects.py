@@ -37,7 +37,7 @@ class ObjectSide:
             return None
 
     def tags(self, key: str) -> dict[str, str]:
-        found = self.client.get_object_tagging(Bucket=self.bucket, Key=key)["TagSet"]
+        found = self.client.get_object_tagging(Bucket=self.bucket, Key=key).get("TagSet", [])
         return {tag["Key"]: tag["Value"] for tag in found}
 
     def tag(self, key: str, tags: Mapping[str, str]) -> None:

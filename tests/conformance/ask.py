@@ -1,39 +1,16 @@
 """What a server does by itself: asked with plain requests of boto3, never through rowferry."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode
-from uuid import uuid4
-
-from botocore.exceptions import BotoCoreError, ClientError
 
 from conformance.keys import list_keys
+from conformance.plain import PlainRequests, make_buckets
+from conformance.properties import PROPERTIES, TAGS, compare_properties, encode_tags
 from rowferry.demo.s3_server import S3Server
-from servers import Buckets, connect_s3
+from servers import connect_s3
 
-MIB = 1024 * 1024
-PROPERTIES: Mapping[str, Any] = {
-    "ContentType": "image/x-odd",
-    "CacheControl": "max-age=3600, must-revalidate",
-    "ContentDisposition": 'attachment; filename="a b.png"',
-    "ContentLanguage": "de, en",
-    "ContentEncoding": "x-odd",
-    "Expires": "Thu, 01 Jan 2032 00:00:00 GMT",
-    "Metadata": {"author": "me", "with-dash": "a=b; c", "x-y_z": "1"},
-}
-EXPECTED_HEADERS = {
-    "content-type": PROPERTIES["ContentType"],
-    "cache-control": PROPERTIES["CacheControl"],
-    "content-disposition": PROPERTIES["ContentDisposition"],
-    "content-language": PROPERTIES["ContentLanguage"],
-    "content-encoding": PROPERTIES["ContentEncoding"],
-    "expires": PROPERTIES["Expires"],
-    **{f"x-amz-meta-{name}": value for name, value in PROPERTIES["Metadata"].items()},
-}
-"""The same as a HEAD tells them."""
-TAGS = {"kind": "cat + dog", "a/b": "1=1:2@x_y-z."}
 WAYS = ("PutObject", "CopyObject", "CreateMultipartUpload")
 CONDITIONAL = ("PutObject", "CopyObject", "CompleteMultipartUpload")
 
@@ -56,12 +33,8 @@ class Facts:
     """What is told on the page, by what was asked."""
 
 
-class Asker:
-    """Two scratch buckets of a server and the questions to it."""
-
-    def __init__(self, buckets: Buckets) -> None:
-        self.client, self.a, self.b = buckets.client, buckets.legacy, buckets.production
-        self.server = buckets.server
+class Asker(PlainRequests):
+    """The questions to a server."""
 
     def ask_all(self) -> Facts:
         facts = Facts(self.server.name)
@@ -98,9 +71,13 @@ class Asker:
         put = [key for key in list_keys() if not self.refuses(lambda key=key: self.put(key, key.encode()))]
         listed = {item["Key"] for page in self.pages() for item in page.get("Contents", [])}
         for key in put:
-            body: list[bytes] = []
-            if key in listed and not self.refuses(lambda key=key: body.append(self.read(key))) and body == [key.encode()]:
+            if key in listed and self.holds(key, key.encode()):
                 yield key
+
+    def holds(self, key: str, body: bytes) -> bool:
+        """Return whether an object is found by this key and has these bytes."""
+        found: list[bytes] = []
+        return not self.refuses(lambda: found.append(self.read(key))) and found == [body]
 
     def copies_key(self, key: str) -> bool:
         """Return whether the server itself copies an object from this key to this key."""
@@ -175,56 +152,6 @@ class Asker:
     def ask_completion(self) -> str:
         return "named" if self.write_parts("completed", copy=False).get("ETag", "").strip('"') else "empty"
 
-    # Requests
-
-    def put(self, key: str, body: bytes) -> None:
-        self.client.put_object(Bucket=self.a, Key=key, Body=body)
-
-    def read(self, key: str) -> bytes:
-        with self.client.get_object(Bucket=self.a, Key=key)["Body"] as body:
-            return body.read()
-
-    def write(self, way: str, key: str, **more: Any) -> None:
-        """Write an object to the second bucket in one of the ways."""
-        if way == "PutObject":
-            self.client.put_object(Bucket=self.b, Key=key, Body=b"source", **more)
-        elif way == "CopyObject":
-            self.client.copy_object(Bucket=self.b, Key=key, CopySource={"Bucket": self.a, "Key": "source"}, **more)
-        else:
-            self.write_parts(key, copy=False, create=more)
-
-    def write_parts(
-        self,
-        key: str,
-        *,
-        copy: bool,
-        create: Mapping[str, Any] | None = None,
-        part: Mapping[str, Any] | None = None,
-        complete: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Write an object of one part and return the answer that completed it."""
-        named = {"Bucket": self.b, "Key": key}
-        named["UploadId"] = self.client.create_multipart_upload(**named, **(create or {}))["UploadId"]
-        if copy:
-            source = {"CopySource": {"Bucket": self.a, "Key": "source"}, **(part or {})}
-            etag = self.client.upload_part_copy(**named, PartNumber=1, **source)["CopyPartResult"]["ETag"]
-        else:
-            etag = self.client.upload_part(**named, PartNumber=1, Body=b"source")["ETag"]
-        parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
-        return self.client.complete_multipart_upload(**named, MultipartUpload=parts, **(complete or {}))
-
-    @staticmethod
-    def refuses(request: Callable[[], object]) -> str:
-        """Return the status and code by which a server refuses a request; empty where it does not."""
-        try:
-            request()
-        except ClientError as error:
-            told = error.response
-            return f"{told['ResponseMetadata']['HTTPStatusCode']} {told.get('Error', {}).get('Code', '')}"
-        except (BotoCoreError, KeyError, ValueError) as error:
-            return type(error).__name__
-        return ""
-
 
 def ask_server(server: S3Server) -> Facts:
     """Return what a running server does."""
@@ -232,30 +159,8 @@ def ask_server(server: S3Server) -> Facts:
         return Asker(make_buckets(server, client)).ask_all()
 
 
-def make_buckets(server: S3Server, client: Any) -> Buckets:
-    """Make two buckets, which go with their server: not each of them can remove what it has taken."""
-    unique = uuid4().hex[:12]
-    buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
-    for name in (buckets.legacy, buckets.production):
-        client.create_bucket(Bucket=name)
-    return buckets
-
-
 def judge_condition(refusal: str) -> str:
     """Return what a server makes of a condition that does not hold, by its refusal of the request."""
     if not refusal:
         return "ignored"
     return "honoured" if refusal.startswith("412") else f"refused ({refusal})"
-
-
-def encode_tags() -> str:
-    """Return the tags as `x-amz-tagging` has them, with %20 for a space: not each server takes a + for one."""
-    return urlencode(TAGS, quote_via=quote)
-
-
-def compare_properties(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the headers of the properties that an object, by its HEAD, has not got or has got otherwise."""
-    told = found["ResponseMetadata"]["HTTPHeaders"]
-    for name, value in EXPECTED_HEADERS.items():
-        if told.get(name) != value:
-            yield name

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from conformance.ask import MIB, PROPERTIES, TAGS, compare_properties
 from conformance.keys import describe_kinds, list_keys
-from conformance.stage import PART_BYTES, Stage
+from conformance.properties import PROPERTIES, TAGS, compare_properties
+from conformance.stage import MIB, PART_BYTES, Stage
 from entry_table import TO
 from objects import digest
 
@@ -123,7 +123,7 @@ def plant_large_conflicts(stage: Stage) -> None:
 
 
 def plant_standing(stage: Stage, check: str, size_bytes: int, *, different: int) -> None:
-    """Plant objects whose production keys are taken: by different objects of the same size, and by one that is equal."""
+    """Plant objects whose production keys are taken: by different objects as large, and by one that is equal."""
     for number in range(different):
         name = f"{check}/{number}"
         stage.plant(check, name, os.urandom(size_bytes))

@@ -61,7 +61,7 @@ def hold_refusal(stage: Stage, environment: dict[str, str], what: str, *words: s
     before = stage.migration.rows(), find_failures(stage)
     for command in (("check",), ("migrate", "--yes")):
         done = stage.run(*command, **environment)
-        told = done.stdout + done.stderr
+        told = " ".join((done.stdout + done.stderr).split())
         stage.hold(done.returncode in {1, 2}, f"with {what} `{command[0]}` ended with {done.returncode}: {told[-400:]}")
         stage.hold("Traceback" not in told, f"with {what} `{command[0]}` printed a traceback")
         for word in words:

@@ -4,7 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 STRANGE_KEYS: Mapping[str, tuple[str, ...]] = {
-    "ordinary names": ("plain.jpg", "with space and+plus", "UPPER/lower.JPG", "UPPER/LOWER.jpg", "-dash", "~tilde", "a.b..c"),
+    "ordinary names": (
+        "plain.jpg",
+        "with space and+plus",
+        "UPPER/lower.JPG",
+        "UPPER/LOWER.jpg",
+        "-dash",
+        "~tilde",
+        "a.b..c",
+    ),
     "signs that URLs and shells read": (
         "q'\"<>`|^{}[]&=#;,@:!$*()~",
         "a?versionId=3",
@@ -37,13 +45,33 @@ STRANGE_KEYS: Mapping[str, tuple[str, ...]] = {
     ),
     "spaces at the ends": (" leading", "trailing ", "a/ /b", "\u3000wide"),
     "dots at the ends of names": ("trailing.", ".hidden", "...", "a/.b/c."),
-    "control characters": ("tab\tin", "del\x7f", "new\nline", "carriage\rreturn", "\x01", "bell\x07esc\x1b[31m", "c1\x85"),
+    "control characters": (
+        "tab\tin",
+        "del\x7f",
+        "new\nline",
+        "carriage\rreturn",
+        "\x01",
+        "bell\x07esc\x1b[31m",
+        "c1\x85",
+    ),
     "backslashes": ("back\\slash", "\\\\server\\share", "C:\\nul"),
     "two slashes": ("a//b", "//lead//twice", "/lead"),
     "a slash at the end": ("trail/", "trail//"),
     "dots as names": ("./a/./b", "a/../b", "a/."),
     "long names": ("n" * 255, "n" * 256, "/".join(["d" * 90] * 10), "\U0001f600" * 230),
-    "words of programs": ("null", "undefined", "-0", "1e400", "nan", "true", "' or 1=1--", "{{7*7}}", "${jndi:x}", "con", "a.meta"),
+    "words of programs": (
+        "null",
+        "undefined",
+        "-0",
+        "1e400",
+        "nan",
+        "true",
+        "' or 1=1--",
+        "{{7*7}}",
+        "${jndi:x}",
+        "con",
+        "a.meta",
+    ),
 }
 
 

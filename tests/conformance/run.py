@@ -55,7 +55,9 @@ def look(name: str, check: Callable[[], Iterator[str]]) -> Finding:
 
 def hold_one_attempt(stage: Stage) -> Iterator[str]:
     """Nothing was tried twice: the servers are healthy, and each retry is a full copy."""
-    verdicts = stage.migration.execute("select verdict, error from rowferry.batch_attempt where verdict not in ('DONE', 'ERROR')")
+    verdicts = stage.migration.execute(
+        "select verdict, error from rowferry.batch_attempt where verdict not in ('DONE', 'ERROR')"
+    )
     stage.hold(not verdicts, f"{len(verdicts)} attempts did not settle their batch: {verdicts[:2]}")
     yield from ()
 

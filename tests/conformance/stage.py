@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from unittest.mock import patch
 
-from conformance.ask import MIB, Facts, make_buckets
+from conformance.ask import Facts
+from conformance.plain import make_buckets
 from entry_table import FROM, TO
 from migration import Migration
 from objects import digest
@@ -19,6 +20,7 @@ from servers import DatabaseServers, connect_s3, find_installations
 
 Direction = Literal["within", "from", "to"]
 """Where the server that is looked at stands: on both sides, as legacy, as production."""
+MIB = 1024 * 1024
 PART_BYTES = 5 * MIB
 BATCH = 40
 
@@ -100,7 +102,9 @@ class Stage:
 
     def explain(self, row_id: str) -> str:
         failures = [each for each in self.migration.failures() if each["entry_id"] == row_id]
-        return "; ".join(f"{each['outcome']} {each['reason']} {each['error']}" for each in failures) or "no failure of it"
+        return (
+            "; ".join(f"{each['outcome']} {each['reason']} {each['error']}" for each in failures) or "no failure of it"
+        )
 
 
 @contextmanager

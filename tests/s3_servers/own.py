@@ -21,7 +21,7 @@ from servers import connect_s3
 
 TOOLS = Path(__file__).parent.parent.parent / ".tools"
 LOWEST_PORT, FIRST_EPHEMERAL_PORT = 11_000, 32_768
-"""Outgoing connections take theirs from 32768 on: a port there may be gone when a server asks for it the second time."""
+"""Outgoing connections take theirs from 32768 on: a port there may be gone before a server asks for it."""
 TRIES = 200
 END_DEADLINE = timedelta(seconds=20)
 """How long a process may take to end in order before it is killed."""

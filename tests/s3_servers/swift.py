@@ -68,7 +68,12 @@ class SwiftServer(ManyPrograms):
     def __init__(self) -> None:
         super().__init__()
         self.access_key = "test:tester"
-        for program in ("memcached", "swift-ring-builder", "swift-proxy-server", *(f"swift-{n}-server" for n in STORES)):
+        for program in (
+            "memcached",
+            "swift-ring-builder",
+            "swift-proxy-server",
+            *(f"swift-{n}-server" for n in STORES),
+        ):
             find_program(program, advice=ADVICE)
 
     def start_all(self, crew: Crew, port: int) -> None:
