@@ -39,6 +39,8 @@ class Traffic:
     """Sends an exchange's request."""
     backoff: timedelta | None = None
     """The most that the first of RETRIES waits; each later one may wait twice as long. None: there are none."""
+    review: "Callable[[Exchange, Answer], bool]" = lambda _, __: False
+    """Looks into a refusal; returns whether it sees to the exchange's end from here on."""
     in_flight: "dict[int, Exchange]" = field(default_factory=dict[int, "Exchange"])
     last_answer: float | None = None
     callback_fault: Exception | None = None
@@ -54,6 +56,9 @@ class Exchange:
         "_traffic",
         "_tries",
         "doom",
+        "has_new_clock",
+        "has_new_keys",
+        "is_final",
         "native",
         "request",
         "sent",
@@ -74,6 +79,10 @@ class Exchange:
         """Why it was cancelled, if it was."""
         self._doomed_at = self.started
         self._heard_at = self.started
+        self.is_final = False
+        """Whether a refusal is answered as it comes, without looking into it."""
+        self.has_new_clock = self.has_new_keys = False
+        """Whether it was sent again since the clock was corrected, or the credentials were read again."""
         traffic.in_flight[id(self)] = self
 
     def on_sign_of_life(self) -> None:
@@ -96,7 +105,9 @@ class Exchange:
             self._traffic.launch(self)
             return
         read = {name.decode("latin-1").lower(): value.decode(errors="surrogateescape") for name, value in headers}
-        self._end(self._read(status, read, body))
+        answer = self._read(status, read, body)
+        if answer.error is None or self.doom or not self._traffic.review(self, answer):
+            self.end(answer)
 
     def _read(self, status: int, headers: dict[str, str], body: bytes) -> Answer:
         """Return the answer; a part that we asked for only to be on the safe side must be the whole object."""
@@ -112,9 +123,9 @@ class Exchange:
 
     def on_failure(self, error: ObjectError) -> None:
         """Take the reason why there is no answer."""
-        self._end(Answer(0, error=self.doom or error))
+        self.end(Answer(0, error=self.doom or error))
 
-    def _end(self, answer: Answer) -> None:
+    def end(self, answer: Answer) -> None:
         """Hand the answer over, or try once more where that is wanted."""
         error, backoff = answer.error, self._traffic.backoff
         if error is None or backoff is None or not error.retryable or self.doom or self._tries == RETRIES:
@@ -124,6 +135,11 @@ class Exchange:
         self._tries += 1
         self.native = None
         share_loop().run_later(wait, partial(self._traffic.launch, self))
+
+    def relaunch(self) -> None:
+        """Send the request once more, at once."""
+        self.native = None
+        self._traffic.launch(self)
 
     def hold(self, native: Cancellable) -> None:
         """Keep the try that is about to leave, to cancel it; each holds the other until the end."""

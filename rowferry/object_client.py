@@ -13,6 +13,7 @@ from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectError, Obje
 from rowferry.exchange import Exchange, Traffic
 from rowferry.per_process import once_a_process
 from rowferry.plan import Side
+from rowferry.refusals import Refusals
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry.s3_wire import S3Wire, explain_failure
@@ -43,6 +44,7 @@ class ObjectClient:
         deadline: timedelta,
         max_body_bytes: int = MAX_BODY_BYTES,
         backoff: timedelta | None = timedelta(milliseconds=500),
+        reload: Callable[[], Credentials] | None = None,
     ) -> None:
         """Make a client with up to `max_in_flight` connections; it connects at the first request.
 
@@ -51,6 +53,7 @@ class ObjectClient:
         `max_in_flight` waits for a connection with its clock running: the caller keeps the limit. `backoff` is the most
         that the first of five retries waits; each later one waits up to twice as long as the one before; None leaves
         retries, and so the sight of what fails, to the caller.
+        `reload` reads credentials again that the server has refused, where they may have been changed meanwhile.
         Raises CredentialsUnavailable when expiring credentials cannot be had.
         """
         self._traffic = Traffic(max_body_bytes, self._launch, backoff)
@@ -59,7 +62,9 @@ class ObjectClient:
         self._watch = _share_watch()
         self._fresh = FreshCredentials(credentials) if expires(credentials) else None
         keys = self._fresh or freeze_credentials(credentials)
-        self._wire: S3Wire | None = S3Wire(side, keys, endpoint=endpoint, max_in_flight=max_in_flight)
+        wire = S3Wire(side, keys, endpoint=endpoint, max_in_flight=max_in_flight)
+        self._wire: S3Wire | None = wire
+        self._traffic.review = Refusals(side, wire, self._ask_finally, None if self._fresh else reload).review
         self._cut_off: ObjectError | None = None
         self._watch.add(self)
 
@@ -91,6 +96,14 @@ class ObjectClient:
         """
         answers: SimpleQueue[Answer] = SimpleQueue()
         self.send(request, answers.put)
+        return answers.get()
+
+    def _ask_finally(self, request: Request) -> Answer:
+        """Return the answer to a request whose refusal is not looked into."""
+        answers: SimpleQueue[Answer] = SimpleQueue()
+        exchange = Exchange(self._traffic, request, answers.put)
+        exchange.is_final = True
+        self._launch(exchange)
         return answers.get()
 
     def _launch(self, exchange: Exchange) -> None:

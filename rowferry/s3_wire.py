@@ -29,7 +29,7 @@ class S3Wire:
         self, side: Side, credentials: FreshCredentials | Frozen, *, endpoint: Endpoint, max_in_flight: int
     ) -> None:
         """Prepare up to `max_in_flight` connections; the first request makes the first one."""
-        self._credentials = credentials
+        self._credentials: FreshCredentials | Frozen = credentials
         self._signer = Signer(side.region)
         self._authority = endpoint.host_header(side.bucket)
         self._path_before_key = endpoint.path_before_key(side.bucket)
@@ -47,6 +47,25 @@ class S3Wire:
         call.may_be_resent = request.method != "POST"
         return Departure(self._thread, self._pool, call)
 
+    @property
+    def clock_offset(self) -> float:
+        """Return the seconds that are added to this host's time in signatures."""
+        return self._signer.clock_offset
+
+    @clock_offset.setter
+    def clock_offset(self, seconds: float) -> None:
+        self._signer.clock_offset = seconds
+
+    @property
+    def frozen_credentials(self) -> Frozen:
+        """Return the credentials that the next request is signed with."""
+        keys = self._credentials
+        return keys.frozen if isinstance(keys, FreshCredentials) else keys
+
+    def use_credentials(self, credentials: Frozen) -> None:
+        """Sign with these from now on."""
+        self._credentials = credentials
+
     def release(self) -> threading.Event:
         """Close the connections and return the event that tells when that is done."""
         released = threading.Event()
@@ -58,9 +77,7 @@ class S3Wire:
         """Return the request's head, signed at this moment."""
         target = (self._path_before_key if request.key else self._path_of_bucket) + request.target
         headers = [("Host", self._authority), *request.headers]
-        keys = self._credentials
-        keys = keys.frozen if isinstance(keys, FreshCredentials) else keys
-        headers = self._signer.sign(keys, request.method, target, headers, request.body)
+        headers = self._signer.sign(self.frozen_credentials, request.method, target, headers, request.body)
         if request.method in {"PUT", "POST"}:
             headers.append(("Content-Length", str(len(request.body))))
         lines = [f"{name}: {value}" for name, value in headers]

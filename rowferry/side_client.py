@@ -3,6 +3,7 @@
 import os
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 from rowferry.credentials import load_credentials
 from rowferry.endpoint import resolve_endpoint
@@ -10,7 +11,7 @@ from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, Side
 from rowferry.object_client import MAX_BODY_BYTES, ObjectClient
 from rowferry.plan import Side
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import head_bucket, list_first_object
+from rowferry.s3_request import head_bucket
 
 REQUEST_DEADLINE = timedelta(seconds=60)
 """How long one request may take unless told otherwise; a copy of 5 GiB takes a server some ten seconds."""
@@ -37,6 +38,7 @@ def open_object_client(
         deadline=deadline,
         max_body_bytes=max_body_bytes,
         backoff=backoff,
+        reload=partial(load_credentials, side, os.environ),
     )
 
 
@@ -46,8 +48,6 @@ def check_bucket(client: ObjectClient, side: Side) -> None:
     Raises BucketNotFound, AccessDenied, SideFault, Unreachable and the like; UserMistake when it is in another region.
     """
     answer = client.ask(head_bucket(side.name))
-    if answer.status in {400, 403}:
-        answer = _find_reason(client, side, answer)
     _refuse_other_region(side, answer)
     if isinstance(answer.error, ObjectNotFound):
         raise BucketNotFound("NoSuchBucket", f"there is no bucket {side.bucket!r}") from answer.error
@@ -61,12 +61,6 @@ def ask_bucket(side: Side, within: timedelta) -> None:
         answer = client.ask(head_bucket(side.name))
     if answer.error is not None:
         raise answer.error
-
-
-def _find_reason(client: ObjectClient, side: Side, refusal: Answer) -> Answer:
-    """Return what a GET answers where HEAD was refused: the answer to a HEAD has no body that could say why."""
-    told = client.ask(list_first_object(side.name))
-    return told if told.error is not None and told.status in {301, 400, 403, 404} else refusal
 
 
 def _refuse_other_region(side: Side, answer: Answer) -> None:

@@ -45,6 +45,8 @@ class Signer:
         """Take the region's name as the server knows it."""
         self._region = region
         self._moment: _Moment | None = None
+        self.clock_offset = 0.0
+        """The seconds by which the server's clock is ahead of this host's, as far as that was found to matter."""
 
     def sign(self, credentials: Frozen, method: str, target: str, headers: Headers, body: bytes = b"") -> Headers:
         """Return `headers` and those that sign them; `target` is the percent-encoded path and query as they are sent.
@@ -67,7 +69,7 @@ class Signer:
         return headers
 
     def _now(self, credentials: Frozen) -> _Moment:
-        second = int(time.time())
+        second = int(time.time() + self.clock_offset)
         moment = self._moment
         if moment is None or moment.second != second or moment.credentials is not credentials:
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))

@@ -25,6 +25,11 @@ def refuse(status: int, code: str) -> Behaviour:
     return answer(status, error_body(code))
 
 
+def refuse_with(status: int, code: str, **headers: str) -> Behaviour:
+    """Send an answer with S3's error of this code, and headers."""
+    return answer(status, error_body(code), **headers)
+
+
 def error_body(code: str, message: str = "as told") -> bytes:
     return f'<?xml version="1.0"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>'.encode()
 
@@ -65,6 +70,7 @@ class StandIn:
     def __init__(self, *behaviours: Behaviour, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[str] = []
         """The head of each request: its request line and headers."""
+        self._asked = threading.local()
         self._behaviours: Sequence[Behaviour] = behaviours
         self._tls = tls
         self._lock = threading.Lock()
@@ -79,6 +85,11 @@ class StandIn:
     @property
     def request_lines(self) -> list[str]:
         return [request.split("\r\n")[0] for request in self.requests]
+
+    def judging(self, judge: Callable[[str], Behaviour]) -> Self:
+        """Answer each request as `judge` says of its head."""
+        self._behaviours = [lambda connection: judge(self._asked.head)(connection)]  # noqa: PLW0108 - at each request
+        return self
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -121,6 +132,7 @@ class StandIn:
                 with self._lock:
                     behaviour = self._behaviours[min(len(self.requests), len(self._behaviours) - 1)]
                     self.requests.append(head)
+                self._asked.head = head
                 behaviour(connection)
 
     @staticmethod
