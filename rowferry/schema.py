@@ -9,7 +9,7 @@ from psycopg import errors, sql
 from psycopg.rows import tuple_row
 
 from rowferry import __version__
-from rowferry.database import Connection, translated_errors
+from rowferry.database import Connection, call, fetch_one, translated_errors
 from rowferry.errors import UserMistake
 from rowferry.statements import list_sql, read_sql, sql_folder, statement
 
@@ -41,6 +41,8 @@ def initialise(connection: Connection) -> Initialised:
             _apply(connection, path)
         for path in views:
             _replace_view(connection, path)
+        if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
+            call(connection, "recount_batches")
         connection.execute(statement("close_functions"))
         connection.execute(statement("record_installation"), {"version": __version__})
     return Initialised(tuple(applied), len(functions), len(views), before)

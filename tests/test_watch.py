@@ -1,6 +1,5 @@
 """Promises of `rowferry watch`: what a frame says, how it fits, what the keys do, and what it outlives."""
 
-import json
 import os
 import re
 import signal
@@ -197,23 +196,6 @@ def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
     assert choose_rest(2 * second, second) == 10 * second
     assert choose_rest(2 * second, 60 * second) == LONGEST_REST
     assert choose_rest(60 * second, second) == 60 * second
-
-
-def test_counting_by_table_never_sorts_the_queue(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    table = EntryTable(any_database)
-    table.enqueue()
-    table.execute(
-        "insert into rowferry.batch_queue (migration_id, payload, entry_count) select m.id, "
-        "jsonb_build_object('entries', 'public.t' || n % 3, 'first', n::text, 'last', n::text), 1 "
-        "from rowferry.migration as m, generate_series(1, 20000) as n"
-    )
-    table.execute("analyze rowferry.batch_queue")
-    (row,) = table.execute("explain (format json) select * from rowferry.table_progress")
-    table.close()
-    plan = json.dumps(row["QUERY PLAN"])
-    assert '"Strategy": "Hashed"' in plan
-    assert row["QUERY PLAN"][0]["Plan"]["Plan Rows"] <= 10
 
 
 # What the keys mean

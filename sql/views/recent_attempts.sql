@@ -2,6 +2,13 @@
 --   The last 10,000 attempts, one a row, whatever the size of the ledger. `verdict` is null while an attempt runs, and
 --   stays null where its worker died.
 create or replace view rowferry.recent_attempts as
+with recent as (
+    select *
+    from rowferry.batch_attempt
+    order by id desc
+    limit 10000
+)
+
 select
     a.id as attempt_id,
     m.name as migration,
@@ -15,8 +22,7 @@ select
     a.finished_at,
     a.verdict,
     a.error
-from rowferry.batch_attempt as a
+from recent as a
 inner join rowferry.batch_queue as q on a.batch_id = q.id
 inner join rowferry.migration as m on q.migration_id = m.id
-left join rowferry.worker as w on a.worker_id = w.id
-where a.id > (select coalesce(max(newest.id), 0) - 10000 from rowferry.batch_attempt as newest);
+left join rowferry.worker as w on a.worker_id = w.id;

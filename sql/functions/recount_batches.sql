@@ -1,0 +1,41 @@
+-- rowferry.recount_batches()
+--   Makes the tally anew by one scan of the queue, and returns how many batches it has counted. Verdicts wait meanwhile.
+--   To be called where batches have come about behind the triggers' back: data restored with --disable-triggers, or
+--   into tables that had their triggers already.
+--   Writes: batch_tally. Called by: rowferry init, once; an operator.
+create or replace function rowferry.recount_batches()
+returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    lock table rowferry.batch_queue in share row exclusive mode;
+    delete from rowferry.batch_tally;
+    insert into rowferry.batch_tally (
+        migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
+        migrated, kept, changed, vanished, missing, conflict, failed, bytes, started_at, finished_at
+    )
+    select
+        q.migration_id,
+        q.queue_name,
+        q.payload ->> 'entries',
+        count(*),
+        count(*) filter (where q.status = 'INIT'),
+        count(*) filter (where q.status = 'DONE'),
+        count(*) filter (where q.status = 'ERROR'),
+        sum(q.entry_count),
+        sum(q.migrated),
+        sum(q.kept),
+        sum(q.changed),
+        sum(q.vanished),
+        sum(case when q.status = 'INIT' then 0 else q.missing end),
+        sum(case when q.status = 'INIT' then 0 else q.conflict end),
+        sum(case when q.status = 'INIT' then 0 else q.failed end),
+        sum(q.bytes),
+        min(q.started_at),
+        max(q.finished_at)
+    from rowferry.batch_queue as q
+    group by q.migration_id, q.queue_name, q.payload ->> 'entries';
+    return (select coalesce(sum(t.batches), 0) from rowferry.batch_tally as t);
+end;
+$$;
