@@ -94,13 +94,16 @@ class EntryResult(Struct, frozen=True, gc=False):
 
     @classmethod
     def from_error(cls, entry: Entry, error: RowferryError, outcome: Outcome = Outcome.FAILED) -> "EntryResult":
-        """Return the result of an entry that an error ended."""
+        """Return the result of an entry that an error ended; of one that failed, it tells which server refused what."""
         reason = error.code if isinstance(error, ObjectError) else str(error)
+        place = (
+            f"{error.where}: " if isinstance(error, ObjectError) and error.where and outcome is Outcome.FAILED else ""
+        )
         return cls(
             entry,
             outcome,
-            reason=reason,
-            error=str(error),
+            reason=place + reason,
+            error=place + str(error),
             retryable=error.retryable,
             costs_attempt=error.costs_attempt,
         )

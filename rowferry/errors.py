@@ -53,6 +53,9 @@ ANSWER_TOO_LONG = "AnswerTooLong"
 class ObjectError(RowferryError):
     """An S3 request failed; `code` is the server's own error code, or the name of what went wrong before it."""
 
+    where = ""
+    """The operation that a server refused and its side, "HeadObject legacy" for instance; empty where none did."""
+
     def __init__(self, code: str, message: str) -> None:
         """Keep the server's code beside the words."""
         super().__init__(f"{code}: {message}" if message else code)

@@ -21,8 +21,8 @@ class Answer(Struct, frozen=True):
 
     @property
     def etag(self) -> str | None:
-        """Return the object's ETag without quotes, from the header or a copy's XML; None when neither has it."""
-        quoted = self.headers.get("etag") or read_text(self.body, "ETag")
+        """Return the ETag header without quotes; None when there is none. That of a copy: `s3_result`."""
+        quoted = self.headers.get("etag")
         return quoted.strip('"') if quoted else None
 
     @property

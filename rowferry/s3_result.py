@@ -1,6 +1,7 @@
 """What a success must hold to count as one: whoever answers 200 is not always an S3 server. No I/O here."""
 
 import re
+from html import unescape
 from typing import NamedTuple
 
 from rowferry.errors import ObjectDamaged, ObjectError, ServerFault
@@ -133,4 +134,4 @@ def _miss_size(method: str) -> ServerFault:
 
 
 def _unquote(etag: str) -> str:
-    return etag.replace("&quot;", '"').strip().strip('"')
+    return unescape(etag).strip().strip('"')  # versitygw writes &#34; for &quot;

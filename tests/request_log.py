@@ -109,7 +109,7 @@ class RequestLog:
     @contextmanager
     def breaking(self, matches: Callable[[Seen], bool]) -> Iterator[None]:
         """Break the connection of what matches, without an answer, until the block ends."""
-        with self._answering(Refusal(matches, b"")):
+        with self.answering(matches, b""):
             yield
 
     @contextmanager
@@ -117,11 +117,13 @@ class RequestLog:
         """Answer what matches with an S3 error, unseen by the server, until the block ends."""
         body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
         head = f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        with self._answering(Refusal(matches, head + body)):
+        with self.answering(matches, head + body):
             yield
 
     @contextmanager
-    def _answering(self, refusal: Refusal) -> Iterator[None]:
+    def answering(self, matches: Callable[[Seen], bool], answer: bytes) -> Iterator[None]:
+        """Answer what matches with these bytes, unseen by the server, until the block ends."""
+        refusal = Refusal(matches, answer)
         self._refusals.append(refusal)
         try:
             yield

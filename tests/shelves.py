@@ -1,13 +1,14 @@
 """Two buckets in memory that answer the requests of a journey, as obliging or as contrary as a test wants them."""
 
 import hashlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 from rowferry.errors import ObjectError
-from rowferry.s3_answer import Answer, classify
+from rowferry.s3_answer import Answer
+from rowferry.s3_error import classify
 from rowferry.s3_request import Request
 
 
@@ -18,14 +19,19 @@ class Stored:
     etag: str = ""
 
     def __post_init__(self) -> None:
-        self.etag = self.etag or hashlib.md5(self.body, usedforsecurity=False).hexdigest()
+        self.etag = self.etag or md5(self.body)
+
+
+WRITING = ("PutObject", "CopyObject", "CompleteMultipartUpload")
+RGW = ("PutObject",)
+"""What Ceph RGW 16 and gofakes3 honour."""
 
 
 @dataclass
 class Shelves:
-    """`honours`: whether If-None-Match is heeded on writes; `interfere`: may answer in the server's stead."""
+    """`honours`: the operations that heed If-None-Match; `interfere`: may answer in the server's stead."""
 
-    honours: bool = False
+    honours: Collection[str] = ()
     legacy: dict[str, Stored] = field(default_factory=dict)
     production: dict[str, Stored] = field(default_factory=dict)
     interfere: Callable[[Request], Answer | None] = lambda _: None
@@ -33,6 +39,8 @@ class Shelves:
     uploads: dict[str, list[bytes]] = field(default_factory=dict)
     too_large_bytes: int = 10**9
     """CopyObject refuses more than this, and whole GETs do, as our own client does."""
+    heeds_pins: bool = True
+    """Whether If-Match and x-amz-copy-source-if-match are heeded."""
 
     @property
     def operations(self) -> list[str]:
@@ -62,13 +70,16 @@ class Shelves:
         span, pin = header(request, "Range"), header(request, "If-Match")
         if found is None:
             return refuse(404, "NoSuchKey")
-        if pin is not None and pin.strip('"') != found.etag:
+        if self.heeds_pins and pin is not None and pin.strip('"') != found.etag:
             return refuse(412, "PreconditionFailed")
         first, last = span.removeprefix("bytes=").split("-") if span else ("0", "")
         body = found.body[int(first) : int(last) + 1 if last else None]
         if len(body) > self.too_large_bytes:
             return refuse(0, "AnswerTooLong")
-        return Answer(200, describe(found).headers, body)
+        if not span:
+            return Answer(200, describe(found).headers, body)
+        told = f"bytes {first}-{int(first) + len(body) - 1}/{len(found.body)}"
+        return Answer(206, {**describe(found).headers, "content-length": str(len(body)), "content-range": told}, body)
 
     def _GetObjectTagging(self, request: Request) -> Answer:  # noqa: N802
         return Answer(200, {}, b"<Tagging><TagSet><Tag><Key>kind</Key><Value>a b</Value></Tag></TagSet></Tagging>")
@@ -80,43 +91,70 @@ class Shelves:
             return refuse(404, "NoSuchKey")
         if len(found.body) > self.too_large_bytes:
             return refuse(400, "EntityTooLarge")
-        return self._write(request, found)
+        answer = self._write(request, found)
+        return answer if answer.error else result("CopyObjectResult", found.etag)
 
     def _PutObject(self, request: Request) -> Answer:  # noqa: N802
         described = {name.lower(): value for name, value in request.headers if name.lower() != "if-none-match"}
         return self._write(request, Stored(request.body, described))
 
     def _write(self, request: Request, stored: Stored) -> Answer:
-        if self.honours and header(request, "If-None-Match") == "*" and request.key in self.production:
+        if (
+            request.operation in self.honours
+            and header(request, "If-None-Match") == "*"
+            and request.key in self.production
+        ):
             return refuse(412, "PreconditionFailed")
         self.production[request.key] = stored
         return Answer(200, {"etag": f'"{stored.etag}"'})
 
     def _CreateMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
-        name = f"upload-{len(self.seen)}"
+        name, begun = f"upload-{len(self.seen)}", "InitiateMultipartUploadResult"
         self.uploads[name] = []
-        return Answer(200, {}, f"<R><UploadId>{name}</UploadId></R>".encode())
+        return Answer(200, {}, f"<{begun}><UploadId>{name}</UploadId></{begun}>".encode())
 
     def _UploadPart(self, request: Request) -> Answer:  # noqa: N802
-        self.uploads[query(request, "uploadId")].append(request.body)
-        return Answer(200, {"etag": '"part"'})
+        return Answer(200, {"etag": f'"{self._take_part(request, request.body)}"'})
 
     def _UploadPartCopy(self, request: Request) -> Answer:  # noqa: N802
         source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
         first, last = (header(request, "x-amz-copy-source-range") or "").removeprefix("bytes=").split("-")
-        self.uploads[query(request, "uploadId")].append(self.legacy[source].body[int(first) : int(last) + 1])
-        return Answer(200, {}, b"<R><ETag>&quot;part&quot;</ETag></R>")
+        found, pin = self.legacy[source], header(request, "x-amz-copy-source-if-match") or ""
+        if self.heeds_pins and pin.strip('"') != found.etag:
+            return refuse(412, "PreconditionFailed")
+        return result("CopyPartResult", self._take_part(request, found.body[int(first) : int(last) + 1]))
+
+    def _take_part(self, request: Request, body: bytes) -> str:
+        self.uploads[query(request, "uploadId")].append(body)
+        return md5(body)
 
     def _CompleteMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
-        body = b"".join(self.uploads[query(request, "uploadId")])
-        answer = self._write(request, Stored(body, etag=f"{'0' * 32}-{len(body)}"))
+        parts = self.uploads.get(query(request, "uploadId"))
+        if parts is None:
+            return refuse(404, "NoSuchUpload")
+        stored = Stored(b"".join(parts), etag=composite(*parts))
+        answer = self._write(request, stored)
         if answer.error is None:
             del self.uploads[query(request, "uploadId")]
+            return result("CompleteMultipartUploadResult", stored.etag)
         return answer
 
     def _AbortMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
-        del self.uploads[query(request, "uploadId")]
+        self.uploads.pop(query(request, "uploadId"), None)
         return Answer(204)
+
+
+def md5(body: bytes) -> str:
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()
+
+
+def composite(*parts: bytes) -> str:
+    """Return the ETag of an object made of these parts."""
+    return md5(b"".join(bytes.fromhex(md5(part)) for part in parts)) + f"-{len(parts)}"
+
+
+def result(name: str, etag: str) -> Answer:
+    return Answer(200, {}, f"<{name}><ETag>&quot;{etag}&quot;</ETag></{name}>".encode())
 
 
 def header(request: Request, name: str) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from journeys import NEW, OLD, shelves_with, way_of
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault, Throttled
 from rowferry.plan import OnConflict
@@ -12,31 +13,15 @@ from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry_worker import carriers, compare
 from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.condition import Belief, Condition
+from rowferry_worker.condition import Belief
 from rowferry_worker.copy import Way, copy_object
 from rowferry_worker.journey import Copied
-from shelves import Shelves, Stored, header, query, refuse
-
-OLD, NEW = "image/a.png", "avatar/a.png"
+from shelves import WRITING, Shelves, Stored, header, query, refuse
 
 
 @pytest.fixture(params=[ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
 def carrier(request: pytest.FixtureRequest) -> Carrier:
     return request.param
-
-
-def way_of(carrier: Carrier, belief: Belief = "ignored", on_conflict: OnConflict = "fail") -> Way:
-    """Return a way on which the worker believes this of the production server."""
-    condition = Condition("new", carrier.operation)
-    condition._belief = belief
-    return Way(carrier, condition, on_conflict)
-
-
-def shelves_with(body: bytes = b"legacy", standing: bytes | None = None, **more: object) -> Shelves:
-    shelves = Shelves(legacy={OLD: Stored(body)}, **more)
-    if standing is not None:
-        shelves.production[NEW] = Stored(standing)
-    return shelves
 
 
 def outcome_of(shelves: Shelves, way: Way) -> Outcome:
@@ -45,7 +30,7 @@ def outcome_of(shelves: Shelves, way: Way) -> Outcome:
 
 
 def belief_of(way: Way) -> Belief:
-    return way.condition._belief
+    return way.condition.belief(way.carrier.operation)
 
 
 def writes(shelves: Shelves) -> int:
@@ -53,7 +38,7 @@ def writes(shelves: Shelves) -> int:
 
 
 def test_where_the_condition_is_honoured_one_request_copies() -> None:
-    shelves = shelves_with(honours=True)
+    shelves = shelves_with(honours=WRITING)
     assert outcome_of(shelves, way_of(ServerCopy("old"), "honoured")) is Outcome.MIGRATED
     assert shelves.operations == ["CopyObject production"]
     assert header(shelves.seen[0], "If-None-Match") == "*"
@@ -68,7 +53,7 @@ def test_where_it_is_ignored_a_look_comes_first() -> None:
 
 @pytest.mark.parametrize("honours", [True, False])
 def test_the_first_object_copied_tells_whether_the_condition_is_honoured(honours: bool, carrier: Carrier) -> None:
-    shelves, way = shelves_with(honours=honours), way_of(carrier, "unknown")
+    shelves, way = shelves_with(honours=WRITING if honours else ()), way_of(carrier, "unknown")
     assert outcome_of(shelves, way) is Outcome.MIGRATED
     assert belief_of(way) == ("honoured" if honours else "ignored")
     assert writes(shelves) == 2
@@ -109,7 +94,7 @@ def test_what_stands_at_the_production_key_is_treated_as_asked(
     belief: Belief, standing: bytes, on_conflict: OnConflict, carrier: Carrier
 ) -> None:
     outcome, body = STANDING[standing, on_conflict]
-    shelves = shelves_with(standing=standing, honours=belief == "honoured")
+    shelves = shelves_with(standing=standing, honours=WRITING if belief == "honoured" else ())
     assert outcome_of(shelves, way_of(carrier, belief, on_conflict)) is outcome
     assert shelves.production[NEW].body == body
 
@@ -117,7 +102,7 @@ def test_what_stands_at_the_production_key_is_treated_as_asked(
 @pytest.mark.parametrize("belief", ["unknown", "honoured", "ignored"])
 @pytest.mark.parametrize("standing", [None, b"legacy"])
 def test_without_a_legacy_object_the_entry_is_missing(belief: Belief, standing: bytes | None, carrier: Carrier) -> None:
-    shelves = shelves_with(standing=standing, honours=belief == "honoured")
+    shelves = shelves_with(standing=standing, honours=WRITING if belief == "honoured" else ())
     del shelves.legacy[OLD]
     with pytest.raises(ObjectNotFound):
         outcome_of(shelves, way_of(carrier, belief))
@@ -125,7 +110,7 @@ def test_without_a_legacy_object_the_entry_is_missing(belief: Belief, standing: 
 
 
 def test_an_object_that_came_and_went_is_tried_again(carrier: Carrier) -> None:
-    shelves = shelves_with(honours=True, standing=b"another")
+    shelves = shelves_with(honours=WRITING, standing=b"another")
 
     def vanish(request: Request) -> Answer | None:
         if request.operation == "HeadObject" and request.side == "production":
@@ -277,7 +262,7 @@ def test_an_upload_that_fails_is_aborted(part: str, large: Shelves, carrier: Car
 
 @pytest.mark.parametrize("honours", [True, False])
 def test_a_large_object_is_protected_by_the_condition_as_well(honours: bool, large: Shelves, carrier: Carrier) -> None:
-    large.honours, large.production[NEW] = honours, Stored(b"another!!!")
+    large.honours, large.production[NEW] = WRITING if honours else (), Stored(b"another!!!")
     assert outcome_of(large, way_of(carrier, "honoured" if honours else "ignored")) is Outcome.CONFLICT
     assert large.production[NEW].body == b"another!!!"
     assert large.uploads == {}

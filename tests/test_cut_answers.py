@@ -34,8 +34,9 @@ def shelves_that_cut(*operations: str) -> Shelves:
 )
 def test_a_cut_answer_is_a_fault_of_the_server(carrier: Carrier, operation: str) -> None:
     shelves = shelves_that_cut(operation)
-    way = Way(carrier, Condition("new", carrier.operation))
+    way = Way(carrier, Condition("new"))
     with pytest.raises(ServerFault, match="UnreadableAnswer"):
         shelves.travel(copy_object(way, "image/a", "avatar/a"))
     assert shelves.production == {}
-    assert shelves.uploads == {}
+    # The server may still be at work on what it was told to complete.
+    assert bool(shelves.uploads) == (operation == "CompleteMultipartUpload")

@@ -14,8 +14,10 @@ from request_log import RequestLog, Seen, logged
 from rowferry.errors import ObjectDamaged
 from rowferry.s3_answer import Answer
 from rowferry_worker.carriers import describe_object
-from rowferry_worker.parts import StreamedParts
+from rowferry_worker.completion import Part, Upload, _check_completed
+from rowferry_worker.parts import Large, StreamedParts
 from servers import Buckets
+from shelves import composite
 
 MIB = 1024 * 1024
 BOUND = 5 * MIB
@@ -136,52 +138,50 @@ def test_a_bound_that_s3_does_not_allow_is_one_sentence(bound: object, migration
 BODY = b"abcdef"
 
 
-def send_all(parts: StreamedParts, read: bytes, *etags: str) -> None:
+def send_all(parts: StreamedParts, read: bytes, *etags: str) -> list[Part]:
     """Send parts of two bytes; the servers give `read` and answer with these ETags, `md5` being the right one."""
+    sent: list[Part] = []
     for number, etag in enumerate(etags, 1):
-        body = read[number * 2 - 2 : number * 2]
-        steps = parts.send("u", number, number * 2 - 2, number * 2 - 1)
+        first, last = number * 2 - 2, number * 2 - 1
+        steps = parts.send("u", number, first, last)
         next(steps)
-        request = steps.send(Answer(206, {}, body))
+        body = read[first : last + 1]
+        request = steps.send(Answer(206, {"content-range": f"bytes {first}-{last}/{len(BODY)}"}, body))
         assert request.operation == "UploadPart"
         assert "Content-MD5" in dict(request.headers)
         told = hashlib.md5(body).hexdigest() if etag == "md5" else etag
-        with pytest.raises(StopIteration):
+        with pytest.raises(StopIteration) as stopped:
             steps.send(Answer(200, {"etag": f'"{told}"'}))
+        sent.append(stopped.value.value)
+    return sent
 
 
-def completed(etag: str, **headers: str) -> Answer:
-    body = f"<CompleteMultipartUploadResult><ETag>&quot;{etag}&quot;</ETag></CompleteMultipartUploadResult>"
-    return Answer(200, headers, body.encode())
-
-
-def composite(*bodies: bytes) -> str:
-    return hashlib.md5(b"".join(hashlib.md5(body).digest() for body in bodies)).hexdigest() + f"-{len(bodies)}"
+def check(parts: list[Part], told: str, **headers: str) -> None:
+    upload = Upload("old", Answer(200), "new", "u", parts, True)
+    body = f"<CompleteMultipartUploadResult><ETag>&quot;{told}&quot;</ETag></CompleteMultipartUploadResult>"
+    assert _check_completed(upload, Answer(200, headers, body.encode())) is None
 
 
 def new_parts(**headers: str) -> StreamedParts:
     head: Any = Answer(200, {"content-length": str(len(BODY)), "etag": '"x"', **headers})
-    return StreamedParts("old", "new", head)
+    return StreamedParts(Large("old", head, "new"))
 
 
 def test_the_etag_of_the_whole_is_held_against_the_parts() -> None:
-    parts = new_parts()
-    send_all(parts, BODY, "md5", "md5", "md5")
-    parts.check_written(completed(composite(b"ab", b"cd", b"ef")))
+    parts = send_all(new_parts(), BODY, "md5", "md5", "md5")
+    check(parts, composite(b"ab", b"cd", b"ef"))
     with pytest.raises(ObjectDamaged, match="should have ETag"):
-        parts.check_written(completed(composite(b"ab", b"cd", b"eX")))
+        check(parts, composite(b"ab", b"cd", b"eX"))
     with pytest.raises(ObjectDamaged, match="should have ETag"):
-        parts.check_written(completed(composite(b"ab", b"cd")))
+        check(parts, composite(b"ab", b"cd"))
 
 
 def test_an_etag_that_is_no_digest_says_nothing() -> None:
-    parts = new_parts()
-    send_all(parts, BODY, "md5", "not-an-md5", "md5")
-    parts.check_written(completed(composite(b"quite", b"different")))
-    parts = new_parts()
-    send_all(parts, BODY, "md5", "md5", "md5")
-    parts.check_written(completed("something-else"))
-    parts.check_written(completed(composite(b"x"), **{"x-amz-server-side-encryption": "aws:kms"}))
+    parts = send_all(new_parts(), BODY, "md5", "not-an-md5", "md5")
+    check(parts, composite(b"quite", b"different"))
+    parts = send_all(new_parts(), BODY, "md5", "md5", "md5")
+    check(parts, "something-else")
+    check(parts, composite(b"x"), **{"x-amz-server-side-encryption": "aws:kms"})
 
 
 def test_a_part_that_arrives_damaged_is_not_completed() -> None:

@@ -102,12 +102,6 @@ def test_an_object_that_looks_like_an_error_is_an_object() -> None:
     assert read_answer(200, {}, b"<Error><Code>SlowDown</Code></Error>").error is None
 
 
-@pytest.mark.parametrize("quote", ["&quot;", "&#34;", '"'])
-def test_a_copys_etag_is_read_from_its_xml(quote: str) -> None:
-    body = f"<CopyObjectResult {NAMESPACE}><ETag>{quote}abc-2{quote}</ETag></CopyObjectResult>".encode()
-    assert Answer(200, {}, body).etag == "abc-2"
-
-
 def test_an_etag_in_the_headers_loses_its_quotes() -> None:
     assert Answer(200, {"etag": '"abc"'}).etag == "abc"
     assert Answer(200).etag is None

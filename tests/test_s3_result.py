@@ -34,6 +34,7 @@ def test_a_put_without_an_etag_has_written_nothing() -> None:
     "body",
     [
         b"<CopyObjectResult><ETag>&quot;e&quot;</ETag></CopyObjectResult>",
+        b"<CopyPartResult><ETag>&#34;e&#34;</ETag></CopyPartResult>",
         b'<?xml version="1.0"?>\n  <CopyObjectResult%s>\n <LastModified>x</LastModified>\n <ETag>"e"</ETag>\n'
         b" <ChecksumType>FULL</ChecksumType></CopyObjectResult>\n" % NAMESPACE,
         b"\n\n<CopyPartResult><ETag>e</ETag></CopyPartResult>",

@@ -9,6 +9,7 @@ import pytest
 from migration import Migration
 from processes import wait_for
 from queue_runs import migrate, outcomes, verify
+from rowferry.errors import ServerFault
 from rowferry_worker import examine as examining
 
 MIB = 1024 * 1024
@@ -135,7 +136,7 @@ def test_an_attempt_that_is_repeated_counts_each_entry_once(
 
     def damaged_once(*arguments: Any, **more: Any) -> Any:
         monkeypatch.setattr(examining, "are_same", original)
-        raise examining.ServerFault("InternalError", "as told")
+        raise ServerFault("InternalError", "as told")
         yield
 
     monkeypatch.setattr(examining, "are_same", damaged_once)
@@ -151,20 +152,20 @@ def test_an_attempt_that_is_repeated_counts_each_entry_once(
 
 def test_the_bytes_are_read_only_where_asked_to(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     """ETags that are digests say enough, unless --deep."""
-    from rowferry_worker import compare
+    from rowferry_worker import reading
 
     migration.fill(2)
     migration.add_row(3, "avatar/new.png")
     migration.production.put("avatar/new.png", b"new")
     migrate(migration)
     read: list[str] = []
-    original = compare.get_object
+    original = reading.get_object
 
     def noting(side: Any, key: str, **more: Any) -> Any:
         read.append(f"{side} {key}")
         return original(side, key, **more)
 
-    monkeypatch.setattr(compare, "get_object", noting)
+    monkeypatch.setattr(reading, "get_object", noting)
     verify(migration)
     assert read == []
     (_, batch) = verify(migration, deep=True)

@@ -2,19 +2,20 @@
 
 import base64
 import hashlib
-from collections.abc import Generator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
-from rowferry.errors import ANSWER_TOO_LONG, ObjectDamaged, ObjectRejected, ServerFault
+from rowferry.errors import ANSWER_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
 from rowferry.s3_answer import Answer, read_tags
-from rowferry.s3_request import Request, copy_object, get_object, get_object_tagging, head_object, put_object
+from rowferry.s3_request import copy_object, get_object, get_object_tagging, put_object
+from rowferry.s3_result import read_copied_etag, read_written_etag
 from rowferry_worker.compare import md5_of
-from rowferry_worker.journey import ask
-from rowferry_worker.parts import READ_BYTES, StreamedParts, copy_part, send_in_parts
+from rowferry_worker.condition import Guard, Writing
+from rowferry_worker.journey import Steps, ask, demand, head, name_place, read_etag, size_of
+from rowferry_worker.parts import READ_BYTES, CopiedParts, Large, StreamedParts, send_in_parts
 
-TOO_LARGE_TO_COPY = frozenset({"EntityTooLarge", "InvalidRequest"})
-"""Error codes by which servers refuse a CopyObject of more than 5 GiB."""
+COPY_LIMIT_BYTES = 5 * 1024**3
+"""The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
 COPY_PART_BYTES = 512 * 1024 * 1024
 STREAM_PART_BYTES = READ_BYTES
 
@@ -33,17 +34,28 @@ KEPT_CLASSES = frozenset({"STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "G
 """Storage classes whose objects can be read at once; a row must never point at one that has to be restored first."""
 
 
+class Written(NamedTuple):
+    """An object that was written."""
+
+    size_bytes: int
+    """As far as known, else 0: a server does not tell what it copied."""
+    operation: Writing
+    """What put it in its place."""
+
+
 class Carrier(Protocol):
     """A way to bring the object at `source_key` to `target_key`, with its metadata, content headers and tags."""
 
-    operation: str
-    """The S3 operation that writes."""
+    operation: Writing
+    """The S3 operation that writes objects of an ordinary size."""
+    moves_bytes: bool
+    """Whether the bytes pass through this process."""
 
-    def carry(self, source_key: str, target_key: str, *, if_none_match: bool) -> Generator[Request, Answer, int]:
-        """Write the production object and return its bytes as far as known, else 0.
+    def carry(self, source_key: str, target_key: str, guard: Guard) -> Steps[Written]:
+        """Write the production object.
 
-        Raises ObjectNotFound when there is no legacy object; PreconditionFailed when `if_none_match` was honoured
-        and an object stands at `target_key`; any other ObjectError as it comes.
+        Raises ObjectNotFound when there is no legacy object; PreconditionFailed (Standing, where it was seen) when an
+        object stands at `target_key` that the guard keeps; any other ObjectError as it comes.
         """
         ...
 
@@ -51,87 +63,89 @@ class Carrier(Protocol):
 class ServerCopy:
     """Both sides are one endpoint: CopyObject, or UploadPartCopy where the object is too large for it."""
 
-    operation = "CopyObject"
+    operation: Writing = "CopyObject"
+    moves_bytes = False
 
     def __init__(self, legacy_bucket: str, threshold_bytes: int | None = None) -> None:
         """Name the bucket to copy from; `threshold_bytes`: larger objects go part by part, None: the server decides."""
         self._bucket = legacy_bucket
         self._threshold_bytes = threshold_bytes
 
-    def carry(self, source_key: str, target_key: str, *, if_none_match: bool) -> Generator[Request, Answer, int]:
+    def carry(self, source_key: str, target_key: str, guard: Guard) -> Steps[Written]:
         """Ask the production server for a copy."""
         if self._threshold_bytes is not None:
-            head = yield from ask(head_object("legacy", source_key))
-            if (head.content_length or 0) > self._threshold_bytes:
-                return (yield from self._carry_parts(source_key, target_key, head, if_none_match=if_none_match))
-        request = copy_object(
-            target_key, source_bucket=self._bucket, source_key=source_key, if_none_match=if_none_match
-        )
+            seen = yield from head("legacy", source_key)
+            if size_of(seen) > self._threshold_bytes:
+                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard))
+        condition = yield from guard.prepare("CopyObject")
+        request = copy_object(target_key, source_bucket=self._bucket, source_key=source_key, if_none_match=condition)
         answer = yield request
         if answer.error is None:
-            if b"ETag" not in answer.body and "etag" not in answer.headers:
-                # A 200 that was cut off may have been about to tell an error.
-                raise ServerFault("UnreadableAnswer", "the server did not say what it had copied")
-            return 0
-        if answer.error.code in TOO_LARGE_TO_COPY:
-            head = yield from ask(head_object("legacy", source_key))
-            return (yield from self._carry_parts(source_key, target_key, head, if_none_match=if_none_match))
-        raise answer.error
+            demand(read_copied_etag, answer, request)
+            return Written(0, "CopyObject")
+        if answer.error.code in {"EntityTooLarge", "InvalidRequest"}:
+            seen = yield from head("legacy", source_key)
+            if _is_too_large(answer.error, size_of(seen)):
+                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard))
+        raise name_place(answer.error, request)
 
-    def _carry_parts(
-        self, source_key: str, target_key: str, head: Answer, *, if_none_match: bool
-    ) -> Generator[Request, Answer, int]:
-        """Have the server copy the object part by part, each pinned to the ETag in `head`, and look at the whole."""
-        headers = yield from describe_object(source_key, head, keep_class=True)
-        part = copy_part(self._bucket, source_key, target_key, head)
+    def _carry_parts(self, large: Large, guard: Guard) -> Steps[Written]:
+        """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
+        headers = yield from describe_object(large.source_key, large.seen, keep_class=True)
         part_bytes = min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
-        yield from send_in_parts(target_key, head, headers, part, part_bytes=part_bytes, if_none_match=if_none_match)
-        written = yield from ask(head_object("production", target_key))
-        if written.content_length != head.content_length:
-            sizes = f"{written.content_length} bytes stand there, {head.content_length} were copied"
+        parts = CopiedParts(self._bucket, large)
+        yield from send_in_parts(large, headers, parts, part_bytes=part_bytes, guard=guard)
+        written = yield from head("production", large.target_key)
+        if size_of(written) != size_of(large.seen):
+            sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
             raise ObjectDamaged("SizeMismatch", sizes)
-        return head.content_length or 0
+        return Written(size_of(written), "CompleteMultipartUpload")
 
 
 class StreamCopy:
     """The sides are two endpoints: GET from one, PUT to the other; large objects part by part."""
 
-    operation = "PutObject"
+    operation: Writing = "PutObject"
+    moves_bytes = True
 
     def __init__(self, *, keep_class: bool = False, threshold_bytes: int | None = None) -> None:
         """`keep_class`: the sides know the same storage classes; `threshold_bytes`: larger objects go part by part."""
         self._keep_class = keep_class
         self._threshold_bytes = threshold_bytes
 
-    def carry(self, source_key: str, target_key: str, *, if_none_match: bool) -> Generator[Request, Answer, int]:
+    def carry(self, source_key: str, target_key: str, guard: Guard) -> Steps[Written]:
         """Read the legacy object into memory and write it, with its digest checked at both ends."""
-        answer = yield get_object("legacy", source_key)
-        if answer.error is not None and answer.error.code == ANSWER_TOO_LONG:
-            head = yield from ask(head_object("legacy", source_key))
-            return (yield from self._carry_parts(source_key, target_key, head, if_none_match=if_none_match))
+        read = get_object("legacy", source_key)
+        answer = yield read
         if answer.error is not None:
-            raise answer.error
+            if answer.error.code != ANSWER_TOO_LONG:
+                raise name_place(answer.error, read)
+            seen = yield from head("legacy", source_key)
+            return (yield from self._carry_parts(Large(source_key, seen, target_key), guard))
+        demand(read_etag, answer, read)
         digest = hashlib.md5(answer.body, usedforsecurity=False)
         check_digest(answer, digest.hexdigest(), "read")
         headers = yield from describe_object(source_key, answer, keep_class=self._keep_class)
         headers.append(("Content-MD5", base64.b64encode(digest.digest()).decode()))
-        request = put_object(target_key, answer.body, headers=headers, if_none_match=if_none_match)
+        condition = yield from guard.prepare("PutObject")
+        request = put_object(target_key, answer.body, headers=headers, if_none_match=condition)
         written = yield from ask(request)
+        demand(read_written_etag, written, request)
         check_digest(written, digest.hexdigest(), "written")
-        return len(answer.body)
+        return Written(len(answer.body), "PutObject")
 
-    def _carry_parts(
-        self, source_key: str, target_key: str, head: Answer, *, if_none_match: bool
-    ) -> Generator[Request, Answer, int]:
+    def _carry_parts(self, large: Large, guard: Guard) -> Steps[Written]:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        headers = yield from describe_object(source_key, head, keep_class=self._keep_class)
+        headers = yield from describe_object(large.source_key, large.seen, keep_class=self._keep_class)
         part_bytes = limit_part(self._threshold_bytes)
-        parts = StreamedParts(source_key, target_key, head, read_bytes=part_bytes)
-        completed = yield from send_in_parts(
-            target_key, head, headers, parts.send, part_bytes=part_bytes, if_none_match=if_none_match
-        )
-        parts.check_written(completed)
-        return head.content_length or 0
+        parts = StreamedParts(large, read_bytes=part_bytes)
+        yield from send_in_parts(large, headers, parts, part_bytes=part_bytes, guard=guard)
+        return Written(size_of(large.seen), "CompleteMultipartUpload")
+
+
+def _is_too_large(refusal: ObjectError, size_bytes: int) -> bool:
+    """Return whether CopyObject was refused for the object's size: InvalidRequest has a hundred other reasons."""
+    return size_bytes > (0 if refusal.code == "EntityTooLarge" else COPY_LIMIT_BYTES)
 
 
 def limit_part(threshold_bytes: int | None) -> int:
@@ -146,7 +160,7 @@ def check_digest(answer: Answer, digest: str, what: str) -> None:
         raise ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {expected}")
 
 
-def describe_object(key: str, answer: Answer, *, keep_class: bool) -> Generator[Request, Answer, list[tuple[str, str]]]:
+def describe_object(key: str, answer: Answer, *, keep_class: bool) -> Steps[list[tuple[str, str]]]:
     """Return the headers that give a new object the content headers, metadata, tags and class of the legacy one.
 
     The storage class is left to the bucket unless `keep_class`, and where it would make an archive of the object.

@@ -2,14 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Generator
-from typing import TypeVar
 
-from rowferry.errors import ObjectDamaged
 from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request, get_object, head_object
-from rowferry_worker.journey import ask
+from rowferry_worker.journey import Steps, head, size_of
+from rowferry_worker.reading import read_range
 
 RANGE_BYTES = 4 * 1024 * 1024
 """How much of an object is read at a time when its bytes have to be compared."""
@@ -18,9 +15,7 @@ CHECKSUMS = tuple(f"x-amz-checksum-{name}" for name in ("sha256", "crc64nvme", "
 """The headers that a server may tell an object's checksum in, the strongest first."""
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
-
-T = TypeVar("T")
-Steps = Generator[Request, Answer, T]
+_DIGEST = re.compile(r"[0-9a-f]{32}(-\d+)?")
 
 
 def is_same_object(legacy_key: str, production_key: str, production: Answer) -> Steps[bool]:
@@ -28,7 +23,7 @@ def is_same_object(legacy_key: str, production_key: str, production: Answer) -> 
 
     Metadata is not compared. Raises ObjectNotFound when there is no legacy object.
     """
-    legacy = yield from ask(head_object("legacy", legacy_key))
+    legacy = yield from head("legacy", legacy_key)
     return (yield from are_same(legacy_key, legacy, production_key, production))
 
 
@@ -38,12 +33,12 @@ def are_same(
     """Return whether two objects, whose headers are given, have the same bytes; `deep`: read them in any case.
 
     By size, by ETag where it means something, by a checksum that both servers know, else by reading both. Raises
-    PreconditionFailed when one of them is rewritten meanwhile.
+    ServerFault when one of them is rewritten meanwhile.
     """
-    if legacy.content_length != production.content_length:
+    if size_of(legacy) != size_of(production):
         return False
     if not deep:
-        if legacy.etag is not None and legacy.etag == production.etag:
+        if is_digest(legacy) and legacy.etag == production.etag:
             return True
         if md5_of(legacy) and md5_of(production):
             return False
@@ -65,8 +60,8 @@ def _compare_checksums(legacy_key: str, legacy: Answer, production_key: str, pro
         ("legacy", legacy_key, legacy),
         ("production", production_key, production),
     ]
-    for side, key, head in objects:
-        answer = yield from ask(head_object(side, key, if_match=head.etag, with_checksum=True))
+    for side, key, seen in objects:
+        answer = yield from head(side, key, if_match=seen.etag, with_checksum=True)
         whole = answer.headers.get("x-amz-checksum-type") == "FULL_OBJECT"
         known.append({name: answer.headers[name] for name in CHECKSUMS if whole and name in answer.headers})
         if not known[-1]:
@@ -85,6 +80,11 @@ def md5_of(answer: Answer) -> str | None:
     return etag if etag and not is_encrypted(answer) and _MD5.fullmatch(etag) else None
 
 
+def is_digest(answer: Answer) -> bool:
+    """Return whether an object's ETag is made of its bytes, in one part or several: two that are equal say the same."""
+    return answer.etag is not None and not is_encrypted(answer) and _DIGEST.fullmatch(answer.etag) is not None
+
+
 def is_encrypted(answer: Answer) -> bool:
     """Return whether an object is encrypted in a way that makes its ETag something else than a digest of its bytes."""
     return (
@@ -93,17 +93,14 @@ def is_encrypted(answer: Answer) -> bool:
     )
 
 
-def read_digest(side: SideName, key: str, head: Answer) -> Steps[bytes]:
-    """Return the SHA-256 of an object, read in ranges that are pinned to its ETag; memory is bounded by one range.
+def read_digest(side: SideName, key: str, seen: Answer) -> Steps[bytes]:
+    """Return the SHA-256 of the object whose headers are given, read range by range; memory is bounded by one of them.
 
-    Raises PreconditionFailed when the object is rewritten meanwhile, ObjectDamaged when bytes are missing.
+    Raises ServerFault when the object is rewritten meanwhile, ObjectDamaged when other bytes come than were asked for.
     """
     digest = hashlib.sha256()
-    size_bytes = head.content_length or 0
+    size_bytes = size_of(seen)
     for first in range(0, size_bytes, RANGE_BYTES):
         last = min(first + RANGE_BYTES, size_bytes) - 1
-        part = yield from ask(get_object(side, key, first_byte=first, last_byte=last, if_match=head.etag))
-        if len(part.body) != last - first + 1:
-            raise ObjectDamaged("TruncatedBody", f"{len(part.body)} bytes came of {last - first + 1}")
-        digest.update(part.body)
+        digest.update((yield from read_range(side, key, seen, first, last)))
     return digest.digest()

@@ -1,17 +1,15 @@
 """Station 3 of 5: bring one object to its production key, and know what stood there before."""
 
-from collections.abc import Generator
 from dataclasses import dataclass
 
 from rowferry.batch import Outcome
-from rowferry.errors import ObjectError, ObjectRejected, PreconditionFailed, ServerFault
+from rowferry.errors import Cancelled, ObjectError, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
 from rowferry_worker.carriers import Carrier
 from rowferry_worker.compare import is_same_object
-from rowferry_worker.condition import Condition
-from rowferry_worker.journey import Copied, Journey, find
+from rowferry_worker.condition import Condition, Guard, Standing
+from rowferry_worker.journey import Copied, Journey, Steps, find
 
 ASK_WITH_BYTES = 1024 * 1024
 """The largest object, as far as its size is known, that is written twice to learn whether a condition is honoured."""
@@ -33,21 +31,31 @@ def copy_object(way: Way, source_key: str, target_key: str) -> Journey:
     different one stands there and was left alone. Raises ObjectNotFound when there is no legacy object, and any
     other ObjectError as it comes.
     """
-    guarded = way.condition.honoured
-    if not guarded:
-        standing = yield from find("production", target_key)
-        if standing is not None:
-            return (yield from _settle(way, source_key, target_key, standing))
+    guard = Guard(way.condition, target_key)
     try:
-        size_bytes = yield from way.carrier.carry(source_key, target_key, if_none_match=guarded)
+        if way.carrier.moves_bytes and (way.condition.expects_standing or way.on_conflict == "keep"):
+            yield from guard.look_early()
+        written = yield from way.carrier.carry(source_key, target_key, guard)
+    except Standing as found:
+        return (yield from _settle(way, source_key, target_key, found.answer))
     except PreconditionFailed as refusal:
+        way.condition.expects_standing = True
         standing = yield from find("production", target_key)
         if standing is None:
             raise ServerFault(refusal.code, "the production object came and went; try again") from refusal
         return (yield from _settle(way, source_key, target_key, standing))
-    if size_bytes <= ASK_WITH_BYTES and way.condition.begin_asking():
+    operation = way.carrier.operation
+    is_small = written.operation == operation and written.size_bytes <= ASK_WITH_BYTES
+    if is_small and way.condition.begin_asking(operation):
         yield from _ask_condition(way, source_key, target_key)
-    return Copied(Outcome.MIGRATED, size_bytes)
+    return Copied(Outcome.MIGRATED, written.size_bytes)
+
+
+def overwrite(way: Way, source_key: str, target_key: str) -> Journey:
+    """Write the production object whatever stands there: it was asked for."""
+    guard = Guard(way.condition, target_key, "overwrite")
+    written = yield from way.carrier.carry(source_key, target_key, guard)
+    return Copied(Outcome.MIGRATED, written.size_bytes)
 
 
 def _settle(way: Way, source_key: str, target_key: str, standing: Answer) -> Journey:
@@ -57,20 +65,25 @@ def _settle(way: Way, source_key: str, target_key: str, standing: Answer) -> Jou
     if (yield from is_same_object(source_key, target_key, standing)):
         return Copied(Outcome.KEPT)
     if way.on_conflict == "overwrite":
-        size_bytes = yield from way.carrier.carry(source_key, target_key, if_none_match=False)
-        return Copied(Outcome.MIGRATED, size_bytes)
+        return (yield from overwrite(way, source_key, target_key))
     return Copied(Outcome.CONFLICT)
 
 
-def _ask_condition(way: Way, source_key: str, target_key: str) -> Generator[Request, Answer, None]:
+def _ask_condition(way: Way, source_key: str, target_key: str) -> Steps[None]:
     """Write the object that this journey has just written once more, under the condition, and note what happens."""
+    operation = way.carrier.operation
     try:
-        yield from way.carrier.carry(source_key, target_key, if_none_match=True)
-    except PreconditionFailed:
-        way.condition.answer("honoured")
+        yield from way.carrier.carry(source_key, target_key, Guard(way.condition, target_key, "ask"))
+    except Cancelled:
+        way.condition.answer(operation, "unknown")
+        raise
+    except PreconditionFailed as refusal:
+        # A 409 or a 304 may have other reasons.
+        is_clear = refusal.code in {"PreconditionFailed", "HTTP 412"}
+        way.condition.answer(operation, "honoured" if is_clear else "unknown")
     except ObjectRejected:
-        way.condition.answer("ignored")
+        way.condition.answer(operation, "ignored")
     except ObjectError:
-        way.condition.answer("unknown")
+        way.condition.answer(operation, "unknown")
     else:
-        way.condition.answer("ignored")
+        way.condition.answer(operation, "ignored")

@@ -1,16 +1,14 @@
 """Does a production object equal its legacy object, and what to do where it does not: a journey."""
 
-from collections.abc import Generator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from rowferry.batch import Outcome
-from rowferry.errors import ObjectError, ObjectNotFound, PreconditionFailed, ServerFault
+from rowferry.errors import ObjectError, ObjectNotFound
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
 from rowferry_worker.compare import are_same, read_digest
-from rowferry_worker.copy import Way, copy_object
+from rowferry_worker.copy import Way, copy_object, overwrite
 from rowferry_worker.journey import Copied, Journey, find
 
 
@@ -34,17 +32,14 @@ def examine(way: Way, legacy_key: str | None, key: str, demand: Demand) -> Journ
     Where there is no legacy object, or no `legacy_key`, a production object that can be read is KEPT. Raises
     ObjectNotFound when there is no production object, Different when it differs and is not to be repaired.
     """
-    try:
-        standing = yield from find("production", key)
-        source = None if legacy_key is None else (yield from find("legacy", legacy_key))
-        if legacy_key is None or source is None:
-            return (yield from _examine_alone(key, standing, demand))
-        if standing is None:
-            return (yield from _replace_missing(way, legacy_key, key, demand))
-        if (yield from are_same(legacy_key, source, key, standing, deep=demand.deep)):
-            return Copied(Outcome.KEPT)
-    except PreconditionFailed as error:
-        raise ServerFault("ObjectChanged", "an object was written while it was looked at; try again") from error
+    standing = yield from find("production", key)
+    source = None if legacy_key is None else (yield from find("legacy", legacy_key))
+    if legacy_key is None or source is None:
+        return (yield from _examine_alone(key, standing, demand))
+    if standing is None:
+        return (yield from _replace_missing(way, legacy_key, key, demand))
+    if (yield from are_same(legacy_key, source, key, standing, deep=demand.deep)):
+        return Copied(Outcome.KEPT)
     return (yield from _replace_different(way, legacy_key, key, demand, newer=_is_newer(source, standing)))
 
 
@@ -57,22 +52,19 @@ def _examine_alone(key: str, standing: Answer | None, demand: Demand) -> Journey
     return Copied(Outcome.KEPT)
 
 
-def _replace_missing(way: Way, legacy_key: str, key: str, demand: Demand) -> Generator[Request, Answer, Copied]:
+def _replace_missing(way: Way, legacy_key: str, key: str, demand: Demand) -> Journey:
     if demand.repair == "nothing":
         raise ObjectNotFound("NoProductionObject", "the row points at no object; --repair copies the legacy object")
     return (yield from copy_object(way, legacy_key, key))
 
 
-def _replace_different(
-    way: Way, legacy_key: str, key: str, demand: Demand, *, newer: bool
-) -> Generator[Request, Answer, Copied]:
+def _replace_different(way: Way, legacy_key: str, key: str, demand: Demand, *, newer: bool) -> Journey:
     """Copy over a production object that differs; `newer`: its legacy object was written after it.
 
     What was written to the production key last may be the application's own work: only `all` overwrites that.
     """
     if demand.repair == "all" or (demand.repair == "older" and newer):
-        size_bytes = yield from way.carrier.carry(legacy_key, key, if_none_match=False)
-        return Copied(Outcome.MIGRATED, size_bytes)
+        return (yield from overwrite(way, legacy_key, key))
     if newer:
         raise Different("LegacyIsNewer", "the legacy object was written after its copy; --repair copies it again")
     words = "the production object differs and was written last, by your application or by a damaged copy"

@@ -4,15 +4,19 @@ A journey yields requests and is sent their answers; `flight` drives many at onc
 the copy read from top to bottom, cost no thread, and are tested without a server.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import TypeVar
 
 from msgspec import Struct
 
 from rowferry.batch import Outcome
-from rowferry.errors import ObjectNotFound
+from rowferry.errors import Cancelled, CutOff, ObjectError, ObjectNotFound, PreconditionFailed, ServerFault
 from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request, head_object
+
+BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
+"""Operations that read one side and write the other: their names say enough."""
 
 
 class Copied(Struct, frozen=True, gc=False):
@@ -23,20 +27,79 @@ class Copied(Struct, frozen=True, gc=False):
     """Bytes that were written, as far as they are known: a server-side copy does not tell."""
 
 
-Journey = Generator[Request, Answer, Copied]
+T = TypeVar("T")
+Steps = Generator[Request, Answer, T]
+"""A part of a journey that comes to a T."""
+Journey = Steps[Copied]
 
 
-def ask(request: Request) -> Generator[Request, Answer, Answer]:
+def ask(request: Request) -> Steps[Answer]:
     """Return the answer to a request. Raises its error where it has one."""
     answer = yield request
     if answer.error is not None:
-        raise answer.error
+        raise name_place(answer.error, request)
     return answer
 
 
-def find(side: SideName, key: str) -> Generator[Request, Answer, Answer | None]:
-    """Return the headers of an object, None where there is none."""
+def name_place(error: ObjectError, request: Request) -> ObjectError:
+    """Return the error; it says from now on which operation of which side has met it."""
+    if not isinstance(error, (Cancelled, CutOff)):  # these are of no one request
+        both = request.operation in BOTH_SIDES
+        error.where = request.operation if both else f"{request.operation} {request.side}"
+    return error
+
+
+def demand(read: Callable[[Answer], T], answer: Answer, request: Request) -> T:
+    """Return what a reader of `s3_result` finds in a success. Raises its error where it finds nothing."""
     try:
-        return (yield from ask(head_object(side, key)))
+        return read(answer)
+    except ObjectError as error:
+        raise name_place(error, request) from None
+
+
+def ask_pinned(request: Request) -> Steps[Answer]:
+    """Return the answer to a request that is pinned to an ETag. Raises ServerFault when the object has another now."""
+    try:
+        return (yield from ask(request))
+    except PreconditionFailed as error:
+        raise changed(request.side, request.key) from error
+
+
+def changed(side: str, key: str) -> ServerFault:
+    """Return the error of an object that was rewritten between two looks; the next attempt takes it as it then is."""
+    return ServerFault("ObjectChanged", f"the {side} object {key!r} was written while it was read; try again")
+
+
+def head(side: SideName, key: str, *, if_match: str | None = None, with_checksum: bool = False) -> Steps[Answer]:
+    """Return the headers of an object, its size and ETag always among them.
+
+    Raises ObjectNotFound where there is none, ServerFault when the answer lacks what every S3 server tells, as that of
+    a proxy or a login page does.
+    """
+    request = head_object(side, key, if_match=if_match, with_checksum=with_checksum)
+    answer = yield from (ask(request) if if_match is None else ask_pinned(request))
+    demand(read_etag, answer, request)
+    demand(size_of, answer, request)
+    return answer
+
+
+def find(side: SideName, key: str) -> Steps[Answer | None]:
+    """Return the headers of an object as `head` does, None where there is none."""
+    try:
+        return (yield from head(side, key))
     except ObjectNotFound:
         return None
+
+
+def read_etag(answer: Answer) -> str:
+    """Return the ETag header of an object, unquoted. Raises ServerFault without one."""
+    if not answer.etag:
+        raise ServerFault("NoETag", "the answer has no ETag, so it is not that of an S3 server")
+    return answer.etag
+
+
+def size_of(answer: Answer) -> int:
+    """Return the size in bytes that an answer of `head` tells. Raises ServerFault where it tells none."""
+    if answer.content_length is None:
+        raise ServerFault("NoContentLength", "the server does not say how large the object is")
+    return answer.content_length

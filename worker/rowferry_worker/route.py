@@ -58,7 +58,7 @@ class Route:
         self._row_pace = Pace(partial(fleet.share_of, plan.max_rows_per_second))
         self._clients = clients
         self._carrier = _choose_carrier(plan)
-        self._condition = Condition(plan.production.bucket, self._carrier.operation)
+        self._condition = Condition(plan.production.bucket)
         self._entries: dict[str, EntrySql] = {}
 
     def entries(self, connection: Connection, label: str) -> EntrySql:

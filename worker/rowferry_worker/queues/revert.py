@@ -6,10 +6,9 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import ObjectNotFound, Withdrawn
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
-from rowferry.s3_request import head_object
 from rowferry_worker.entries import Form
 from rowferry_worker.flight import Ended
-from rowferry_worker.journey import Copied, Journey, ask
+from rowferry_worker.journey import Copied, Journey, head
 from rowferry_worker.ranges import find_entry_sql, read_range, rewrite_rows
 from rowferry_worker.rows import Move
 from rowferry_worker.travel import travel
@@ -50,7 +49,7 @@ def map_back(entries: list[Entry], plan: Entries) -> dict[str, str]:
 
 def find_legacy(key: str) -> Journey:
     """Ask for a legacy object. Raises ObjectNotFound when there is none."""
-    yield from ask(head_object("legacy", key))
+    yield from head("legacy", key)
     return Copied(Outcome.MIGRATED)
 
 

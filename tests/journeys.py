@@ -1,0 +1,28 @@
+"""Journeys over shelves: how a worker travels that believes this or that of its servers."""
+
+from rowferry.plan import OnConflict
+from rowferry_worker.carriers import Carrier
+from rowferry_worker.condition import Belief, Condition
+from rowferry_worker.copy import Way, copy_object
+from rowferry_worker.journey import Copied
+from shelves import Shelves, Stored
+
+OLD, NEW = "image/a.png", "avatar/a.png"
+
+
+def way_of(carrier: Carrier, belief: Belief = "ignored", on_conflict: OnConflict = "fail") -> Way:
+    """Return a way on which the worker believes this of the production server's ordinary writes."""
+    condition = Condition("new")
+    condition._beliefs[carrier.operation] = belief
+    return Way(carrier, condition, on_conflict)
+
+
+def shelves_with(body: bytes = b"legacy", standing: bytes | None = None, **more: object) -> Shelves:
+    shelves = Shelves(legacy={OLD: Stored(body)}, **more)
+    if standing is not None:
+        shelves.production[NEW] = Stored(standing)
+    return shelves
+
+
+def move(shelves: Shelves, way: Way) -> Copied:
+    return shelves.travel(copy_object(way, OLD, NEW))

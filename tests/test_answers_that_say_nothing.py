@@ -1,0 +1,175 @@
+"""A 200 alone moves no row: an answer counts only when it says what an S3 server says."""
+
+from collections.abc import Callable
+
+import pytest
+
+from journeys import NEW, OLD, move, shelves_with, way_of
+from migration import Migration
+from request_log import logged
+from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
+from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
+from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
+from rowferry_worker.condition import Condition, Guard
+from rowferry_worker.examine import Demand, examine
+from rowferry_worker.parts import Large, StreamedParts, send_in_parts
+from servers import Buckets
+from shelves import Shelves, Stored, describe, header
+from stand_in import StandIn, answer
+
+PAGE = b"<html>ETag please log in</html>"
+LOGIN_PAGE = Answer(200, {"content-type": "text/html", "content-length": str(len(PAGE))}, PAGE)
+
+
+@pytest.mark.parametrize("transfer", ["server", "stream"])
+def test_a_login_page_answered_200_moves_no_row(
+    transfer: str, buckets: Buckets, make_migration: Callable[..., Migration]
+) -> None:
+    """As a firewall, a captive portal or a CDN answers what it does not let through."""
+    migration = make_migration(buckets, buckets)
+    migration.plan["migration"]["transfer"] = transfer
+    with logged(buckets.server.endpoint_url) as log:
+        migration.reach_through(log.endpoint_url)
+        migration.fill(5)
+        migration.enqueue()
+        page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (len(PAGE), PAGE)
+        with log.answering(lambda seen: seen.writes_object, page):
+            migration.work()
+    assert migration.counts() == {"failed": 5}
+    assert migration.production.listing() == {}
+    assert set(migration.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 6)}
+
+
+def test_a_login_page_before_both_sides_moves_no_row(migration: Migration) -> None:
+    """Even where it answers HEAD and GET alike: the same page twice is no object that was kept."""
+    migration.fill(3)
+    with StandIn(answer(200, PAGE, Content_Type="text/html")) as stand_in:
+        migration.plan["migration"]["transfer"] = "stream"
+        migration.reach_through(stand_in.endpoint_url)
+        migration.enqueue()
+        migration.work()
+    assert "migrated" not in migration.counts()
+    assert "kept" not in migration.counts()
+    assert set(migration.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 4)}
+
+
+@pytest.mark.parametrize("carrier", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+def test_a_write_without_an_etag_is_none(carrier: Carrier) -> None:
+    shelves = shelves_with()
+    shelves.interfere = lambda request: LOGIN_PAGE if request.operation == carrier.operation else None
+    with pytest.raises(ServerFault, match="UnreadableAnswer"):
+        move(shelves, way_of(carrier))
+
+
+def test_a_page_is_not_read_for_an_object() -> None:
+    shelves = shelves_with()
+    shelves.interfere = lambda request: LOGIN_PAGE if request.operation == "GetObject" else None
+    with pytest.raises(ServerFault, match="NoETag"):
+        move(shelves, way_of(StreamCopy()))
+    assert shelves.production == {}
+
+
+# Sizes
+
+
+def without(name: str, side: str, shelves: Shelves) -> Callable[[Request], Answer | None]:
+    def interfere(request: Request) -> Answer | None:
+        if request.operation != "HeadObject" or request.side != side:
+            return None
+        found = describe(shelves.shelf(request).get(request.key))
+        return Answer(found.status, {n: v for n, v in found.headers.items() if n != name}, b"", found.error)
+
+    return interfere
+
+
+@pytest.mark.parametrize("side", ["legacy", "production"])
+@pytest.mark.parametrize(("name", "words"), [("content-length", "NoContentLength"), ("etag", "NoETag")])
+def test_a_head_that_leaves_something_out_proves_no_two_objects_equal(name: str, words: str, side: str) -> None:
+    """Two different objects whose sizes nobody told were taken for equal: the row moved to another object."""
+    shelves = shelves_with()
+    shelves.legacy[OLD].etag = "W/legacy"
+    shelves.production[NEW] = Stored(b"different", etag="W/production")
+    for one in ("legacy", "production"):
+        shelves.interfere = without(name, one, shelves)
+        if one == side:
+            break
+    with pytest.raises(ServerFault, match=words) as caught:
+        move(shelves, way_of(ServerCopy("old")))
+    assert caught.value.where == f"HeadObject {side}"
+    with pytest.raises(ServerFault, match=words):
+        shelves.travel(examine(way_of(ServerCopy("old")), OLD, NEW, Demand()))
+
+
+@pytest.mark.parametrize("carrier", [ServerCopy("old", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
+def test_a_large_object_whose_size_nobody_tells_does_not_arrive_empty(carrier: Carrier) -> None:
+    shelves = shelves_with(b"0123456789", too_large_bytes=4)
+    shelves.interfere = without("content-length", "legacy", shelves)
+    with pytest.raises(ServerFault, match="NoContentLength"):
+        move(shelves, way_of(carrier))
+    assert shelves.production == {}
+
+
+def test_an_upload_of_no_parts_is_refused() -> None:
+    large = Large(OLD, Answer(200, {"content-length": "0", "etag": '"e"'}), NEW)
+    guard = Guard(Condition("new"), NEW)
+    with pytest.raises(ObjectRejected, match="EmptyUpload"):
+        Shelves().travel(send_in_parts(large, [], StreamedParts(large), part_bytes=4, guard=guard))
+
+
+# Ranges
+
+RANGES = {
+    "of another part": {"content-range": "bytes 0-3/10"},
+    "of another object": {"content-range": "bytes 4-7/11"},
+    "in other units": {"content-range": "items 4-7/10"},
+    "beyond all numbers": {"content-range": f"bytes 4-7/{'9' * 5000}"},
+    "with a raised two": {"content-range": "bytes 4-7/²"},
+    "missing": {},
+}
+
+
+def answer_ranges(shelves: Shelves, headers: dict[str, str]) -> None:
+    def interfere(request: Request) -> Answer | None:
+        is_second = request.operation == "GetObject" and header(request, "Range") == "bytes=4-7"
+        return Answer(206, {"etag": f'"{shelves.legacy[OLD].etag}"', **headers}, b"0123") if is_second else None
+
+    shelves.interfere = interfere
+
+
+@pytest.mark.parametrize("kind", RANGES)
+def test_a_part_with_the_bytes_of_another_is_refused(kind: str) -> None:
+    """The legacy object's ETag is no MD5, so the bytes alone would not tell."""
+    shelves = shelves_with(b"0123456789", too_large_bytes=4)
+    shelves.legacy[OLD].etag = f"{'a' * 32}-2"
+    answer_ranges(shelves, RANGES[kind])
+    with pytest.raises(ObjectDamaged, match="WrongRange"):
+        move(shelves, way_of(StreamCopy(threshold_bytes=4)))
+    assert (shelves.production, shelves.uploads) == ({}, {})
+
+
+def test_a_server_that_sends_the_whole_for_a_part_is_refused() -> None:
+    shelves = shelves_with(b"0123456789", too_large_bytes=4)
+    shelves.interfere = lambda request: (
+        Answer(200, describe(shelves.legacy[OLD]).headers, b"0123456789") if header(request, "Range") else None
+    )
+    with pytest.raises(ObjectDamaged, match="WrongRange"):
+        move(shelves, way_of(StreamCopy(threshold_bytes=4)))
+
+
+def test_an_object_is_not_compared_by_the_bytes_of_another_range() -> None:
+    shelves = shelves_with(b"0123456789")
+    shelves.production[NEW] = Stored(b"0123456789", etag=f"{'e' * 32}-2")
+    shelves.interfere = lambda request: (
+        Answer(206, {"content-range": "bytes 0-3/10"}, b"0123") if header(request, "Range") else None
+    )
+    with pytest.raises(ObjectDamaged, match="WrongRange"):
+        move(shelves, way_of(ServerCopy("old")))
+
+
+def test_an_equal_etag_that_is_no_digest_is_not_believed() -> None:
+    """Web servers make them of time and size."""
+    shelves = shelves_with(b"abc")
+    shelves.legacy[OLD].etag = "W/65f-3"
+    shelves.production[NEW] = Stored(b"abd", etag="W/65f-3")
+    assert move(shelves, way_of(ServerCopy("old"))).outcome == "conflict"
