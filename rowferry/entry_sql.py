@@ -26,6 +26,7 @@ class Description:
 
     table_number: int | None
     """The table's oid; None when there is no such table."""
+    schema_name: str | None
     kind: str | None
     """As pg_class.relkind has it: `r` and `p` are tables."""
     id_type: str | None
@@ -63,10 +64,13 @@ def describe(connection: Connection, entries: Entries) -> Description:
 
 @dataclass(frozen=True, slots=True)
 class EntrySql:
-    """Fills the statements over one table in; `id_type` is the type of the id column, from `describe`."""
+    """Fills the statements over one table in."""
 
     entries: Entries
     id_type: str
+    """The type of the id column, as `describe` has it."""
+    schema_name: str | None = None
+    """The schema of the table, where the plan does not name it: a bare name could be that of one of our CTEs."""
 
     @classmethod
     def of(cls, connection: Connection, entries: Entries) -> "EntrySql":
@@ -77,13 +81,13 @@ class EntrySql:
         for column, kind in ((entries.id, found.id_type), (entries.key, found.key_type)):
             if kind is None:
                 raise UserMistake(f"Table {entries.table} has no column {column}; correct the plan.")
-        return cls(entries, found.id_type or "text")
+        return cls(entries, found.id_type or "text", found.schema_name)
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return sql/statements/`name`.sql for this table."""
         return statement(
             name,
-            table=identifiers(*split_table(self.entries.table)),
+            table=identifiers(*self._locate_table()),
             id=identifiers(self.entries.id),
             key=identifiers(self.entries.key),
             id_type=literal(self.id_type),
@@ -95,6 +99,10 @@ class EntrySql:
             is_production=self.has_form("production"),
             **more,
         )
+
+    def _locate_table(self) -> tuple[str, ...]:
+        parts = split_table(self.entries.table)
+        return (self.schema_name, *parts) if self.schema_name and len(parts) == 1 else parts
 
     def has_form(self, form: Literal["legacy", "production"]) -> sql.Composed:
         """Return the condition that an entry's key has this form."""

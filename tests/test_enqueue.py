@@ -1,5 +1,7 @@
 """An enqueue puts what is legacy and does not wait yet in the queue, and nothing else."""
 
+from psycopg.types.json import Jsonb
+
 from entry_table import EntryTable
 from waiting_ranges import finish, two_tables
 
@@ -45,6 +47,38 @@ def test_an_entry_within_a_waiting_range_is_left_to_its_batch(table: EntryTable)
     table.enqueue(10)
     table.add_legacy([15])
     assert table.enqueue(10)[0].entries == 0
+
+
+def test_a_narrow_range_within_a_wide_one_uncovers_nothing(table: EntryTable) -> None:
+    """As where batches that were done are put back in the queue, while others cover their entries again."""
+    table.add_legacy(range(0, 60, 2))
+    table.enqueue(30)
+    narrow = {"entries": "public.avatars.path", "first": "10", "last": "12", "on_conflict": "fail"}
+    table.execute(
+        "insert into rowferry.batch_queue (migration_id, payload, entry_count) select migration_id, %s, 2 "
+        "from rowferry.batch_queue",
+        [Jsonb(narrow)],
+    )
+    assert table.enqueue(5)[0].entries == 0
+    table.add_legacy([61])
+    assert table.enqueue(5)[0].entries == 1
+
+
+def test_a_stretch_between_waiting_ranges_is_cut_into_full_batches(table: EntryTable) -> None:
+    table.add_legacy([100, 200])
+    table.enqueue(1)
+    table.add_legacy([*range(90, 92), *range(101, 111)])
+    table.enqueue(5)
+    assert [batch["entry_count"] for batch in table.batches()[2:]] == [2, 5, 5]
+
+
+def test_a_table_may_have_the_name_of_a_part_of_our_statements(table: EntryTable) -> None:
+    table.execute("alter table public.avatars rename to waiting")
+    table.plan["entries"][0]["table"] = "waiting"
+    table.execute("insert into public.waiting values (1, 'image/1')")
+    assert table.enqueue()[0].entries == 1
+    table.execute("insert into public.waiting values (2, 'image/2')")
+    assert table.enqueue()[0].entries == 1
 
 
 def test_batches_in_error_wait_for_a_requeue(table: EntryTable) -> None:

@@ -132,6 +132,15 @@ def test_an_enqueue_spills_one_sort_of_ids_at_most(full: EntryTable, waiting: bo
         assert 0 < spills.take() <= ROWS * 64
 
 
+def test_an_enqueue_sorts_what_is_new_and_not_what_waits(full: EntryTable) -> None:
+    """It spills the bounds of the ranges that wait, twice sorted and twice numbered, and nothing an entry."""
+    full.execute("insert into public.avatars select -i, %s || i from generate_series(1, 50) as i", (FROM,))
+    with frugal(autocommit=True) as (connection, spills):
+        (done,) = enqueue(connection, full.read_plan(), Request(BATCH_SIZE))
+        assert done.entries == 50
+        assert spills.take() <= ROWS // BATCH_SIZE * 2 * 4 * 64
+
+
 def test_check_and_report_write_what_their_sorts_need(full: EntryTable) -> None:
     """The check for clashes looks at every key at once, the account at every batch: nothing grows faster than these."""
     found: dict[str, Any] = {}

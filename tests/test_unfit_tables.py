@@ -37,6 +37,7 @@ UNFIT = {
     ),
     "null ids": ("create table odd (id bigint unique, path text)", "may be null; name a column that is `not null`"),
     "no order": ("create table odd (id json not null, path text)", "has no order; name another column"),
+    "array": ("create table odd (id integer[] primary key, path text)", "is an array; name a column of single values"),
     "generated id": (
         "create table odd (n bigint, path text, id bigint generated always as (n + 1) stored primary key)",
         "is generated from other columns; name an ordinary column",
@@ -239,7 +240,6 @@ TYPES = {
     "bytea": "decode(lpad(i::text, 4, '0'), 'hex')",
     "uuid_of_ours": "lpad(i::text, 32, '0')::uuid",
     "boolean": "i > 1",
-    "integer[]": "array[i, 1]",
     "char(4)": "lpad(i::text, 4, '0')",
     "inet": "'10.0.0.0'::inet + i",
     "mood": "(array['sad', 'fair', 'happy'])[i]::mood",

@@ -48,7 +48,7 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
     problems = tuple(judge_table(entries, described))
     if described.id_type is None or described.key_type is None or not described.may_select:
         return CheckedTable(entries, problems, described)
-    entry_sql = EntrySql(entries, described.id_type)
+    entry_sql = EntrySql(entries, described.id_type, described.schema_name)
     probed = tuple(_probe(connection, entry_sql))
     findings = (*problems, *probed)
     if any(finding.level == "problem" for finding in probed):

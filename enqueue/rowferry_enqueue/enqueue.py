@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from rowferry.database import Connection, call, fetch_one, summarise, translate
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import UserMistake
-from rowferry.plan import Entries, Plan
+from rowferry.plan import Plan
 from rowferry.plan_file import plan_document
 from rowferry.statements import statement
 from rowferry_enqueue.check_tables import refuse_unfit_tables
@@ -79,32 +79,32 @@ def _enqueue_tables(
 ) -> Iterator[Enqueued]:
     left = request.limit
     for entries in request.within.choose(plan):
-        query, parameters = _compose(connection, entries, request, left, action)
-        row = fetch_one(
-            connection, query, {**parameters, "migration_id": migration_id, "max_attempts": plan.max_attempts}
+        entry_sql = EntrySql.of(connection, entries)
+        parameters = entry_sql.parameters(
+            migration_id=migration_id,
+            label=entries.label,
+            queue=request.queue,
+            choices=Jsonb(request.choices),
+            max_attempts=plan.max_attempts,
+            batch_size=request.batch_size,
+            first_wanted=request.within.first,
+            last_wanted=request.within.last,
+            limit=left,
         )
+        # Where there is no migration yet there may be no queue either: a dry run asks for neither.
+        waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
+        row = fetch_one(connection, _compose(entry_sql, request, action, beside_waiting=waits), parameters)
         yield Enqueued(entries.label, row["batches"], row["entries"])
         left = None if left is None else left - row["entries"]
 
 
-def _compose(
-    connection: Connection, entries: Entries, request: Request, limit: int | None, action: str
-) -> tuple[sql.Composed, dict[str, object]]:
-    """Return the one statement over a table, and its parameters."""
-    entry_sql = EntrySql.of(connection, entries)
-    clause = sql.SQL("") if limit is None else statement("chunks_limit")
+def _compose(entry_sql: EntrySql, request: Request, action: str, *, beside_waiting: bool) -> sql.Composed:
+    """Return the one statement over a table."""
+    limit = sql.SQL("") if request.limit is None else statement("free_entries_limit")
     wanted = sql.SQL(" and ").join([entry_sql.has_form(request.form), entry_sql.compose("is_within")])
-    query = statement(action, chunks=entry_sql.compose("chunks", wanted=wanted, limit=clause))
-    parameters = entry_sql.parameters(
-        label=entries.label,
-        queue=request.queue,
-        choices=Jsonb(request.choices),
-        batch_size=request.batch_size,
-        first_wanted=request.within.first,
-        last_wanted=request.within.last,
-        limit=limit,
-    )
-    return query, parameters
+    name = "free_entries_beside_waiting" if beside_waiting else "free_entries"
+    free_entries = entry_sql.compose(name, wanted=wanted, limit=limit)
+    return statement(action, chunks=entry_sql.compose("chunks", free_entries=free_entries))
 
 
 @contextmanager

@@ -53,6 +53,8 @@ def _judge_id(entries: Entries, described: Description) -> Iterator[Finding]:
         yield problem(f"{column} is not unique", remedy)
     if not described.id_not_null:
         yield problem(f"{column} may be null", "name a column that is `not null`")
+    if described.id_type.endswith("[]"):
+        yield problem(f"{column} is an array", "name a column of single values")
     if described.id_is_generated:
         yield problem(f"{column} is generated from other columns", "name an ordinary column, whose values stay")
 

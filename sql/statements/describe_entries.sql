@@ -1,6 +1,7 @@
 -- What the catalogue knows about the table and the two columns of the entries; nulls where it knows nothing.
 select
     c.oid::bigint as table_number,
+    s.nspname as schema_name,
     c.relkind::text as kind,
     format_type(i.atttypid, i.atttypmod) as id_type,
     format_type(k.atttypid, k.atttypmod) as key_type,
@@ -51,6 +52,7 @@ select
     coalesce(has_column_privilege(c.oid, k.attnum, 'update'), false) as may_update
 from (select to_regclass(%(table)s) as oid) as named
 left join pg_class as c on named.oid = c.oid
+left join pg_namespace as s on c.relnamespace = s.oid
 left join pg_attribute as i
     on c.oid = i.attrelid and i.attname = %(id)s and i.attnum > 0 and not i.attisdropped
 left join pg_attribute as k

@@ -1,1 +1,0 @@
-order by n.position limit %(limit)s

@@ -1,0 +1,1 @@
+order by n.stretch, n.position limit %(limit)s
