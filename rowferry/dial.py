@@ -2,18 +2,17 @@
 
 import asyncio
 import socket
-import ssl
 import time
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import aiohappyeyeballs
-from botocore.httpsession import get_cert_path  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from rowferry.endpoint import Endpoint
+from rowferry.proxy import open_tunnel
+from rowferry.trust import trust
 
 CONNECT_WITHIN = timedelta(seconds=10)
 """How long it may take until a server has accepted a connection and shown its certificate."""
@@ -43,13 +42,18 @@ class Dial:
         """`host`: the name or address of the server, which for a virtual host begins with the bucket."""
         self._host = host
         self._port = endpoint.port
+        self._proxy = endpoint.proxy
+        self._peer = (endpoint.proxy.host, endpoint.proxy.port) if endpoint.proxy else (host, endpoint.port)
+        """Whose addresses are connected to."""
         self._tls = trust(endpoint.ca_bundle) if endpoint.scheme == "https" else None
         self._addresses: list[AddressInfo] = []
         self._looked_up_at = float("-inf")
         self._lookup = asyncio.Lock()
 
     async def open(self, protocol: asyncio.Protocol) -> None:
-        """Connect `protocol`. Raises OSError (TimeoutError and ssl.SSLError among them) when that fails."""
+        """Connect `protocol`. Raises OSError (TimeoutError and ssl.SSLError among them) when that fails,
+        and ObjectError when a proxy refuses.
+        """
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(CONNECT_WITHIN.total_seconds()):
             addresses = await self._find_addresses(loop)
@@ -58,6 +62,8 @@ class Dial:
             )
             try:
                 _set_options(connected)
+                if self._proxy and self._tls:
+                    await open_tunnel(connected, self._proxy, self._host, self._port)
                 name = self._host if self._tls else None
                 await loop.create_connection(lambda: protocol, sock=connected, ssl=self._tls, server_hostname=name)
             except BaseException:
@@ -68,7 +74,7 @@ class Dial:
         """Return the server's addresses, each time with another one first: a provider's name has many."""
         async with self._lookup:
             if time.monotonic() - self._looked_up_at > ADDRESSES_LAST.total_seconds():
-                found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+                found = await loop.getaddrinfo(*self._peer, type=socket.SOCK_STREAM)
                 self._addresses = _alternate(found)
                 self._looked_up_at = time.monotonic()
             self._addresses.append(self._addresses.pop(0))
@@ -94,17 +100,3 @@ def _alternate(addresses: Sequence[AddressInfo]) -> list[AddressInfo]:
     first = [address for address in addresses if address[0] == addresses[0][0]]
     second = [address for address in addresses if address[0] != addresses[0][0]]
     return [address for pair in zip_longest(first, second) for address in pair if address is not None]
-
-
-def trust(ca_bundle: str | None) -> ssl.SSLContext:
-    """Return TLS that checks certificates and names: against the file's authorities, or the system's.
-
-    Where Python finds no authorities of the system, those that come with botocore are taken, as boto3 does.
-    """
-    return ssl.create_default_context(cafile=ca_bundle or (None if _has_authorities() else get_cert_path(True)))
-
-
-def _has_authorities() -> bool:
-    """Return whether the system has a file or a folder of certificates where Python looks for them."""
-    paths: Any = ssl.get_default_verify_paths()
-    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))

@@ -4,8 +4,7 @@
 # botocore carries no types; what is used of it is narrowed at once.
 
 import re
-import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
@@ -17,6 +16,8 @@ from botocore.exceptions import BotoCoreError
 
 from rowferry.errors import UserMistake
 from rowferry.plan import Side
+from rowferry.proxy import Proxy, find_proxy
+from rowferry.trust import check_bundle, find_bundle
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -34,7 +35,9 @@ class Endpoint:
     virtual_host: bool
     """Whether the bucket is named in the host (`bucket.host`) instead of the path (`host/bucket`)."""
     ca_bundle: str | None = None
-    """A file of certificates to trust instead of the system's (AWS_CA_BUNDLE, as boto3 reads it)."""
+    """A file of certificates to trust instead of the system's."""
+    proxy: Proxy | None = None
+    """The proxy that leads there, where the environment names one."""
 
     @property
     def url(self) -> str:
@@ -58,11 +61,12 @@ def resolve_endpoint(side: Side) -> Endpoint:
     """Return where requests of `side` go: its endpoint_url, else AWS's own host for its region by boto3's rules.
 
     Endpoints configured for boto3 elsewhere (AWS_ENDPOINT_URL) are ignored: the plan says where objects are.
-    Raises UserMistake when the URL or the region cannot be used, or the file of AWS_CA_BUNDLE for an https endpoint.
+    Raises UserMistake when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
+    proxy that the environment names.
     """
     session: Any = botocore.session.Session()
     try:
-        ca_bundle: str | None = session.get_config_variable("ca_bundle")
+        ca_bundle: str | None = find_bundle(session.get_config_variable("ca_bundle"))
         url = side.endpoint_url or _find_aws_url(session, side.region)
     except BotoCoreError as error:
         raise UserMistake(
@@ -70,18 +74,8 @@ def resolve_endpoint(side: Side) -> Endpoint:
         ) from error
     endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
     if endpoint.scheme == "https" and ca_bundle:
-        _check_bundle(ca_bundle)
-    return endpoint
-
-
-def _check_bundle(path: str) -> None:
-    """Raise UserMistake unless the file holds certificates: those who use it later would not say so."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-    except ssl.SSLError as error:
-        raise UserMistake(f"AWS_CA_BUNDLE names {path}, which holds no certificate.") from error
-    except OSError as error:
-        raise UserMistake(f"AWS_CA_BUNDLE names {path}, which cannot be read: {error.strerror}.") from error
+        check_bundle(ca_bundle)
+    return replace(endpoint, proxy=find_proxy(endpoint.scheme, urlsplit(endpoint.url).netloc))
 
 
 def _find_aws_url(session: Any, region: str) -> str:

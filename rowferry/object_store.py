@@ -20,6 +20,7 @@ from rowferry.credentials import Credentials
 from rowferry.endpoint import Endpoint, resolve_endpoint
 from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectRejected, UserMistake
 from rowferry.plan import Side
+from rowferry.trust import find_authorities
 
 __all__ = ["Bucket", "Endpoint", "ObjectFacts", "Upload", "open_bucket", "open_client", "resolve_endpoint"]
 
@@ -221,4 +222,6 @@ def open_client(
         ignore_configured_endpoint_urls=True,
     )
     url = endpoint.url if side.endpoint_url else None
-    return session.create_client("s3", region_name=side.region, endpoint_url=url, config=config)
+    # None leaves it to botocore, which then takes the authorities that it brings along.
+    verify = find_authorities(endpoint.ca_bundle)
+    return session.create_client("s3", region_name=side.region, endpoint_url=url, config=config, verify=verify)

@@ -69,12 +69,15 @@ _CLASS_OF_STATUS: dict[int, type[ObjectError]] = {
 _ONLY_WHEN_NAMELESS = frozenset({404, 409})
 """Statuses that many different refusals share: without a known code they say what `_CLASS_OF_STATUS` says."""
 
-INSUFFICIENT_STORAGE = 507
+_REMEDY_OF_STATUS = {
+    407: "correct the user name and the password in HTTP_PROXY or HTTPS_PROXY",
+    507: _SPACE,
+}
 
 
 def classify(status: int, code: str, message: str) -> ObjectError:
     """Return the error that a status and S3's error code stand for; the code may be empty."""
-    if remedy := REMEDY_OF_CODE.get(code, _SPACE if status == INSUFFICIENT_STORAGE else ""):
+    if remedy := REMEDY_OF_CODE.get(code) or _REMEDY_OF_STATUS.get(status):
         return SideFault(code or f"HTTP {status}", f"{message.rstrip('. ')}; {remedy}" if message else remedy)
     if code and (known := _CLASS_OF_CODE.get(code)):
         return known(code, message)

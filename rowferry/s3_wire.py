@@ -13,6 +13,7 @@ from rowferry.errors import ObjectError, ObjectRejected, ServerFault, ServerNotT
 from rowferry.event_loop import LoopThread, share_loop
 from rowferry.plan import Side
 from rowferry.pool import Pool
+from rowferry.proxy import describe_target
 from rowferry.s3_request import Request
 from rowferry.signature import Signer
 from rowferry.wire import Call, Listener
@@ -35,6 +36,7 @@ class S3Wire:
         self._path_before_key = endpoint.path_before_key(side.bucket)
         self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/")
         host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
+        self._prefix, self._proxy_header = describe_target(endpoint.proxy, endpoint.scheme, self._authority)
         self._thread = share_loop()
         self._pool = Pool(Dial(endpoint, host), max_in_flight, explain_failure)
 
@@ -82,8 +84,9 @@ class S3Wire:
             headers.append(("Content-Length", str(len(request.body))))
         lines = [f"{name}: {value}" for name, value in headers]
         reads = request.method in {"GET", "HEAD"}
-        head = "\r\n".join([f"{request.method} {target} HTTP/1.1", *lines, AS_STORED if reads else USER_AGENT])
-        wanted = len(lines) + (4 if reads else 3)
+        end = self._proxy_header + (AS_STORED if reads else USER_AGENT)
+        head = "\r\n".join([f"{request.method} {self._prefix}{target} HTTP/1.1", *lines, end])
+        wanted = len(lines) + 1 + end.count("\r")
         if head.count("\r") != wanted or head.count("\n") != wanted or "\0" in head:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header with a line break in it")
         return head.encode(errors="surrogateescape")
