@@ -44,6 +44,10 @@ class Plan:
     def indexes(self) -> set[str]:
         return {node["Index Name"] for node in self.nodes if "Index Name" in node}
 
+    @property
+    def tables(self) -> set[str]:
+        return {node["Relation Name"] for node in self.nodes if "Relation Name" in node}
+
     def scanned(self) -> set[str]:
         """Return the tables that were read from end to end."""
         return {node["Relation Name"] for node in self.nodes if node["Node Type"].endswith("Seq Scan")}

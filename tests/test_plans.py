@@ -58,14 +58,18 @@ def claim(worker: Connection) -> tuple[Batch, list[Plan]]:
 
 
 def check_claim(plans: list[Plan]) -> None:
-    """Fail unless the batches were read by the index of those that wait, in its order, and next to none of them."""
-    assert len(plans) == 2
-    assert [plan.scanned() - {"migration"} for plan in plans] == [set(), set()]
-    assert [plan.indexes - {"migration_pkey"} for plan in plans] == [{DUE_INDEX}, {DUE_INDEX}]
+    """Fail unless the batches were read by the index of those that wait, in its order, and next to none of them.
+
+    They are read twice, and once more where the session looks from the beginning.
+    """
+    reading = [plan for plan in plans if "batch_queue" in plan.tables]
+    assert len(reading) in {2, 3}
+    assert [plan.scanned() - {"migration"} for plan in plans] == [set() for _ in plans]
+    assert {name for plan in reading for name in plan.indexes - {"migration_pkey"}} == {DUE_INDEX}
     (locking,) = [plan for plan in plans if "LockRows" in plan.kinds]
     assert locking.kinds == {"Limit", "LockRows", "Index Scan"}
     assert max(plan.most_rows() for plan in plans) <= 2
-    assert sum(plan.touched for plan in plans) <= 25
+    assert sum(plan.touched for plan in plans) <= 35
 
 
 def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connection) -> None:
@@ -207,3 +211,14 @@ def test_a_session_that_knew_an_empty_queue_does_not_read_a_full_one_from_end_to
         with explained(worker) as plans:
             assert claim_batch(worker, QUEUES) is not None
             check_claim(plans.take_inner())
+
+
+def test_the_last_attempts_are_read_from_the_end_of_the_ledger(worker: Connection) -> None:
+    with explained(worker) as plans:
+        query = (
+            "select count(*) from rowferry.recent_attempts where migration = 'crowded' and started_at > '2000-01-01'"
+        )
+        assert worker.execute(query).fetchall() == [{"count": 10_000}]
+        (plan,) = plans.take()
+        assert plan.scanned() <= {"migration", "worker", "batch_queue"}
+        assert max(node["Actual Rows"] for node in plan.nodes if node.get("Relation Name") == "batch_attempt") == 10_000

@@ -4,7 +4,11 @@
 --   Batches of paused migrations are passed over. Of several migrations and queues, those come first whose oldest
 --   batch has been due for longest, be it free or not.
 --   `revision` is that of the plan the batch belongs to.
---   Writes: nothing; the row lock in the caller's transaction is the lease. Called by: rowferry_worker/claim.py.
+--   A session goes on where it last claimed a batch: finished ones stay in the index for as long as a transaction can
+--   see them. It looks from the beginning every 10 seconds, and before it returns no row: for no longer is a batch
+--   passed over that has come back meanwhile.
+--   Writes: nothing; the row lock in the caller's transaction is the lease. The session's setting rowferry.claim_starts
+--   says where to go on. Called by: rowferry_worker/claim.py.
 create or replace function rowferry.claim_batch(
     queues text [], migrations text [] default null, passed_over bigint [] default '{}'
 )
@@ -32,57 +36,95 @@ as $$
 #variable_conflict use_column
 declare
     line record;
+    claimed record;
+    starts jsonb := nullif(current_setting('rowferry.claim_starts', true), '');
+    is_fresh boolean := false;
 begin
-    for line in
-        select
-            m.id as migration_id,
-            m.revision,
-            u.queue_name,
-            oldest.run_after,
-            oldest.id
-        from rowferry.migration as m
-        cross join unnest($1) as u (queue_name)
-        cross join lateral (
+    loop
+        if starts is null
+            or (starts ->> 'looked_at')::timestamptz not between
+            statement_timestamp() - interval '10 seconds' and statement_timestamp()
+        then
+            starts := rowferry.find_oldest($1);
+            is_fresh := true;
+        end if;
+
+        for line in
             select
-                q.run_after,
-                q.id
+                m.id as migration_id,
+                m.revision,
+                u.queue_name,
+                s.name,
+                oldest.run_after,
+                oldest.id
+            from rowferry.migration as m
+            cross join unnest($1) as u (queue_name)
+            cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
+            cross join lateral (
+                select
+                    q.run_after,
+                    q.id
+                from rowferry.batch_queue as q
+                where
+                    q.status = 'INIT'
+                    and q.migration_id = m.id
+                    and q.queue_name = u.queue_name
+                    and (q.run_after, q.id) >= (
+                        coalesce((starts -> s.name ->> 0)::timestamptz, '-infinity'),
+                        coalesce((starts -> s.name ->> 1)::bigint, 0)
+                    )
+                order by q.run_after, q.id
+                limit 1
+            ) as oldest
+            where
+                m.paused_at is null
+                and ($2 is null or m.name = any($2))
+                and m.id <> all($3)
+                and oldest.run_after <= statement_timestamp()
+            order by oldest.run_after, oldest.id
+        loop
+            select
+                q.id,
+                q.migration_id,
+                line.revision,
+                q.queue_name,
+                q.payload,
+                q.entry_count,
+                q.max_attempts,
+                q.requeues,
+                q.crashes,
+                q.run_after
+            into claimed
             from rowferry.batch_queue as q
-            where q.status = 'INIT' and q.migration_id = m.id and q.queue_name = u.queue_name
+            where
+                q.status = 'INIT'
+                and q.migration_id = line.migration_id
+                and q.queue_name = line.queue_name
+                -- Walk past finished batches but once.
+                and (q.run_after, q.id) >= (line.run_after, line.id)
+                and q.run_after <= statement_timestamp()
             order by q.run_after, q.id
             limit 1
-        ) as oldest
-        where
-            m.paused_at is null
-            and ($2 is null or m.name = any($2))
-            and m.id <> all($3)
-            and oldest.run_after <= statement_timestamp()
-        order by oldest.run_after, oldest.id
-    loop
-        return query
-        select
-            q.id,
-            q.migration_id,
-            line.revision,
-            q.queue_name,
-            q.payload,
-            q.entry_count,
-            q.max_attempts,
-            q.requeues,
-            q.crashes
-        from rowferry.batch_queue as q
-        where
-            q.status = 'INIT'
-            and q.migration_id = line.migration_id
-            and q.queue_name = line.queue_name
-            -- Finished batches stay in the index until no transaction can see them any more: walk past them but once.
-            and (q.run_after, q.id) >= (line.run_after, line.id)
-            and q.run_after <= statement_timestamp()
-        order by q.run_after, q.id
-        limit 1
-        for update skip locked;
-        if found then
-            return;
-        end if;
+            for update skip locked;
+            if found then
+                starts := starts || jsonb_build_object(line.name, jsonb_build_array(claimed.run_after, claimed.id));
+                perform set_config('rowferry.claim_starts', starts::text, false);
+                return query select
+                    claimed.id,
+                    claimed.migration_id,
+                    claimed.revision,
+                    claimed.queue_name,
+                    claimed.payload,
+                    claimed.entry_count,
+                    claimed.max_attempts,
+                    claimed.requeues,
+                    claimed.crashes;
+                return;
+            end if;
+        end loop;
+
+        exit when is_fresh;
+        starts := null;
     end loop;
 end;
 $$;

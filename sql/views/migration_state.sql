@@ -1,7 +1,14 @@
 -- rowferry.migration_state
 --   One row a migration: since when it is paused, and since when its oldest due batch has been due (null: none is;
---   a batch in hand counts as due). Reads the index of waiting batches, in the worst case to its end.
+--   a batch in hand counts as due). Reads the beginning of the index of waiting batches, once a queue.
 create or replace view rowferry.migration_state as
+with queues as (
+    select distinct
+        t.migration_id,
+        t.queue_name
+    from rowferry.batch_tally as t
+)
+
 select
     m.id as migration_id,
     m.name as migration,
@@ -15,8 +22,17 @@ left join lateral (
     select
         q.id as batch_id,
         q.run_after as due_since
-    from rowferry.batch_queue as q
-    where q.status = 'INIT' and q.migration_id = m.id and q.run_after <= now()
+    from queues as u
+    cross join lateral (
+        select
+            b.id,
+            b.run_after
+        from rowferry.batch_queue as b
+        where b.status = 'INIT' and b.migration_id = m.id and b.queue_name = u.queue_name and b.run_after <= now()
+        order by b.run_after, b.id
+        limit 1
+    ) as q
+    where u.migration_id = m.id
     order by q.run_after, q.id
     limit 1
 ) as o on true;
