@@ -1,5 +1,7 @@
 """Every S3 request of the hot path as plain data: built and percent-encoded here, sent by `object_client`."""
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -14,6 +16,9 @@ from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import SideName
 
 Pairs = tuple[tuple[str, str], ...]
+
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+"""Of the XML that S3 takes."""
 
 _is_plain = re.compile(r"[A-Za-z0-9._~/-]+").fullmatch
 """Tells keys that nothing has to be encoded in: most of them."""
@@ -192,6 +197,15 @@ def get_object_tagging(side: SideName, key: str) -> Request:
     return _build(side, "GetObjectTagging", "GET", key, query=(("tagging", ""),))
 
 
+def put_object_tagging(key: str, tags: Pairs) -> Request:
+    """Return the request that gives a production object these tags, and takes all others from it."""
+    listed = "".join(f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>" for name, value in tags)
+    body = f'<Tagging xmlns="{NAMESPACE}"><TagSet>{listed}</TagSet></Tagging>'.encode()
+    digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+    headers = (("Content-Type", "application/xml"), ("Content-MD5", digest))
+    return _build("production", "PutObjectTagging", "PUT", key, query=(("tagging", ""),), headers=headers, body=body)
+
+
 def create_multipart_upload(key: str, *, headers: Iterable[tuple[str, str]] = ()) -> Request:
     """Return the request that begins a multipart upload; what describes the object must be in `headers` here."""
     return _build("production", "CreateMultipartUpload", "POST", key, query=(("uploads", ""),), headers=(*headers,))
@@ -234,8 +248,7 @@ def complete_multipart_upload(
         f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{escape(etag)}&quot;</ETag></Part>"
         for number, etag in parts
     )
-    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
-    body = f'<CompleteMultipartUpload xmlns="{namespace}">{listed}</CompleteMultipartUpload>'.encode()
+    body = f'<CompleteMultipartUpload xmlns="{NAMESPACE}">{listed}</CompleteMultipartUpload>'.encode()
     headers = (("Content-Type", "application/xml"), *_forbid_overwrite(if_none_match))
     query = (("uploadId", upload_id),)
     return _build("production", "CompleteMultipartUpload", "POST", key, query=query, headers=headers, body=body)

@@ -5,16 +5,20 @@ from rowferry_worker.carriers import Carrier
 from rowferry_worker.condition import Belief, Condition
 from rowferry_worker.copy import Way, copy_object
 from rowferry_worker.journey import Copied
+from rowferry_worker.tagging import Tagging
 from shelves import Shelves, Stored
 
 OLD, NEW = "image/a.png", "avatar/a.png"
 
 
 def way_of(carrier: Carrier, belief: Belief = "ignored", on_conflict: OnConflict = "fail") -> Way:
-    """Return a way on which the worker believes this of the production server's ordinary writes."""
+    """Return a way on which the worker believes this of the production server's ordinary writes, and knows of tags."""
     condition = Condition("new")
     condition._beliefs[carrier.operation] = belief
-    return Way(carrier, condition, on_conflict)
+    tagging = Tagging()
+    tagging._announced = "yes"
+    tagging._kept |= {"PutObject": True, "CopyObject": True}
+    return Way(carrier, condition, on_conflict, tagging)
 
 
 def shelves_with(body: bytes = b"legacy", standing: bytes | None = None, **more: object) -> Shelves:

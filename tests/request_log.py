@@ -171,11 +171,12 @@ class RequestLog:
         except (OSError, EOFError, asyncio.CancelledError):
             pass
         finally:
-            for writer in (to_client, to_server):
-                if writer is not None:
-                    writer.close()
-                    with suppress(OSError):
-                        await writer.wait_closed()
+            writers = [writer for writer in (to_client, to_server) if writer is not None]
+            for writer in writers:
+                writer.close()
+            for writer in writers:
+                with suppress(OSError, asyncio.CancelledError):
+                    await writer.wait_closed()
 
     async def _relay_one(self, client, to_client, server, to_server) -> bool:
         """Relay one request and its answer. Return whether the connection may be used again."""

@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from rowferry.errors import ObjectError
-from rowferry.s3_answer import Answer
+from rowferry.s3_answer import Answer, read_tags
 from rowferry.s3_error import classify
 from rowferry.s3_request import Request
 
@@ -17,6 +17,7 @@ class Stored:
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
     etag: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.etag = self.etag or md5(self.body)
@@ -37,8 +38,14 @@ class Shelves:
     interfere: Callable[[Request], Answer | None] = lambda _: None
     seen: list[Request] = field(default_factory=list)
     uploads: dict[str, list[bytes]] = field(default_factory=dict)
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of the uploads."""
     too_large_bytes: int = 10**9
     """CopyObject refuses more than this, and whole GETs do, as our own client does."""
+    announces: bool = True
+    """Whether HEAD and GET tell how many tags an object has."""
+    drops_tags: Collection[str] = ()
+    """The operations that lose the tags they were to bring along."""
     heeds_pins: bool = True
     """Whether If-Match and x-amz-copy-source-if-match are heeded."""
 
@@ -63,7 +70,7 @@ class Shelves:
         return self.legacy if request.side == "legacy" else self.production
 
     def _HeadObject(self, request: Request) -> Answer:  # noqa: N802 - named as S3 names it
-        return describe(self.shelf(request).get(request.key))
+        return self.describe(request)
 
     def _GetObject(self, request: Request) -> Answer:  # noqa: N802
         found = self.shelf(request).get(request.key)
@@ -77,12 +84,29 @@ class Shelves:
         if len(body) > self.too_large_bytes:
             return refuse(0, "AnswerTooLong")
         if not span:
-            return Answer(200, describe(found).headers, body)
+            return Answer(200, self.describe(request).headers, body)
         told = f"bytes {first}-{int(first) + len(body) - 1}/{len(found.body)}"
-        return Answer(206, {**describe(found).headers, "content-length": str(len(body)), "content-range": told}, body)
+        return Answer(
+            206, {**self.describe(request).headers, "content-length": str(len(body)), "content-range": told}, body
+        )
+
+    def describe(self, request: Request) -> Answer:
+        found = self.shelf(request).get(request.key)
+        answer = describe(found)
+        if found is not None and found.tags and self.announces:
+            return Answer(200, {**answer.headers, "x-amz-tagging-count": str(len(found.tags))})
+        return answer
 
     def _GetObjectTagging(self, request: Request) -> Answer:  # noqa: N802
-        return Answer(200, {}, b"<Tagging><TagSet><Tag><Key>kind</Key><Value>a b</Value></Tag></TagSet></Tagging>")
+        found = self.shelf(request).get(request.key)
+        if found is None:
+            return refuse(404, "NoSuchKey")
+        tags = "".join(f"<Tag><Key>{name}</Key><Value>{value}</Value></Tag>" for name, value in found.tags.items())
+        return Answer(200, {}, f"<Tagging><TagSet>{tags}</TagSet></Tagging>".encode())
+
+    def _PutObjectTagging(self, request: Request) -> Answer:  # noqa: N802
+        self.production[request.key].tags = dict(read_tags(request.body))
+        return Answer(200)
 
     def _CopyObject(self, request: Request) -> Answer:  # noqa: N802
         source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
@@ -91,12 +115,12 @@ class Shelves:
             return refuse(404, "NoSuchKey")
         if len(found.body) > self.too_large_bytes:
             return refuse(400, "EntityTooLarge")
-        answer = self._write(request, found)
+        answer = self._write(request, Stored(found.body, found.headers, found.etag, dict(found.tags)))
         return answer if answer.error else result("CopyObjectResult", found.etag)
 
     def _PutObject(self, request: Request) -> Answer:  # noqa: N802
         described = {name.lower(): value for name, value in request.headers if name.lower() != "if-none-match"}
-        return self._write(request, Stored(request.body, described))
+        return self._write(request, Stored(request.body, described, tags=tags_of(request)))
 
     def _write(self, request: Request, stored: Stored) -> Answer:
         if (
@@ -105,12 +129,15 @@ class Shelves:
             and request.key in self.production
         ):
             return refuse(412, "PreconditionFailed")
+        if request.operation in self.drops_tags:
+            stored.tags = {}
         self.production[request.key] = stored
         return Answer(200, {"etag": f'"{stored.etag}"'})
 
     def _CreateMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
         name, begun = f"upload-{len(self.seen)}", "InitiateMultipartUploadResult"
         self.uploads[name] = []
+        self.tags[name] = {} if request.operation in self.drops_tags else tags_of(request)
         return Answer(200, {}, f"<{begun}><UploadId>{name}</UploadId></{begun}>".encode())
 
     def _UploadPart(self, request: Request) -> Answer:  # noqa: N802
@@ -132,7 +159,8 @@ class Shelves:
         parts = self.uploads.get(query(request, "uploadId"))
         if parts is None:
             return refuse(404, "NoSuchUpload")
-        stored = Stored(b"".join(parts), etag=composite(*parts))
+        tags = self.tags[query(request, "uploadId")]
+        stored = Stored(b"".join(parts), etag=composite(*parts), tags=dict(tags))
         answer = self._write(request, stored)
         if answer.error is None:
             del self.uploads[query(request, "uploadId")]
@@ -159,6 +187,10 @@ def result(name: str, etag: str) -> Answer:
 
 def header(request: Request, name: str) -> str | None:
     return next((value for found, value in request.headers if found.lower() == name.lower()), None)
+
+
+def tags_of(request: Request) -> dict[str, str]:
+    return dict(parse_qsl(header(request, "x-amz-tagging") or "", keep_blank_values=True))
 
 
 def query(request: Request, name: str) -> str:

@@ -3,16 +3,16 @@
 import base64
 import hashlib
 from typing import NamedTuple, Protocol
-from urllib.parse import urlencode
 
 from rowferry.errors import ANSWER_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
-from rowferry.s3_answer import Answer, read_tags
-from rowferry.s3_request import copy_object, get_object, get_object_tagging, put_object
+from rowferry.s3_answer import Answer
+from rowferry.s3_request import copy_object, get_object, put_object
 from rowferry.s3_result import read_copied_etag, read_written_etag
 from rowferry_worker.compare import md5_of
 from rowferry_worker.condition import Guard, Writing
 from rowferry_worker.journey import Steps, ask, demand, head, name_place, read_etag, size_of
 from rowferry_worker.parts import READ_BYTES, CopiedParts, Large, StreamedParts, send_in_parts
+from rowferry_worker.tagging import Tagging
 
 COPY_LIMIT_BYTES = 5 * 1024**3
 """The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
@@ -51,7 +51,7 @@ class Carrier(Protocol):
     moves_bytes: bool
     """Whether the bytes pass through this process."""
 
-    def carry(self, source_key: str, target_key: str, guard: Guard) -> Steps[Written]:
+    def carry(self, source_key: str, target_key: str, guard: Guard, tagging: Tagging) -> Steps[Written]:
         """Write the production object.
 
         Raises ObjectNotFound when there is no legacy object; PreconditionFailed (Standing, where it was seen) when an
@@ -71,27 +71,30 @@ class ServerCopy:
         self._bucket = legacy_bucket
         self._threshold_bytes = threshold_bytes
 
-    def carry(self, source_key: str, target_key: str, guard: Guard) -> Steps[Written]:
+    def carry(self, source_key: str, target_key: str, guard: Guard, tagging: Tagging) -> Steps[Written]:
         """Ask the production server for a copy."""
         if self._threshold_bytes is not None:
             seen = yield from head("legacy", source_key)
             if size_of(seen) > self._threshold_bytes:
-                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard))
+                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
         condition = yield from guard.prepare("CopyObject")
         request = copy_object(target_key, source_bucket=self._bucket, source_key=source_key, if_none_match=condition)
         answer = yield request
         if answer.error is None:
             demand(read_copied_etag, answer, request)
+            yield from tagging.follow_copy(source_key, target_key)
             return Written(0, "CopyObject")
         if answer.error.code in {"EntityTooLarge", "InvalidRequest"}:
             seen = yield from head("legacy", source_key)
             if _is_too_large(answer.error, size_of(seen)):
-                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard))
+                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
         raise name_place(answer.error, request)
 
-    def _carry_parts(self, large: Large, guard: Guard) -> Steps[Written]:
+    def _carry_parts(self, large: Large, guard: Guard, tagging: Tagging) -> Steps[Written]:
         """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
-        headers = yield from describe_object(large.source_key, large.seen, keep_class=True)
+        headers = describe_object(large.seen, keep_class=True)
+        tags = yield from tagging.read(large.source_key, large.seen)
+        headers += tagging.header(tags, "CreateMultipartUpload")
         part_bytes = min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
         parts = CopiedParts(self._bucket, large)
         yield from send_in_parts(large, headers, parts, part_bytes=part_bytes, guard=guard)
@@ -99,6 +102,7 @@ class ServerCopy:
         if size_of(written) != size_of(large.seen):
             sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
             raise ObjectDamaged("SizeMismatch", sizes)
+        yield from tagging.settle(large.target_key, tags, "CreateMultipartUpload", written)
         return Written(size_of(written), "CompleteMultipartUpload")
 
 
@@ -113,7 +117,7 @@ class StreamCopy:
         self._keep_class = keep_class
         self._threshold_bytes = threshold_bytes
 
-    def carry(self, source_key: str, target_key: str, guard: Guard) -> Steps[Written]:
+    def carry(self, source_key: str, target_key: str, guard: Guard, tagging: Tagging) -> Steps[Written]:
         """Read the legacy object into memory and write it, with its digest checked at both ends."""
         read = get_object("legacy", source_key)
         answer = yield read
@@ -121,25 +125,31 @@ class StreamCopy:
             if answer.error.code != ANSWER_TOO_LONG:
                 raise name_place(answer.error, read)
             seen = yield from head("legacy", source_key)
-            return (yield from self._carry_parts(Large(source_key, seen, target_key), guard))
+            return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
         demand(read_etag, answer, read)
         digest = hashlib.md5(answer.body, usedforsecurity=False)
         check_digest(answer, digest.hexdigest(), "read")
-        headers = yield from describe_object(source_key, answer, keep_class=self._keep_class)
+        headers = describe_object(answer, keep_class=self._keep_class)
+        tags = yield from tagging.read(source_key, answer)
+        headers += tagging.header(tags, "PutObject")
         headers.append(("Content-MD5", base64.b64encode(digest.digest()).decode()))
         condition = yield from guard.prepare("PutObject")
         request = put_object(target_key, answer.body, headers=headers, if_none_match=condition)
         written = yield from ask(request)
         demand(read_written_etag, written, request)
         check_digest(written, digest.hexdigest(), "written")
+        yield from tagging.settle(target_key, tags, "PutObject")
         return Written(len(answer.body), "PutObject")
 
-    def _carry_parts(self, large: Large, guard: Guard) -> Steps[Written]:
+    def _carry_parts(self, large: Large, guard: Guard, tagging: Tagging) -> Steps[Written]:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        headers = yield from describe_object(large.source_key, large.seen, keep_class=self._keep_class)
+        headers = describe_object(large.seen, keep_class=self._keep_class)
+        tags = yield from tagging.read(large.source_key, large.seen)
+        headers += tagging.header(tags, "CreateMultipartUpload")
         part_bytes = limit_part(self._threshold_bytes)
         parts = StreamedParts(large, read_bytes=part_bytes)
         yield from send_in_parts(large, headers, parts, part_bytes=part_bytes, guard=guard)
+        yield from tagging.settle(large.target_key, tags, "CreateMultipartUpload")
         return Written(size_of(large.seen), "CompleteMultipartUpload")
 
 
@@ -160,10 +170,11 @@ def check_digest(answer: Answer, digest: str, what: str) -> None:
         raise ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {expected}")
 
 
-def describe_object(key: str, answer: Answer, *, keep_class: bool) -> Steps[list[tuple[str, str]]]:
-    """Return the headers that give a new object the content headers, metadata, tags and class of the legacy one.
+def describe_object(answer: Answer, *, keep_class: bool) -> list[tuple[str, str]]:
+    """Return the headers that give a new object the content headers, metadata and storage class of the legacy one.
 
     The storage class is left to the bucket unless `keep_class`, and where it would make an archive of the object.
+    Raises ObjectRejected for what headers cannot bring along.
     """
     headers = [(name, answer.headers[name]) for name in KEPT_HEADERS if name in answer.headers]
     headers += [(name, value) for name, value in answer.headers.items() if name.startswith("x-amz-meta-")]
@@ -172,7 +183,7 @@ def describe_object(key: str, answer: Answer, *, keep_class: bool) -> Steps[list
         headers.append(("x-amz-storage-class", storage_class))
     if "x-amz-website-redirect-location" in answer.headers:
         raise ObjectRejected("WebsiteRedirect", "the object is a website redirect, which a copy would lose")
-    if int(answer.headers.get("x-amz-tagging-count", "0")):
-        tagging = yield from ask(get_object_tagging("legacy", key))
-        headers.append(("x-amz-tagging", urlencode(read_tags(tagging.body))))
+    if answer.headers.get("x-amz-missing-meta", "0").strip() != "0":
+        words = "some of the object's metadata does not fit into headers, so a copy would lose it"
+        raise ObjectRejected("MissingMetadata", words)
     return headers

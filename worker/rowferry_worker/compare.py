@@ -18,22 +18,13 @@ _MD5 = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{32}(-\d+)?")
 
 
-def is_same_object(legacy_key: str, production_key: str, production: Answer) -> Steps[bool]:
-    """Return whether the production object, whose headers are given, has the bytes of the legacy object.
-
-    Metadata is not compared. Raises ObjectNotFound when there is no legacy object.
-    """
-    legacy = yield from head("legacy", legacy_key)
-    return (yield from are_same(legacy_key, legacy, production_key, production))
-
-
 def are_same(
     legacy_key: str, legacy: Answer, production_key: str, production: Answer, *, deep: bool = False
 ) -> Steps[bool]:
     """Return whether two objects, whose headers are given, have the same bytes; `deep`: read them in any case.
 
-    By size, by ETag where it means something, by a checksum that both servers know, else by reading both. Raises
-    ServerFault when one of them is rewritten meanwhile.
+    Metadata is not compared. By size, by ETag where it means something, by a checksum that both servers know, else by
+    reading both. Raises ServerFault when one of them is rewritten meanwhile.
     """
     if size_of(legacy) != size_of(production):
         return False

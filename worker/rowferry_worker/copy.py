@@ -1,15 +1,16 @@
 """Station 3 of 5: bring one object to its production key, and know what stood there before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3_answer import Answer
 from rowferry_worker.carriers import Carrier
-from rowferry_worker.compare import is_same_object
+from rowferry_worker.compare import are_same
 from rowferry_worker.condition import Condition, Guard, Standing
-from rowferry_worker.journey import Copied, Journey, Steps, find
+from rowferry_worker.journey import Copied, Journey, Steps, find, head
+from rowferry_worker.tagging import Tagging
 
 ASK_WITH_BYTES = 1024 * 1024
 """The largest object, as far as its size is known, that is written twice to learn whether a condition is honoured."""
@@ -22,6 +23,7 @@ class Way:
     carrier: Carrier
     condition: Condition
     on_conflict: OnConflict = "fail"
+    tagging: Tagging = field(default_factory=Tagging)
 
 
 def copy_object(way: Way, source_key: str, target_key: str) -> Journey:
@@ -35,7 +37,7 @@ def copy_object(way: Way, source_key: str, target_key: str) -> Journey:
     try:
         if way.carrier.moves_bytes and (way.condition.expects_standing or way.on_conflict == "keep"):
             yield from guard.look_early()
-        written = yield from way.carrier.carry(source_key, target_key, guard)
+        written = yield from way.carrier.carry(source_key, target_key, guard, way.tagging)
     except Standing as found:
         return (yield from _settle(way, source_key, target_key, found.answer))
     except PreconditionFailed as refusal:
@@ -54,7 +56,7 @@ def copy_object(way: Way, source_key: str, target_key: str) -> Journey:
 def overwrite(way: Way, source_key: str, target_key: str) -> Journey:
     """Write the production object whatever stands there: it was asked for."""
     guard = Guard(way.condition, target_key, "overwrite")
-    written = yield from way.carrier.carry(source_key, target_key, guard)
+    written = yield from way.carrier.carry(source_key, target_key, guard, way.tagging)
     return Copied(Outcome.MIGRATED, written.size_bytes)
 
 
@@ -62,7 +64,9 @@ def _settle(way: Way, source_key: str, target_key: str, standing: Answer) -> Jou
     """Return what to make of an object that stands at the production key already."""
     if way.on_conflict == "keep":
         return Copied(Outcome.KEPT)
-    if (yield from is_same_object(source_key, target_key, standing)):
+    legacy = yield from head("legacy", source_key)
+    if (yield from are_same(source_key, legacy, target_key, standing)):
+        yield from way.tagging.mend(source_key, legacy, target_key, standing)
         return Copied(Outcome.KEPT)
     if way.on_conflict == "overwrite":
         return (yield from overwrite(way, source_key, target_key))
@@ -73,7 +77,8 @@ def _ask_condition(way: Way, source_key: str, target_key: str) -> Steps[None]:
     """Write the object that this journey has just written once more, under the condition, and note what happens."""
     operation = way.carrier.operation
     try:
-        yield from way.carrier.carry(source_key, target_key, Guard(way.condition, target_key, "ask"))
+        guard = Guard(way.condition, target_key, "ask")
+        yield from way.carrier.carry(source_key, target_key, guard, way.tagging)
     except Cancelled:
         way.condition.answer(operation, "unknown")
         raise

@@ -90,10 +90,20 @@ class _Errand:
     def _judge(self, answer: Answer) -> None:
         """Hand the answer over, or begin again after a pause."""
         self._tried += 1
-        again = answer.error is not None and isinstance(answer.error, PASSING) and self._tried < TRIES
-        again = again and not isinstance(answer.error, CutOff)
+        again = self._tried < TRIES and _is_worth_it(self._request, answer)
         self._observe(self._request, answer, time.monotonic() - self._began, again=again)
         if again:
             self._alarm.call_later(retry_delay(self._tried, base=BASE, longest=LONGEST), self.begin)
         else:
             self._on_answer(answer)
+
+
+def _is_worth_it(request: Request, answer: Answer) -> bool:
+    """Return whether a request that was answered like this may be sent again as it is.
+
+    What completes an upload may have done so, and overwrites where the server ignores conditions: unless it was turned
+    away, its journey looks first.
+    """
+    if request.operation == "CompleteMultipartUpload":
+        return isinstance(answer.error, Throttled)
+    return isinstance(answer.error, PASSING) and not isinstance(answer.error, CutOff)

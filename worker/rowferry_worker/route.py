@@ -31,6 +31,7 @@ from rowferry_worker.copy import Way
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.lookout import Lookout
 from rowferry_worker.pace import Pace
+from rowferry_worker.tagging import Tagging
 
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key to ask for when any answer will do, "not found" and "not allowed" as well."""
@@ -59,6 +60,7 @@ class Route:
         self._clients = clients
         self._carrier = _choose_carrier(plan)
         self._condition = Condition(plan.production.bucket)
+        self._tagging = Tagging()
         self._entries: dict[str, EntrySql] = {}
 
     def entries(self, connection: Connection, label: str) -> EntrySql:
@@ -75,7 +77,7 @@ class Route:
 
     def way(self, on_conflict: OnConflict) -> Way:
         """Return how the objects of a batch travel."""
-        return Way(self._carrier, self._condition, on_conflict)
+        return Way(self._carrier, self._condition, on_conflict, self._tagging)
 
     def send(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
         """Send a request to the side that it is for."""
