@@ -38,7 +38,7 @@ class Answers:
         """Cut the connections whose time is over."""
         with self._turn:
             for ticket in [ticket for ticket, (until, _) in self._until.items() if until <= now]:
-                _cut(self._until.pop(ticket)[1])
+                cut(self._until.pop(ticket)[1])
 
 
 @once_a_process
@@ -49,7 +49,7 @@ def all_answers() -> Answers:
     return answers
 
 
-def _cut(connection: Session) -> None:
+def cut(connection: Session) -> None:
     """Shut the socket down under the thread that waits on it."""
     with suppress(OSError, psycopg.Error):
         duplicate = socket.socket(fileno=os.dup(connection.fileno()))

@@ -1,7 +1,8 @@
 """The only file that opens connections to PostgreSQL; its errors leave here as rowferry's own."""
 
+import codecs
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, LiteralString, cast
@@ -103,6 +104,16 @@ def literal(text: str) -> sql.SQL:
 def identifiers(*names: str) -> sql.Identifier:
     """Return a quoted, dotted identifier, ready for a query with parameters."""
     return sql.Identifier(*(name.replace("%", "%%") for name in names))
+
+
+def text_fitter(connection: Connection) -> Callable[[str | None], str | None]:
+    """Return a function that replaces what the database cannot store in a text: by its encoding, and NUL."""
+    encoding = (connection.info.parameter_status("server_encoding") or "UTF8").upper().replace("WIN", "CP")
+    try:
+        codec = codecs.lookup("UTF-8" if encoding in {"UTF8", "SQL_ASCII"} else encoding).name
+    except LookupError:
+        codec = "ascii"
+    return lambda text: None if text is None else text.replace("\0", "?").encode(codec, "replace").decode(codec)
 
 
 @contextmanager

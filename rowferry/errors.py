@@ -36,6 +36,10 @@ class DatabaseBusy(RowferryError):
     retryable = True
 
 
+class VerdictRefused(RowferryError):
+    """PostgreSQL refused to record what a batch came to."""
+
+
 class RowRefused(RowferryError):
     """PostgreSQL refused to update one row (a constraint, a trigger, a value too long)."""
 

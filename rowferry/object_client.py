@@ -1,7 +1,7 @@
 """The hot path to one side's bucket: many requests in flight, each with a deadline and exactly one answer."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from functools import partial
 from queue import SimpleQueue
@@ -129,13 +129,14 @@ class ObjectClient:
                 words = f"{exchange.request.operation} had no answer within {self._deadline.total_seconds():g} s"
                 exchange.cancel(TimedOut("DeadlinePassed", words))
 
-    def cancel_all(self, *, but: str = "") -> None:
+    def cancel_all(self, *, but: str = "", only: Collection[Request] | None = None) -> None:
         """Cancel all requests in flight: each is answered with Cancelled, unless its answer comes first.
 
-        Those of the operation `but` are left to end by themselves.
+        Those of the operation `but` are left to end by themselves, and so are all others where `only` names some.
         """
+        wanted = None if only is None else {id(request) for request in only}
         for exchange in list(self._traffic.in_flight.values()):
-            if exchange.request.operation == but:
+            if exchange.request.operation == but or (wanted is not None and id(exchange.request) not in wanted):
                 continue
             exchange.cancel(Cancelled("Cancelled", "the worker was told to stop"))
 

@@ -1,6 +1,7 @@
 """What a PostgreSQL session promises us: that no lock is waited for too long, and that nothing hangs for ever."""
 
 import os
+import selectors
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -134,6 +135,13 @@ def answered(connection: Session, within: timedelta = ANSWER_DEADLINE) -> Genera
         yield
     finally:
         answers.settle(ticket)
+
+
+def has_spoken(connection: Session) -> bool:
+    """Return whether the server has said something unasked, which mostly is that it has ended the session."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 class BoundedConnection(psycopg.Connection[Any]):

@@ -1,30 +1,67 @@
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
 import psycopg
 import pytest
 from psycopg import sql
 
-from rowferry.database import connect
+from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.database import Connection, connect
 from rowferry.schema import initialise
+from rowferry_worker.claim import begin_attempt, claim_batch
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.verdict import write_failure, write_verdict
 
 KEY = "image/zoë-😀.png"
+
+
+@contextmanager
+def encoded(database: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """Yield a connection to a prepared database of this encoding."""
+    identifier = sql.Identifier(f"encoded_{encoding.lower()}")
+    with psycopg.connect(database, autocommit=True) as admin:
+        create = "create database {} encoding {} template template0 locale 'C'"
+        admin.execute(sql.SQL(create).format(identifier, sql.Literal(encoding)))
+        dbname = f"encoded_{encoding.lower()}"
+        monkeypatch.setenv("DATABASE_URL", psycopg.conninfo.make_conninfo(database, dbname=dbname))
+        try:
+            with connect("test", autocommit=True) as connection:
+                initialise(connection)
+                yield connection
+        finally:
+            admin.execute(sql.SQL("drop database {}").format(identifier))
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "SQL_ASCII"])
 def test_a_key_is_the_same_text_whatever_the_encoding_of_the_database(
     database: str, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = f"encoded_{encoding.lower()}"
-    identifier = sql.Identifier(name)
-    with psycopg.connect(database, autocommit=True) as admin:
-        create = "create database {} encoding {} template template0 locale 'C'"
-        admin.execute(sql.SQL(create).format(identifier, sql.Literal(encoding)))
-        monkeypatch.setenv("DATABASE_URL", psycopg.conninfo.make_conninfo(database, dbname=name))
-        try:
-            with connect("test", autocommit=True) as connection:
-                initialise(connection)
-                row = connection.execute("select %s as key, octet_length(%s) as bytes", (KEY, KEY)).fetchone()
-                assert row == {"key": KEY, "bytes": len(KEY.encode())}
-        finally:
-            admin.execute(sql.SQL("drop database {}").format(identifier))
+    with encoded(database, encoding, monkeypatch) as connection:
+        row = connection.execute("select %s as key, octet_length(%s) as bytes", (KEY, KEY)).fetchone()
+        assert row == {"key": KEY, "bytes": len(KEY.encode())}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "stored"),
+    [("LATIN1", "zoë don?t ??"), ("WIN1252", "zoë don’t ??"), ("UTF8", "zoë don’t ??"), ("EUC_JP", "zoë don’t ??")],
+)
+def test_what_a_database_cannot_hold_of_a_message_is_replaced(
+    database: str, encoding: str, stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "zoë don’t \0\udcff"
+    with encoded(database, encoding, monkeypatch) as connection:
+        connection.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
+        connection.execute("insert into rowferry.batch_queue (migration_id, payload, entry_count) values (1, '{}', 1)")
+        batch = claim_batch(connection, ["migrate"])
+        assert batch is not None
+        with closing(Ledger("test")) as ledger:
+            attempt = begin_attempt(ledger, batch, "test")
+        lost = EntryResult(Entry("1", "k"), Outcome.FAILED, reason=message, error=message)
+        write_verdict(connection, batch, attempt, Judgement(Verdict.ERROR, error=message), [lost])
+        assert connection.execute("select error from rowferry.batch_queue").fetchall() == [{"error": stored}]
+        assert connection.execute("select error from rowferry.entry_failure").fetchall() == [{"error": stored}]
+        write_failure(connection, batch, attempt, Judgement(Verdict.ERROR, error=message))
+        assert connection.execute("select error from rowferry.batch_attempt").fetchall() == [{"error": stored}]
 
 
 def test_a_clients_encoding_set_for_other_programs_changes_nothing(

@@ -1,7 +1,8 @@
 -- rowferry.fail_batch(batch_id bigint, attempt_id bigint, verdict text, wait interval, error text)
 --   Writes the verdict of an attempt that has no outcomes to show: its batch killed its workers, or failed as a whole.
 --   ERROR: the entries that were not settled before count as failed. RETRY: back to INIT after `wait`.
---   RELEASED: the same, and the attempt does not count.
+--   RELEASED: the same, and the attempt does not count. Somebody may have emptied the ledger meanwhile: the batch gets
+--   its verdict all the same.
 --   Writes: batch_queue, batch_attempt. Called by: rowferry_worker/verdict.py, in the transaction of the claim.
 create or replace function rowferry.fail_batch(
     batch_id bigint, attempt_id bigint, verdict text, wait interval, error text
@@ -20,7 +21,7 @@ as $$
     update rowferry.batch_queue as q
     set
         status = case $3 when 'ERROR' then 'ERROR' else 'INIT' end,
-        attempts = case $3 when 'RELEASED' then q.attempts else least(a.number, q.max_attempts) end,
+        attempts = case $3 when 'RELEASED' then q.attempts else least(coalesce(a.number, 1), q.max_attempts) end,
         run_after = case $3 when 'ERROR' then q.run_after else clock_timestamp() + $4 end,
         started_at = a.started_at,
         finished_at = case $3 when 'ERROR' then clock_timestamp() end,
@@ -31,6 +32,7 @@ as $$
                 then q.entry_count - q.migrated - q.kept - q.changed - q.vanished - q.missing - q.conflict
             else q.failed
         end
-    from rowferry.batch_attempt as a
-    where q.id = $1 and a.id = $2;
+    from (values ($2)) as tried (attempt_id)
+    left join rowferry.batch_attempt as a on tried.attempt_id = a.id
+    where q.id = $1;
 $$;

@@ -49,7 +49,8 @@ begin
 
     if cardinality($10) > 0 then
         insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
-        select $1, u.entry_id, u.key, u.outcome, u.reason, u.error, attempt.number
+        -- A table may have come by two rows with one id since it was enqueued.
+        select distinct on (u.entry_id) $1, u.entry_id, u.key, u.outcome, u.reason, u.error, attempt.number
         from unnest($10, $11, $12, $13, $14) as u (entry_id, key, outcome, reason, error);
     end if;
 

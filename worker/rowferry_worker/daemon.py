@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 LOOK_UP_EVERY = timedelta(seconds=0.2)
 GIVE_BACK_WITHIN = timedelta(seconds=5)
-"""How long slots have to roll back once they are told to give up; then the process ends and the server rolls back."""
+"""How long slots have to roll back once they are told to give up; then they are cut off, and the process ends."""
 
 
 GARBAGE_THRESHOLD = 50_000
@@ -135,7 +135,8 @@ def _run_slots(shared: Shared, options: Options) -> None:
     """Run the slots to their end; after a first signal they have `grace`, after a second one no more time."""
     _listen_for_signals(shared)
     _calm_garbage_collector()
-    threads = [Thread(target=Slot(shared).run, name=f"slot {n}", daemon=True) for n in range(options.slots)]
+    slots = [Slot(shared) for _ in range(options.slots)]
+    threads = [Thread(target=slot.run, name=f"slot {n}", daemon=True) for n, slot in enumerate(slots)]
     for thread in threads:
         thread.start()
     while _any_alive(threads) and not shared.stopping.is_set():
@@ -147,6 +148,8 @@ def _run_slots(shared: Shared, options: Options) -> None:
     _join(threads, options.grace, unless=shared.give_up)
     shared.give_up.set()
     _join(threads, GIVE_BACK_WITHIN, unless=Event())
+    for slot in slots:
+        slot.abandon()
 
 
 def _calm_garbage_collector() -> None:

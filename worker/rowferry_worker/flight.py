@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -11,7 +11,9 @@ from threading import Event, Lock
 
 from rowferry.errors import Cancelled, ObjectError, Withdrawn
 from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
 from rowferry_worker import metrics
+from rowferry_worker.alarm import Alarm
 from rowferry_worker.journey import Copied, Journey
 from rowferry_worker.limit import Limit
 from rowferry_worker.patience import Patience, Reserve, Send
@@ -20,6 +22,9 @@ from rowferry_worker.traffic import observe_try
 _log = logging.getLogger(__name__)
 
 Ended = Copied | ObjectError
+TAKES_BACK = "AbortMultipartUpload"
+"""The operation that is let through when all else is given up."""
+LOST = "the batch was lost meanwhile"
 
 
 @dataclass(slots=True)
@@ -28,11 +33,27 @@ class Load:
 
     send: Send
     reserve: Reserve | None
+    alarm: Alarm
     ends: list[Ended | None]
     remaining: int
     done: Event = field(default_factory=Event)
     fault: Exception | None = None
     """A mistake of our own in a journey: the batch must not trust its results."""
+    is_recalled: bool = False
+    """The batch is lost: nothing more is sent for it, but for what takes back an upload."""
+    requests: dict[int, Request] = field(default_factory=dict[int, Request])
+    """The request that each journey waits for, by the journey's place."""
+
+    def under_way(self) -> list[Request]:
+        """Return the requests that journeys wait for."""
+        return list(self.requests.values())
+
+    def dispatch(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
+        """Send a request, unless the batch was lost meanwhile: Cancelled is its answer then."""
+        if self.is_recalled and request.operation != TAKES_BACK:
+            self.alarm.call_later(timedelta(0), partial(on_answer, Answer(0, error=Cancelled("Cancelled", LOST))))
+        else:
+            self.send(request, on_answer)
 
     def wait(self, timeout: timedelta) -> bool:
         """Return whether all journeys have ended, after at most `timeout`. Raises `fault` where there is one."""
@@ -67,7 +88,7 @@ class Flight:
 
     def launch(self, send: Send, journeys: Sequence[Journey], reserve: Reserve | None = None) -> Load:
         """Put journeys in the queue and return at once with their load; `reserve` paces their requests."""
-        load = Load(send, reserve, [None] * len(journeys), len(journeys))
+        load = Load(send, reserve, self.patience.alarm, [None] * len(journeys), len(journeys))
         if not journeys:
             load.done.set()
         with self._turn:
@@ -145,7 +166,8 @@ class _Passenger:
         flight.note_step()
         try:
             request = next(self.journey) if answer is None else self.journey.send(answer)
-            flight.patience.send(load.send, request, self.step, reserve=load.reserve)
+            load.requests[self.index] = request
+            flight.patience.send(load.dispatch, request, self.step, reserve=load.reserve)
         except StopIteration as stop:
             flight.land(self, stop.value)
         except ObjectError as error:
@@ -162,6 +184,7 @@ class _Passenger:
         """Write the end down; the caller holds the flight's turn."""
         load = self.load
         load.ends[self.index] = end
+        load.requests.pop(self.index, None)
         load.remaining -= 1
         if load.remaining == 0:
             load.done.set()

@@ -1,21 +1,21 @@
 """One batch, from its claim to its verdict: what is done under the SAVEPOINT, and what follows when it fails."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict, count_outcomes
-from rowferry.database import Connection, translate
-from rowferry.errors import DatabaseUnavailable
+from rowferry.batch import EntryResult, Judgement, Outcome, Verdict, count_outcomes
+from rowferry.database import summarise, translate
+from rowferry.errors import DatabaseUnavailable, VerdictRefused
 from rowferry.session import answered
 from rowferry_worker import metrics
 from rowferry_worker.flight import Flight
 from rowferry_worker.queues import find_queue
 from rowferry_worker.split import put_rest_back, split_in_halves
 from rowferry_worker.treatment import GENTLE_FLIGHT, Treatment, choose_treatment, count_strikes, describe_strikes
-from rowferry_worker.verdict import judge, judge_failure, write_failure, write_verdict
+from rowferry_worker.verdict import judge, judge_failure, write_processed
 from rowferry_worker.work import Released, Work
 
 _log = logging.getLogger(__name__)
@@ -35,11 +35,39 @@ def process_batch(work: Work) -> Processed:
     Raises Released when the worker gives the batch up, DatabaseUnavailable when the connection is lost: the caller
     then rolls back, and the batch is as it was found.
     """
-    processed = _treat(work)
-    with answered(work.connection):
-        _write(work.connection, work.batch, work.attempt, processed)
-        work.connection.commit()
+    processed = _isolate(work)
+    try:
+        with answered(work.connection):
+            work.connection.commit()
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(f"PostgreSQL did not commit the batch: {summarise(error)}.") from error
     _count(work, processed)
+    return processed
+
+
+def _isolate(work: Work) -> Processed:
+    """Treat the batch and write its verdict under a SAVEPOINT; an error undoes both, and the claim stays ours.
+
+    Should PostgreSQL refuse even the verdict on that, it is a loss, of which a batch may have but a few.
+    """
+    batch, attempt = work.batch, work.attempt
+    try:
+        with work.connection.transaction():
+            processed = _treat(work)
+            write_processed(work.connection, batch, attempt, processed.judgement, processed.results)
+            return processed
+    except (Released, DatabaseUnavailable):
+        raise
+    except Exception as error:
+        known = translate(error) if isinstance(error, psycopg.Error) else error
+        if isinstance(known, DatabaseUnavailable):
+            raise known from error
+        _log.warning("the batch failed as a whole", extra={"batch": batch.id, "error": str(known)}, exc_info=error)
+        processed = Processed(judge_failure(known, attempt.number, batch.max_attempts))
+    try:
+        write_processed(work.connection, batch, attempt, processed.judgement, ())
+    except VerdictRefused as error:
+        raise DatabaseUnavailable(str(error)) from error
     return processed
 
 
@@ -52,29 +80,13 @@ def _treat(work: Work) -> Processed:
         _log.warning("the batch has killed its worker before", extra={**fields, "treatment": treatment.value})
     match treatment:
         case Treatment.RUN:
-            return _isolate(work, _run)
+            return _run(work)
         case Treatment.RUN_GENTLY:
-            return _isolate(replace(work, flight=Flight(GENTLE_FLIGHT, within=work.flight)), _run)
+            return _run(replace(work, flight=Flight(GENTLE_FLIGHT, within=work.flight)))
         case Treatment.HALVE:
-            return _isolate(work, _halve)
+            return _halve(work)
         case Treatment.GIVE_UP:
             return Processed(_judge_crashes(work))
-
-
-def _isolate(work: Work, action: Callable[[Work], Processed]) -> Processed:
-    """Act under a SAVEPOINT; an error undoes that much, and the claim stays ours to judge."""
-    batch, attempt = work.batch, work.attempt
-    try:
-        with work.connection.transaction():
-            return action(work)
-    except (Released, DatabaseUnavailable):
-        raise
-    except Exception as error:
-        known = translate(error) if isinstance(error, psycopg.Error) else error
-        if isinstance(known, DatabaseUnavailable):
-            raise known from error
-        _log.warning("the batch failed as a whole", extra={"batch": batch.id, "error": str(known)}, exc_info=error)
-        return Processed(judge_failure(known, attempt.number, batch.max_attempts))
 
 
 def _run(work: Work) -> Processed:
@@ -100,13 +112,6 @@ def _halve(work: Work) -> Processed:
     halves = split_in_halves(work.connection, work.batch, entries, crashes)
     words = f"{describe_strikes(work.batch, work.attempt)}; it was halved into batches {halves[0]} and {halves[1]}"
     return Processed(Judgement(Verdict.DONE, error=words))
-
-
-def _write(connection: Connection, batch: Batch, attempt: Attempt, processed: Processed) -> None:
-    if processed.results or processed.judgement.verdict is Verdict.DONE:
-        write_verdict(connection, batch, attempt, processed.judgement, processed.results)
-    else:
-        write_failure(connection, batch, attempt, processed.judgement)
 
 
 def _count(work: Work, processed: Processed) -> None:

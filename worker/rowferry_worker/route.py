@@ -1,6 +1,6 @@
 """What a worker knows of a migration: its plan, the clients of both sides, and how objects travel between them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from functools import partial
 from queue import SimpleQueue
@@ -29,6 +29,7 @@ from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, Str
 from rowferry_worker.condition import Condition
 from rowferry_worker.copy import Way
 from rowferry_worker.fleet import Fleet
+from rowferry_worker.flight import TAKES_BACK
 from rowferry_worker.lookout import Lookout
 from rowferry_worker.pace import Pace
 from rowferry_worker.tagging import Tagging
@@ -116,10 +117,10 @@ class Route:
             client.cancel_all()
             client.close()
 
-    def cancel(self) -> None:
-        """Give up what is in flight, but for what takes back an upload that was begun."""
+    def cancel(self, only: Collection[Request] | None = None) -> None:
+        """Give up what is in flight, or `only` these requests of it, but for what takes back an upload."""
         for client in self._clients.values():
-            client.cancel_all(but="AbortMultipartUpload")
+            client.cancel_all(but=TAKES_BACK, only=only)
 
 
 class Routes:

@@ -2,10 +2,12 @@
 
 import logging
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 import psycopg
 
+from rowferry.answers import cut
 from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
 from rowferry.errors import RowferryError, UserMistake, WorkLeft
@@ -29,6 +31,7 @@ SHORTEST_REST = timedelta(seconds=0.1)
 LONGEST_REST = timedelta(seconds=5)
 """An idle slot looks for work this often: a claim costs some 0.1 ms."""
 LONGEST_OUTAGE_REST = timedelta(seconds=30)
+CANCEL_WITHIN = timedelta(seconds=2)
 
 
 class Slot:
@@ -40,6 +43,21 @@ class Slot:
         self._connection: Connection | None = None
         self._outages = 0
         self._rest = SHORTEST_REST
+        self._in_hand: Attempt | None = None
+
+    def abandon(self) -> None:
+        """Give back what is in hand while its thread waits for PostgreSQL: the process ends in a moment.
+
+        The server ends what it still does for it, so that the ledger can be told.
+        """
+        attempt, connection = self._in_hand, self._connection
+        if attempt is None or connection is None:
+            return
+        self._shared.ledger.owe("end_attempt", attempt.id, str(Verdict.RELEASED), "the worker was told to stop")
+        _log.warning("batch given back", extra={"attempt_id": attempt.id, "verdict": str(Verdict.RELEASED)})
+        with suppress(psycopg.Error):
+            connection.cancel_safe(timeout=CANCEL_WITHIN.total_seconds())
+        cut(connection)
 
     def run(self) -> None:
         """Claim and process batches; outlive every outage of PostgreSQL; end when stopping, or when none is left."""
@@ -144,6 +162,7 @@ class Slot:
         """Process the batch, and say in one line what became of the attempt."""
         shared, began = self._shared, time.monotonic()
         metrics.batches_in_hand.inc()
+        self._in_hand = attempt
         try:
             until = began + shared.time_budget.total_seconds()
             work = Work(batch, attempt, connection, route, shared.flight, shared.give_up, until)
@@ -161,6 +180,7 @@ class Slot:
         else:
             self._report(batch, attempt, processed, time.monotonic() - began)
         finally:
+            self._in_hand = None
             metrics.batches_in_hand.dec()
 
     def _give_back(self, connection: Connection, batch: Batch, attempt: Attempt, error: RowferryError) -> None:

@@ -3,9 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
+import psycopg
+from psycopg import errors
+
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict, count_outcomes
-from rowferry.database import Connection, call
-from rowferry.errors import RowferryError
+from rowferry.database import Connection, call, summarise, text_fitter, translate
+from rowferry.errors import RowferryError, VerdictRefused
+from rowferry.session import answered
 from rowferry_worker.retry import retry_delay
 
 
@@ -47,11 +51,32 @@ def describe(unsettled: Sequence[EntryResult]) -> str:
     return "; ".join(f"{count} {outcome} ({reason})" for (outcome, reason), count in kinds.most_common(3))
 
 
+def write_processed(
+    connection: Connection, batch: Batch, attempt: Attempt, judgement: Judgement, results: Sequence[EntryResult]
+) -> None:
+    """Record what an attempt came to; the caller commits.
+
+    Raises VerdictRefused when the database does not take it, DatabaseBusy when it does not just now, UserMistake when
+    this role may not say it, and DatabaseUnavailable when the connection is lost.
+    """
+    try:
+        with answered(connection):
+            if results or judgement.verdict is Verdict.DONE:
+                write_verdict(connection, batch, attempt, judgement, results)
+            else:
+                write_failure(connection, batch, attempt, judgement)
+    except psycopg.Error as error:
+        known = translate(error)
+        if known.retryable or isinstance(error, (errors.InsufficientPrivilege, errors.UndefinedFunction)):
+            raise known from error
+        raise VerdictRefused(f"its verdict could not be written: {summarise(error)}") from error
+
+
 def write_verdict(
     connection: Connection, batch: Batch, attempt: Attempt, judgement: Judgement, results: Sequence[EntryResult]
 ) -> None:
     """Record failures by entry, counts and verdict. The caller commits: rows and verdict appear together."""
-    counts = count_outcomes(results)
+    counts, fit = count_outcomes(results), text_fitter(connection)
     open_ends = [result for result in results if result.outcome not in {Outcome.MIGRATED, Outcome.KEPT}]
     call(
         connection,
@@ -60,7 +85,7 @@ def write_verdict(
         attempt.id,
         str(judgement.verdict),
         judgement.wait,
-        judgement.error,
+        fit(judgement.error),
         counts[Outcome.MIGRATED],
         counts[Outcome.KEPT],
         sum(result.size_bytes for result in results),
@@ -68,12 +93,13 @@ def write_verdict(
         [result.entry.id for result in open_ends],
         [result.entry.key for result in open_ends],
         [str(result.outcome) for result in open_ends],
-        [result.reason for result in open_ends],
-        [result.error for result in open_ends],
+        [fit(result.reason) for result in open_ends],
+        [fit(result.error) for result in open_ends],
     )
 
 
 def write_failure(connection: Connection, batch: Batch, attempt: Attempt, judgement: Judgement) -> None:
     """Record the verdict on an attempt that has no outcomes to show. The caller commits."""
-    arguments = (batch.id, attempt.id, str(judgement.verdict), judgement.wait, judgement.error)
+    words = text_fitter(connection)(judgement.error)
+    arguments = (batch.id, attempt.id, str(judgement.verdict), judgement.wait, words)
     call(connection, "fail_batch", *arguments)

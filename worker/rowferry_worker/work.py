@@ -12,15 +12,16 @@ import psycopg
 from rowferry.batch import Attempt, Batch, Entry
 from rowferry.database import Connection
 from rowferry.errors import RowferryError
-from rowferry.session import show_life_every
+from rowferry.session import has_spoken, show_life_every
 from rowferry.statements import statement
 from rowferry_worker import metrics
 from rowferry_worker.flight import Flight, Load
 from rowferry_worker.route import Route
 
 LOOK_UP_EVERY = timedelta(seconds=0.25)
+RECALL_EVERY = timedelta(seconds=0.05)
 TAKE_BACK_WITHIN = timedelta(seconds=3)
-"""How long the uploads that a batch has begun have to be aborted once the worker gives it up."""
+"""How long the uploads that a batch has begun have to be aborted once the worker gives it up, or has lost it."""
 
 
 class Released(RowferryError):
@@ -82,15 +83,25 @@ class Work:
             try:
                 shown_at = self._keep_alive(shown_at)
             except psycopg.Error:
-                self.flight.withdraw(load)
+                self._recall(load)
                 raise
+
+    def _recall(self, load: Load) -> None:
+        """Stop the copies of a batch that is no longer ours: another may have it, and its rows may name the objects."""
+        self.flight.withdraw(load)
+        load.is_recalled = True
+        end = time.monotonic() + TAKE_BACK_WITHIN.total_seconds()
+        while not load.done.is_set() and time.monotonic() < end:
+            self.route.cancel(load.under_way())
+            load.done.wait(RECALL_EVERY.total_seconds())
 
     def _keep_alive(self, shown_at: float) -> float:
         """Show PostgreSQL now and then that the transaction is alive; return when it was shown last.
 
-        Raises the error of a lost connection: better now than after the last object.
+        Raises the error of a lost connection: as soon as the server has said so, better than after the last object.
         """
-        if time.monotonic() - shown_at < show_life_every().total_seconds():
+        is_due = time.monotonic() - shown_at >= show_life_every().total_seconds()
+        if not is_due and not has_spoken(self.connection):
             return shown_at
         self.connection.execute(statement("keep_alive"))
         return time.monotonic()
