@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from botocore.exceptions import ClientError
 
 from checks import add_second_table, check, entries_of, problems
 from migration import Migration
@@ -18,25 +17,11 @@ def test_a_plan_that_fits_has_no_problem_and_leaves_no_object(any_migration: Mig
     assert any_migration.legacy.listing() == before
 
 
-def test_it_tells_whether_the_server_honours_a_condition_on_copies(migration: Migration) -> None:
-    migration.fill(1)
-    source = {"Bucket": migration.legacy.bucket, "Key": "image/u1/me.png"}
-    migration.production.put("target", b"here already")
-    try:
-        migration.production.client.copy_object(
-            Bucket=migration.production.bucket, Key="target", CopySource=source, IfNoneMatch="*"
-        )
-        expected = "ignores If-None-Match"
-    except ClientError:
-        expected = "honours If-None-Match"
-    assert any(expected in words for words in [finding.what for finding in check(migration) if finding.level == "note"])
-
-
 @pytest.mark.parametrize("side", ["legacy", "production"])
 def test_a_bucket_that_does_not_exist_is_a_problem(any_migration: Migration, side: str) -> None:
     any_migration.plan[side]["bucket"] = "there-is-none"
     (found, *_) = problems(any_migration)
-    assert found == f"there is no {side} bucket there-is-none"
+    assert found.startswith(f"there is no {side} bucket there-is-none at http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("side", ["legacy", "production"])

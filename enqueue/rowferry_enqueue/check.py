@@ -14,6 +14,7 @@ from rowferry_enqueue.check_collisions import check_collisions
 from rowferry_enqueue.check_keys import check_keys
 from rowferry_enqueue.check_tables import CheckedTable, check_rights_and_rows, check_table, check_together
 from rowferry_enqueue.finding import Finding, note, problem
+from rowferry_enqueue.samples import check_emptiness, knows_migration, sample_entries, show_examples
 
 __all__ = ["Finding", "check_plan", "check_rows"]
 
@@ -25,15 +26,23 @@ def check_plan(
     plan: Plan,
     *,
     on_conflict: OnConflict = "fail",
+    allow_empty: bool = False,
+    may_write: bool = True,
     on_progress: OnProgress = ignore_progress,
 ) -> list[Finding]:
     """Return all that can be said of a plan, in the order of tables, keys and buckets.
 
-    Writes one probe object to the production bucket and removes it again; nothing else. `on_conflict` says what the
-    migration will do where a different production object stands: unless it is "fail" that is a note, not a problem.
+    Writes a probe object to the production bucket and removes it again, unless `may_write` is false; nothing else.
+    `on_conflict` says what the migration will do where a different production object stands: unless it is "fail" that
+    is a note, not a problem. `allow_empty`: that there is no legacy entry is no problem.
     Raises DatabaseUnavailable when the connection is lost.
     """
-    return [*check_rows(connection, plan, on_conflict, on_progress), *check_buckets(plan, on_progress)]
+    findings = list(check_rows(connection, plan, on_conflict, on_progress))
+    samples = sample_entries(connection, plan, on_progress)
+    findings += show_examples(samples)
+    findings += check_emptiness(connection, plan, samples, allow_empty=allow_empty)
+    is_new = not knows_migration(connection, plan)
+    return [*findings, *check_buckets(plan, on_progress, samples, may_write=may_write, is_new=is_new)]
 
 
 def check_rows(

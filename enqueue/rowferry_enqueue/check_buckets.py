@@ -1,123 +1,144 @@
-"""The check of the buckets: the legacy one can be listed and read, the production one written, copies arrive."""
+"""The check of the buckets: legacy objects can be read, production objects written, and copies arrive."""
 
-import os
-import secrets
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import timedelta
 
-from rowferry.credentials import load_credentials
-from rowferry.errors import AccessDenied, BucketNotFound, PreconditionFailed, RowferryError
+from rowferry.errors import ObjectError, RowferryError
+from rowferry.object_client import ObjectClient
 from rowferry.object_count import OnProgress
-from rowferry.object_store import Bucket, open_bucket
 from rowferry.plan import Plan, Side
+from rowferry.s3_request import get_object
+from rowferry.side_client import open_object_client
+from rowferry_enqueue.check_objects import check_objects, find_any_object
 from rowferry_enqueue.finding import Finding, fine, note, problem
+from rowferry_enqueue.probe import Probe, written_probe
+from rowferry_enqueue.samples import Sample
+from rowferry_enqueue.side_findings import look_at_bucket, refuse, word_error
 
-MAX_COPIED_BYTES = 64 * 1024 * 1024
-"""The largest legacy object that is copied for a try."""
+DEADLINE = timedelta(seconds=30)
+"""How long one request may take."""
+BACKOFF = timedelta(milliseconds=100)
+CONNECTIONS = 16
 
 
-def check_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Finding]:
-    """Yield what trying shows: reading on the legacy side, one probe object on the production side."""
+def check_buckets(
+    plan: Plan,
+    on_progress: OnProgress,
+    samples: Sequence[Sample] = (),
+    *,
+    may_write: bool = True,
+    is_new: bool = True,
+) -> Iterator[Finding]:
+    """Yield what trying shows, over the client that workers use.
+
+    Reads on the legacy side: the objects of the samples, or any that is listed. Writes a probe object on the production
+    side and removes it, unless `may_write` is false. `is_new`: nothing of this migration was ever enqueued.
+    """
     on_progress("reading the legacy bucket")
-    findings, source_key = _try_legacy(plan)
+    findings, source_key = _try_legacy(plan, samples, is_new=is_new)
     yield from findings
-    on_progress("writing to the production bucket")
-    yield from _try_production(plan, source_key)
+    on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
+    yield from _try_production(plan, source_key, may_write=may_write)
 
 
-def _try_legacy(plan: Plan) -> tuple[list[Finding], str | None]:
+def _try_legacy(plan: Plan, samples: Sequence[Sample], *, is_new: bool) -> tuple[list[Finding], str | None]:
     """Return what was found, and a legacy object that is small enough to be copied for a try, if there is one."""
     side = plan.legacy
     try:
-        with open_bucket(side, load_credentials(side, os.environ)) as bucket:
-            bucket.check_exists()
-            prefixes = list(dict.fromkeys(entries.legacy_prefix for entries in plan.entries))
-            key = next((key for prefix in prefixes if (key := bucket.first_key(prefix)) is not None), None)
-            if key is None:
-                words = " or ".join(repr(prefix) for prefix in prefixes)
-                return [note(f"the legacy bucket {side.bucket} holds no object that begins with {words}")], None
-            facts = bucket.head(key)
+        client = _open(side)
     except RowferryError as error:
-        return [_refuse(side, error, "listed and read", "s3:ListBucket and s3:GetObject")], None
-    found = [fine(f"the legacy bucket {side.bucket} can be listed and read")]
-    if facts.size_bytes > MAX_COPIED_BYTES:
-        return [*found, note(f"{key!r}, the first legacy object, is too large to be copied for a try")], None
-    return found, key
+        return [problem(error)], None
+    with closing(client):
+        findings = look_at_bucket(client, side)
+        if any(finding.level == "problem" for finding in findings):
+            return findings, None
+        looked = check_objects(client, side, samples, is_new=is_new)
+        findings += looked.findings
+        prefixes = [entries.legacy_prefix for entries in plan.entries]
+        key = looked.small_key or find_any_object(client, side, prefixes)
+        if key is None:
+            return [*findings, note(f"no legacy object of {side.bucket} was found that could be read for a try")], None
+        error = client.ask(get_object("legacy", key, first_byte=0, last_byte=0)).error
+        if error is not None and error.code != "InvalidRange":
+            return [*findings, refuse(side, error, "read", "s3:GetObject")], None
+    return [fine(f"the legacy bucket {side.bucket} can be read"), *findings], key
 
 
-def _try_production(plan: Plan, source_key: str | None) -> Iterator[Finding]:
+def _try_production(plan: Plan, source_key: str | None, *, may_write: bool) -> Iterator[Finding]:
     side = plan.production
     try:
-        bucket = open_bucket(side, load_credentials(side, os.environ))
+        client = _open(side)
     except RowferryError as error:
         yield problem(error)
         return
-    probe_key = f"rowferry-check-{secrets.token_hex(8)}"
-    with bucket:
+    with closing(client):
+        findings = look_at_bucket(client, side)
+        yield from findings
+        if any(finding.level == "problem" for finding in findings):
+            return
+        if not may_write:
+            yield note(f"not checked, since it would write: whether {side.bucket} takes objects and copies")
+            return
         left: list[Finding] = []
-        with _removed(bucket, probe_key, left):
-            written = list(_try_writing(bucket, side, probe_key))
-            yield from written
-            if plan.server_side and source_key is not None and written[-1].level == "fine":
-                yield from _try_copying(bucket, plan, source_key, probe_key)
+        with written_probe(client, side.bucket, left) as probe:
+            yield from _try_writing(probe, plan, source_key)
         yield from left
 
 
-def _try_writing(bucket: Bucket, side: Side, probe_key: str) -> Iterator[Finding]:
-    body = secrets.token_bytes(32)
+def _try_writing(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[Finding]:
+    side = plan.production
     try:
-        bucket.check_exists()
-        bucket.first_key()
-        bucket.put(probe_key, body)
-        same = bucket.get(probe_key) == body
-    except RowferryError as error:
-        yield _refuse(side, error, "listed, written and read", "s3:ListBucket, s3:PutObject and s3:GetObject")
+        is_same = probe.write()
+    except ObjectError as error:
+        yield refuse(side, error, "written and read", "s3:PutObject and s3:GetObject")
         return
-    if same:
-        yield fine(f"the production bucket {side.bucket} can be listed, written and read")
-    else:
-        yield problem(f"the production bucket {side.bucket} gave other bytes back than were written to {probe_key!r}")
-
-
-def _try_copying(bucket: Bucket, plan: Plan, source_key: str, probe_key: str) -> Iterator[Finding]:
-    """Copy a legacy object onto the probe, twice, the second time under a condition that cannot hold."""
+    if not is_same:
+        yield problem(f"the production bucket {side.bucket} gave other bytes back than were written to {probe.key!r}")
+        return
+    yield fine(f"the production bucket {side.bucket} can be written and read")
+    if plan.server_side:
+        yield from _try_copying(probe, plan, source_key)
     try:
-        bucket.copy_from(plan.legacy, source_key, probe_key)
-    except RowferryError as error:
-        what = f"the production side cannot copy from the legacy bucket {plan.legacy.bucket} ({error})"
-        remedy = 'let the production credentials read the legacy bucket, or set `transfer = "stream"` in the plan'
+        probe.write_parts(server_side=plan.server_side)
+    except ObjectError as error:
+        yield note(f"an object of parts cannot be written ({word_error(error)}): large objects will fail")
+    yield from _tell_what_is_kept(probe)
+    yield from _tell_conditions(probe)
+
+
+def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[Finding]:
+    """Copy a legacy object beside the probe, then the probe itself, whose properties are known."""
+    remedy = 'let the production credentials read the legacy bucket, or set `transfer = "stream"` in the plan'
+    try:
+        if source_key is not None:
+            probe.copy_from(plan.legacy.bucket, source_key)
+            yield fine("the production side copies from the legacy bucket by itself")
+        pin = probe.copy_itself()
+    except ObjectError as error:
+        what = f"the production side cannot copy from the legacy bucket {plan.legacy.bucket} ({word_error(error)})"
         yield problem(what, remedy)
         return
-    yield fine("the production side copies from the legacy bucket by itself")
-    try:
-        bucket.copy_from(plan.legacy, source_key, probe_key, if_none_match=True)
-    except PreconditionFailed:
-        yield note("the production server honours If-None-Match: objects are copied without asking first")
-    except RowferryError as error:
-        yield note(f"the production server refuses If-None-Match ({error}): every object costs a HEAD before its copy")
-    else:
-        yield note("the production server ignores If-None-Match: every object costs a HEAD before its copy")
+    if pin != "honoured":
+        words = f"x-amz-copy-source-if-match is {pin} by CopyObject"
+        yield note(f"{words}: an object that changes while it is copied is noticed afterwards only")
 
 
-@contextmanager
-def _removed(bucket: Bucket, key: str, left: list[Finding]) -> Generator[None]:
-    """Remove an object in the end, however that comes; put a note in `left` when it cannot be removed."""
-    try:
-        yield
-    finally:
-        try:
-            bucket.delete(key)
-        except AccessDenied as error:
-            left.append(note(f"the probe object {key!r} may not be removed again ({error})", "remove it by hand"))
-        except RowferryError:
-            # Whoever could not even write has said so.
-            pass
+def _tell_what_is_kept(probe: Probe) -> Iterator[Finding]:
+    for operation, lost in probe.lost.items():
+        if lost:
+            yield note(f"does not come back as written after {operation}: {', '.join(lost)}")
+    kept = [operation for operation, lost in probe.lost.items() if not lost]
+    if kept:
+        yield fine(f"metadata, tags and content headers come back after {', '.join(kept)}")
 
 
-def _refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
-    what = f"the {side.name} bucket {side.bucket} cannot be {done}: {error}"
-    if isinstance(error, BucketNotFound):
-        return problem(f"there is no {side.name} bucket {side.bucket}", f"correct [{side.name}] in the plan")
-    if isinstance(error, AccessDenied):
-        return problem(what, f"give the {side.name} credentials {rights} there")
-    return problem(what)
+def _tell_conditions(probe: Probe) -> Iterator[Finding]:
+    words = ", ".join(f"{operation} {outcome}" for operation, outcome in probe.conditions.items())
+    without = [operation for operation, outcome in probe.conditions.items() if outcome != "honoured"]
+    cost = "; where it is not, an object costs a HEAD before it is written" if without else ""
+    yield note(f"If-None-Match, by operation: {words}{cost}")
+
+
+def _open(side: Side) -> ObjectClient:
+    return open_object_client(side, max_in_flight=CONNECTIONS, deadline=DEADLINE, backoff=BACKOFF)

@@ -13,7 +13,7 @@ from rowferry.keys import MAX_KEY_BYTES
 from rowferry.object_count import OnProgress
 from rowferry.statements import statement
 from rowferry.wording import count
-from rowferry_enqueue.finding import Finding, fine, problem
+from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.key_pairs import Pair, compose_other, find_clashing_pairs, other_parameters
 
 SHOWN_CHARACTERS = 60
@@ -53,7 +53,8 @@ def _check_faults(connection: Connection, entry_sql: EntrySql) -> list[Finding]:
     parameters = entry_sql.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
     counted = {row["fault"]: row for row in connection.execute(query, parameters)}
     usable: int = counted[None]["entries"] if None in counted else 0
-    findings = [fine(f"{entries.label}: {count_legacy(usable)} with usable production keys")]
+    say = fine if usable else note
+    findings = [say(f"{entries.label}: {count_legacy(usable)} with usable production keys")]
     for fault, words in _WORDS_OF_FAULT.items():
         if fault in counted:
             subject, example = count_legacy(counted[fault]["entries"]), quote_key(counted[fault]["example"])

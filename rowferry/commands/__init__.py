@@ -21,7 +21,7 @@ COMMANDS = {
     "demo": "Watch a whole migration on this machine, with servers of its own.",
     "plan": "Print an example plan, or what a plan says.",
     "init": "Bring the schema `rowferry` of the database to this version.",
-    "check": "Hold the plan against the real database and buckets; change nothing.",
+    "check": "Hold the plan against the real database and buckets; write and remove a probe object.",
     "status": "Count entries by form, objects by bucket, batches by status.",
     "migrate": "The whole job in one command: check, enqueue, work, show progress.",
     "enqueue": "Cut the legacy entries into batches and put them in the queue.",
@@ -82,7 +82,7 @@ def cli() -> None:
     \b
     A migration in four commands:
       rowferry init                  once per database
-      rowferry check                 the plan against the real thing; writes nothing
+      rowferry check                 the plan against the real thing; writes a probe object and removes it
       rowferry enqueue               cut the work into batches
       rowferry worker --until-empty  on as many hosts as you like
     or in one:

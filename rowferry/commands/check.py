@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.commands.options import json_option, on_conflict_option, plan_option
+from rowferry.commands.options import allow_empty_option, json_option, on_conflict_option, plan_option
 from rowferry.errors import DatabaseUnavailable, UserMistake
 from rowferry.plan import OnConflict, Plan
 from rowferry.wording import show_text
@@ -25,11 +25,14 @@ SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·"
 @click.command("check", short_help="Hold the plan against the real database and buckets.")
 @plan_option
 @on_conflict_option
+@allow_empty_option
 @json_option
-def command(plan_path: Path, on_conflict: OnConflict, as_json: bool) -> None:
+def command(plan_path: Path, on_conflict: OnConflict, allow_empty: bool, as_json: bool) -> None:
     """Hold the plan against the real database and buckets, and say every problem, not only the first.
 
-    Nothing is written but one small probe object in the production bucket, which is removed again.
+    Looks at the legacy objects of some 100 entries, and shows what becomes of their keys. Writes a probe object to the
+    production bucket, as rowferry-check-<random>, with copies beside it, to learn what the server keeps of an object,
+    and removes them again. Nothing else is written, and the legacy side is only read.
 
     Exit status: 0 no problem, 2 at least one.
     """
@@ -43,7 +46,7 @@ def command(plan_path: Path, on_conflict: OnConflict, as_json: bool) -> None:
 
     plan = read_plan(plan_path)
     with show_spinner() as tell:
-        findings = _check(plan, on_conflict, tell)
+        findings = _check(plan, on_conflict, allow_empty, tell)
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:
@@ -51,7 +54,7 @@ def command(plan_path: Path, on_conflict: OnConflict, as_json: bool) -> None:
     refuse_problems(findings)
 
 
-def _check(plan: Plan, on_conflict: OnConflict, tell: OnProgress) -> list[Finding]:
+def _check(plan: Plan, on_conflict: OnConflict, allow_empty: bool, tell: OnProgress) -> list[Finding]:
     """Return the findings; without a database, those about the buckets all the same."""
     from rowferry.database import connect
     from rowferry_enqueue.check import check_plan
@@ -60,7 +63,7 @@ def _check(plan: Plan, on_conflict: OnConflict, tell: OnProgress) -> list[Findin
 
     try:
         with connect("check", autocommit=True) as connection:
-            return check_plan(connection, plan, on_conflict=on_conflict, on_progress=tell)
+            return check_plan(connection, plan, on_conflict=on_conflict, allow_empty=allow_empty, on_progress=tell)
     except DatabaseUnavailable as error:
         return [problem(error), *check_buckets(plan, tell)]
 

@@ -30,6 +30,11 @@ def yes_option(function: F) -> F:
     return click.option("-y", "--yes", is_flag=True, help="Answer every question with yes.")(function)
 
 
+def allow_empty_option(function: F) -> F:
+    """Add --allow-empty: that the plan's tables have no legacy entry is no problem."""
+    return click.option("--allow-empty", is_flag=True, help="Take it for right that no legacy entry is left.")(function)
+
+
 def json_option(function: F) -> F:
     """Add --json, which arrives as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(function)

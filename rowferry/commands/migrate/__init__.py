@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from rowferry.commands.options import on_conflict_option, plan_option, yes_option
+from rowferry.commands.options import allow_empty_option, on_conflict_option, plan_option, yes_option
 from rowferry.plan import OnConflict
 
 
@@ -22,10 +22,11 @@ from rowferry.plan import OnConflict
 @click.option("-l", "--limit", type=click.IntRange(1), help="Entries at most, in one pass; left out: all, in passes.")
 @click.option("-w", "--overwrite", is_flag=True, help="Replace what differs (--on-conflict overwrite).")
 @on_conflict_option
+@allow_empty_option
 @click.option("--requeue", is_flag=True, help="Begin with the batches of this migration that are in ERROR from before.")
 @click.option("--no-objects", is_flag=True, help="Do not list the buckets to count their objects.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each object and each row.")
-@click.option("-d", "--dry-run", is_flag=True, help="Check everything, say what would be done, and change nothing.")
+@click.option("-d", "--dry-run", is_flag=True, help="Check all that can be checked without writing, say what would be done, and write nothing.")
 @click.option("-s", "--status-only", is_flag=True, help="Show the status of the data and stop.")
 @click.option(
     "--log-file",
@@ -41,6 +42,7 @@ def command(
     limit: int | None,
     overwrite: bool,
     on_conflict: OnConflict,
+    allow_empty: bool,
     requeue: bool,
     no_objects: bool,
     verbose: bool,
@@ -65,6 +67,7 @@ def command(
         parallel=parallel,
         limit=limit,
         on_conflict="overwrite" if overwrite else on_conflict,
+        allow_empty=allow_empty,
         requeue=requeue,
         count_objects=not no_objects,
         verbose=verbose,

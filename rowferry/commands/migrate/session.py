@@ -26,6 +26,7 @@ from rowferry.statements import statement
 from rowferry.wording import count, count_batches, count_entries, show_text
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
+from rowferry_enqueue.samples import knows_migration
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Choices:
     parallel: int
     limit: int | None
     on_conflict: OnConflict
+    allow_empty: bool
     requeue: bool
     count_objects: bool
     verbose: bool
@@ -91,7 +93,14 @@ def _check(connection: Connection, plan: Plan, choices: Choices, screen: Screen)
     """Check the plan and show what was found. Raises UserMistake when something stands in the way."""
     screen.say("Checking permissions, keys and buckets …")
     with show_spinner() as tell:
-        findings = check_plan(connection, plan, on_conflict=choices.on_conflict, on_progress=tell)
+        findings = check_plan(
+            connection,
+            plan,
+            on_conflict=choices.on_conflict,
+            allow_empty=choices.allow_empty or knows_migration(connection, plan),
+            may_write=not choices.dry_run,
+            on_progress=tell,
+        )
     show_findings(findings, screen.console)
     refuse_problems(findings)
 

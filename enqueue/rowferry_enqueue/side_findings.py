@@ -1,0 +1,105 @@
+"""What a side refuses, as a finding: the real reason, and what to do about it."""
+
+from rowferry.endpoint import resolve_endpoint
+from rowferry.errors import (
+    AccessDenied,
+    BucketNotFound,
+    CredentialsUnavailable,
+    ObjectError,
+    RowferryError,
+    ServerFault,
+    SideFault,
+    TimedOut,
+    Unreachable,
+    UserMistake,
+)
+from rowferry.object_client import ObjectClient
+from rowferry.plan import Side
+from rowferry.s3_error import REMEDY_OF_CODE
+from rowferry.s3_request import list_first_object
+from rowferry.side_client import check_bucket
+from rowferry_enqueue.finding import Finding, note, problem
+
+_KEYS = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile, to valid ones"
+_EXPIRED = "renew the {name} credentials: the profile, or all three of ROWFERRY_{side}_*"
+_REMEDY_OF_CODE = {
+    **dict.fromkeys(["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"], _EXPIRED),
+    **dict.fromkeys(["InvalidToken", "InvalidClientTokenId", "InvalidAccessKeyId"], _KEYS),
+    "SignatureDoesNotMatch": "correct ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile: the secret key is wrong",
+    **dict.fromkeys(["RequestTimeTooSkewed", "RequestExpired"], "correct the clock of this host, by NTP for instance"),
+    "AuthorizationHeaderMalformed": "correct `region` of [{name}] in the plan",
+    **dict.fromkeys(["PermanentRedirect", "IncorrectEndpoint"], "correct `endpoint_url` or `region` of [{name}]"),
+}
+"""What to do, more exactly than the error itself knows."""
+
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "record layer failure", "PACKET_LENGTH_TOO_LONG")
+
+
+def look_at_bucket(client: ObjectClient, side: Side) -> list[Finding]:
+    """Return what is wrong with a bucket before any object of it was asked for: a problem, notes, or nothing."""
+    try:
+        check_bucket(client, side)
+    except RowferryError as error:
+        if isinstance(error, BucketNotFound) and not _answers_as_s3(client, side):
+            return [_no_s3(side)]
+        return [refuse(side, error, "looked at", "s3:ListBucket")]
+    listed = client.ask(list_first_object(side.name))
+    if listed.error is None and b"ListBucketResult" not in listed.body:
+        return [_no_s3(side)]
+    if listed.error is not None:
+        return [note(f"the {side.name} bucket {side.bucket} cannot be listed ({listed.error}): only status does that")]
+    return []
+
+
+def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
+    """Return the problem that keeps a bucket from being `done`; `rights`: what allows it, for whom they lack."""
+    if isinstance(error, UserMistake):
+        return problem(error)
+    if isinstance(error, BucketNotFound):
+        place = side.endpoint_url or f"AWS, {side.region}"
+        return problem(f"there is no {side.name} bucket {side.bucket} at {place}", f"correct [{side.name}] in the plan")
+    if isinstance(error, ServerFault) and error.code == "UnreadableAnswer":
+        return _no_s3(side)
+    what = f"the {side.name} bucket {side.bucket} cannot be {done}: {word_error(error)}"
+    return problem(what, _find_remedy(side, error, rights))
+
+
+def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
+    names = {"name": side.name, "side": side.name.upper()}
+    match error:
+        case SideFault(code=code):
+            return _REMEDY_OF_CODE.get(code, REMEDY_OF_CODE.get(code, "")).format(**names)
+        case CredentialsUnavailable():
+            return _EXPIRED.format(**names)
+        case AccessDenied():
+            return f"give the {side.name} credentials {rights} there"
+        case Unreachable() | TimedOut():
+            return _reach(side, error)
+        case _:
+            return ""
+
+
+def word_error(error: RowferryError) -> str:
+    """Return an error's words without the general remedy that those of a side end with."""
+    words = str(error)
+    if isinstance(error, ObjectError):
+        words = words.removesuffix(REMEDY_OF_CODE.get(error.code, "")).removesuffix("; ").removesuffix(": ")
+    return words.rstrip(".")
+
+
+def _reach(side: Side, error: ObjectError) -> str:
+    endpoint = resolve_endpoint(side)
+    if endpoint.scheme == "https" and any(sign in str(error) for sign in _NOT_TLS):
+        url = endpoint.url.replace("https:", "http:", 1)
+        return f"that server does not speak https: write endpoint_url = {url!r}, or name its https port"
+    return f"correct `endpoint_url` of [{side.name}], or let this host connect to {endpoint.host}:{endpoint.port}"
+
+
+def _answers_as_s3(client: ObjectClient, side: Side) -> bool:
+    return client.ask(list_first_object(side.name)).body.find(b"<Error") >= 0
+
+
+def _no_s3(side: Side) -> Finding:
+    endpoint = resolve_endpoint(side)
+    what = f"the server at {endpoint.url} does not answer as S3 does, so the {side.name} bucket cannot be used"
+    return problem(what, f"correct `endpoint_url` of [{side.name}] in the plan")
