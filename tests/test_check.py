@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from checks import add_second_table, check, entries_of, problems
+from checks import add_second_table, entries_of, problems
 from migration import Migration
 from objects import Listing
 

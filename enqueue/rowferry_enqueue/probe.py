@@ -33,7 +33,7 @@ from rowferry.s3_request import (
 )
 from rowferry.s3_result import read_copied_etag, read_upload_id, read_written_etag
 from rowferry_enqueue.finding import Finding, note
-from rowferry_enqueue.probe_properties import HEADERS, METADATA, TAGS, encode_tags, find_lost
+from rowferry_enqueue.probe_properties import HEADERS, METADATA, TAGGING, TAGS, encode_tags, find_lost
 
 PREFIX = "rowferry-check-"
 """What the key of each probe object begins with."""
@@ -58,7 +58,7 @@ class Probe:
         self._bucket = bucket
         self._left: dict[str, None] = {}
         self._upload: tuple[str, str] | None = None
-        self._described = [*HEADERS.items(), *METADATA.items(), ("x-amz-tagging", encode_tags(TAGS))]
+        self._described = [*HEADERS.items(), *METADATA.items(), (TAGGING, encode_tags(TAGS))]
 
     def write(self) -> bool:
         """Write the probe with all that describes an object, and return whether the same bytes come back."""
@@ -127,8 +127,8 @@ class Probe:
             except (AccessDenied, ObjectRejected) as error:
                 first = first or error
                 continue
-            if first is not None:
-                self.lost["PutObject"] = [f"{without} ({first})"]
+            self._described = headers
+            self.lost["PutObject"] = [f"{without} ({first})"] if first else []
             return
         if first is not None:
             raise first
@@ -137,8 +137,8 @@ class Probe:
         read_copied_etag(self._write(request))
 
     def _complete(self, *, if_none_match: bool, server_side: bool) -> Answer:
-        key, headers = self._parts_key, [] if self.lost.get("PutObject") else self._described
-        upload_id = read_upload_id(self._ask(create_multipart_upload(key, headers=headers)))
+        key = self._parts_key
+        upload_id = read_upload_id(self._ask(create_multipart_upload(key, headers=self._described)))
         self._upload = key, upload_id
         if server_side:
             etag = read_copied_etag(self._ask(self._copy_part(upload_id)))
@@ -165,16 +165,16 @@ class Probe:
         )
 
     def _compare(self, operation: str, key: str) -> None:
-        """Note what an operation did not keep."""
-        if self.lost.get("PutObject") and operation == "PutObject":
-            return
-        lost = find_lost(self._ask(head_object("production", key)).headers)
-        answer = self._client.ask(get_object_tagging("production", key))
-        if answer.error is not None:
-            lost.append(f"tags, as far as can be seen ({answer.error})")
-        elif dict(read_tags(answer.body)) != TAGS:
-            lost.append("tags")
-        self.lost[operation] = lost
+        """Note what an operation did not keep of what it was given."""
+        given = dict(self._described)
+        lost = find_lost(given, self._ask(head_object("production", key)).headers)
+        if TAGGING in given:
+            answer = self._client.ask(get_object_tagging("production", key))
+            if answer.error is not None:
+                lost.append(f"tags, as far as can be seen ({answer.error})")
+            elif dict(read_tags(answer.body)) != TAGS:
+                lost.append("tags")
+        self.lost.setdefault(operation, []).extend(lost)
 
     def _try_condition(self, operation: str, request: Request) -> None:
         self.conditions[operation] = _judge_condition(self._client.ask(request))

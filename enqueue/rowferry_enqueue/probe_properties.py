@@ -17,15 +17,16 @@ METADATA = {
     "x-amz-meta-with-hyphen": "hyphen",
     "x-amz-meta-with_underscore": "underscore",
 }
+TAGGING = "x-amz-tagging"
 TAGS = {"rowferry": "check", "with space": "a+b=c"}
 
 
-def find_lost(headers: Mapping[str, str]) -> list[str]:
-    """Return the names of metadata and content headers that came back otherwise than they were written, or not."""
+def find_lost(given: Mapping[str, str], came: Mapping[str, str]) -> list[str]:
+    """Return the names of metadata and content headers that came back otherwise than they were given, or not."""
     return [
         name.removeprefix("x-amz-meta-") if name in METADATA else name
-        for name, value in (HEADERS | METADATA).items()
-        if not _is_same(name, value, headers.get(name.lower(), ""))
+        for name, value in given.items()
+        if name != TAGGING and not _is_same(name, value, came.get(name.lower(), ""))
     ]
 
 

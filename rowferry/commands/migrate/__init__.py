@@ -26,7 +26,12 @@ from rowferry.plan import OnConflict
 @click.option("--requeue", is_flag=True, help="Begin with the batches of this migration that are in ERROR from before.")
 @click.option("--no-objects", is_flag=True, help="Do not list the buckets to count their objects.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each object and each row.")
-@click.option("-d", "--dry-run", is_flag=True, help="Check all that can be checked without writing, say what would be done, and write nothing.")
+@click.option(
+    "-d",
+    "--dry-run",
+    is_flag=True,
+    help="Say what would be done, and write nothing.",
+)
 @click.option("-s", "--status-only", is_flag=True, help="Show the status of the data and stop.")
 @click.option(
     "--log-file",
