@@ -34,6 +34,7 @@ def test_a_row_whose_twin_has_moved_already_is_no_problem(
     migration: Migration, legacy: bytes | None, production: bytes | None
 ) -> None:
     collide(migration, legacy, production)
+    migration.enqueue()  # a missing object is no sign of a wrong plan any more
     assert problems(migration) == []
 
 
