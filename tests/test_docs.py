@@ -399,7 +399,11 @@ def test_the_queue_in_the_docs_works(example_queue: str, migration: Migration, m
 
 
 def test_the_quick_start_runs_as_it_is_written(migration: Migration) -> None:
-    """All its blocks but the installation; what is the reader's own, the plan and the settings, is the test's here."""
+    """All its blocks but the installation; what is the reader's own, the plan and the settings, is the test's here.
+
+    The database knows nothing of rowferry when it begins.
+    """
+    migration.execute("drop schema rowferry cascade")
     migration.fill(40)
     migration.add_row(41, "image/lost.png")
     blocks = [block for block in read_blocks("sh", pages=[README]) if is_in_section(block, "Quick start")]
@@ -412,8 +416,8 @@ def test_the_quick_start_runs_as_it_is_written(migration: Migration) -> None:
     migration.write_plan()
 
     dry_run, migrate = at_once.text.splitlines()
-    assert "Dry run: nothing was written." in run_shell(migration, dry_run)
-    assert not migration.batches()
+    assert "Dry run: nothing was written" in run_shell(migration, dry_run)
+    assert not migration.execute("select from pg_namespace where nspname = 'rowferry'")
 
     for block in (prepare, work):
         run_block(migration, block)
@@ -428,6 +432,20 @@ def test_the_quick_start_runs_as_it_is_written(migration: Migration) -> None:
 
     migration.fill(5, start=100)
     run_shell(migration, migrate)
+    migration.audit()
+
+
+def test_the_quick_start_in_one_command_needs_no_other_before_it(migration: Migration) -> None:
+    migration.execute("drop schema rowferry cascade")
+    migration.fill(5)
+    migration.write_plan()
+    (at_once,) = [
+        block
+        for block in read_blocks("sh", pages=[README])
+        if is_in_section(block, "Quick start") and "rowferry migrate" in block.text
+    ]
+    assert "5 entries in 1 batch would be enqueued" in run_block(migration, at_once)
+    assert migration.counts() == {"migrated": 5}
     migration.audit()
 
 

@@ -53,8 +53,16 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
     with _worded(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
         refuse_unfit_tables(connection, plan)
-        row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
-        return list(_enqueue_tables(connection, plan, request, row["id"] if row else None, "count_chunks"))
+        migration_id = _find_migration(connection, plan)
+        return list(_enqueue_tables(connection, plan, request, migration_id, "count_chunks"))
+
+
+def _find_migration(connection: Connection, plan: Plan) -> int | None:
+    """Return the id of the plan's migration; None where it was never enqueued, or the database has no schema yet."""
+    if not fetch_one(connection, statement("has_schema"))["has_schema"]:
+        return None
+    row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
+    return row["id"] if row else None
 
 
 def _wait_for_turn(connection: Connection, plan: Plan) -> None:
