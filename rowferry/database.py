@@ -19,6 +19,8 @@ from rowferry.statements import statement
 Connection = psycopg.Connection[DictRow]
 Query = sql.SQL | sql.Composed
 
+OLDEST_POSTGRES = 14
+
 CONNECT_TIMEOUT = timedelta(seconds=10)
 
 KEEPALIVE = {
@@ -36,7 +38,8 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
 
     `purpose` ends up in pg_stat_activity as `rowferry <purpose>`. `bounded`: no statement may take longer than a
     worker's do, and one that has no answer then loses its connection.
-    Raises UserMistake when the settings cannot be read, DatabaseUnavailable when no connection comes about.
+    Raises UserMistake when the settings cannot be read or the server is too old, DatabaseUnavailable when no connection
+    comes about.
     """
     settings = read_settings(read_secret(os.environ, "DATABASE_URL"))
     settings["application_name"] = f"rowferry {purpose}"[:63]
@@ -45,6 +48,7 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
         settings |= {"autocommit": True, "row_factory": dict_row}
         connection = choose_connection(bounded=bounded).connect(**settings)
         try:
+            _refuse_old_server(connection.info.server_version)
             apply_settings(connection)
             connection.autocommit = autocommit
             # A guarded update must see what others have committed since the claim, whatever the default here is.
@@ -53,6 +57,14 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
             connection.close()
             raise
     return connection
+
+
+def _refuse_old_server(version: int) -> None:
+    if version // 10_000 < OLDEST_POSTGRES:
+        raise UserMistake(
+            f"This is PostgreSQL {version // 10_000}, and rowferry needs {OLDEST_POSTGRES} or newer: "
+            "upgrade the server, or name another one."
+        )
 
 
 def read_settings(url: str) -> dict[str, Any]:

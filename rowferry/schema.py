@@ -1,6 +1,8 @@
 """Brings the schema `rowferry` of a database to this version: migrations once, functions and views every time."""
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -10,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from rowferry import __version__
 from rowferry.database import Connection, call, fetch_one, translated_errors
-from rowferry.errors import UserMistake
+from rowferry.errors import DatabaseBusy, UserMistake
 from rowferry.statements import list_sql, read_sql, sql_folder, statement
 
 
@@ -29,9 +31,10 @@ class Initialised:
 def initialise(connection: Connection) -> Initialised:
     """Apply what is missing, in one transaction. A second caller, on any host, waits and then finds nothing to do.
 
-    Raises UserMistake, and changes nothing, when a newer rowferry has been here or the role may not create a schema.
+    Raises UserMistake, and changes nothing, when a newer rowferry has been here or the role may not create a schema;
+    DatabaseBusy, when workers hold what has to change.
     """
-    with translated_errors(), connection.transaction():
+    with _worded(), translated_errors(), connection.transaction():
         connection.execute(statement("lock_schema"))
         connection.execute(statement("create_schema"))
         before = _refuse_newer(connection)
@@ -46,6 +49,18 @@ def initialise(connection: Connection) -> Initialised:
         connection.execute(statement("close_functions"))
         connection.execute(statement("record_installation"), {"version": __version__})
     return Initialised(tuple(applied), len(functions), len(views), before)
+
+
+@contextmanager
+def _worded() -> Generator[None]:
+    """Say what to do about a table that is in use."""
+    try:
+        yield
+    except DatabaseBusy as error:
+        raise DatabaseBusy(
+            "The tables of rowferry are in use, so nothing was changed: stop the workers, or pause them with "
+            "`rowferry pause --all` and wait for what is in hand; then run `rowferry init` again."
+        ) from error
 
 
 def check_version(connection: Connection) -> None:

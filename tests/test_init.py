@@ -136,6 +136,19 @@ def test_an_older_database_is_told_from_a_newer_one(empty_database: str) -> None
             check_version(connection)
 
 
+def test_tables_that_workers_hold_are_not_waited_for_without_a_word(database: str, run_rowferry: Run) -> None:
+    """The migration of an index stands for whatever a new version brings along."""
+    with psycopg.connect(database, autocommit=True) as owner, psycopg.connect(database) as worker:
+        owner.execute("delete from rowferry.schema_migration where number = 6")
+        worker.execute("select from rowferry.batch_queue for update skip locked")
+        refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
+        worker.rollback()
+        assert run_rowferry("init", DATABASE_URL=database).returncode == 0
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("rowferry: The tables of rowferry are in use, so nothing was changed: stop the")
+    assert len(refused.stderr.splitlines()) == 1
+
+
 def test_nothing_outside_the_schema_is_touched(empty_database: str) -> None:
     count = "select count(*) from pg_class where relnamespace = 'public'::regnamespace"
     before = ask(empty_database, count)

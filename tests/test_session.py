@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from cli import Run
-from relay import silent_after_connecting
+from migration import Migration
+from relay import silent_after_connecting, telling_version
 from rowferry import session
 from rowferry.database import connect
 from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, answered
@@ -31,6 +32,17 @@ def test_every_session_bounds_its_waits(any_database: str, monkeypatch: pytest.M
             "tcp_user_timeout": "15000",
             "client_connection_check_interval": "1000",
         }
+
+
+@pytest.mark.parametrize("command", ["check", "status", "worker --until-empty", "init"])
+def test_a_server_that_is_too_old_gets_one_sentence(command: str, versitygw_migration: Migration) -> None:
+    versitygw_migration.write_plan()
+    with telling_version(versitygw_migration.dsn, 13) as dsn:
+        done = versitygw_migration.run(*command.split(), DATABASE_URL=dsn)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "rowferry: This is PostgreSQL 13, and rowferry needs 14 or newer: upgrade the server, or name another one."
+    )
 
 
 def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,6 @@ from rowferry_enqueue.samples import check_emptiness, knows_migration, sample_en
 
 __all__ = ["Finding", "check_plan", "check_rows"]
 
-OLDEST_POSTGRES = 14
-
 
 def check_plan(
     connection: Connection,
@@ -66,9 +64,6 @@ def check_rows(
 
 
 def _check_server(connection: Connection) -> Iterator[Finding]:
-    version = connection.info.server_version // 10_000
-    if version < OLDEST_POSTGRES:
-        yield problem(f"this is PostgreSQL {version}; rowferry needs {OLDEST_POSTGRES} or newer")
     try:
         with connection.transaction():
             check_version(connection)
