@@ -86,7 +86,9 @@ def read_account(connection: Connection, migration: str, manifest: TextIO | None
     """
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
     with translated_errors(), connection.transaction():
-        rows = connection.execute(statement("read_account"), {"migration": migration})
+        connection.execute(statement("account_settings"), {"value": "off"})
+        rows = connection.execute(statement("read_account"), {"migration": migration}).fetchall()
+        connection.execute(statement("account_settings"), {"value": "on"})
         account = Account(migration, tuple(_read_table(row) for row in rows))
         lines = 0
         if manifest is not None:

@@ -1,11 +1,10 @@
 -- The account of a migration: one row a queue and table, its batches, entries by outcome, attempts, bytes and times.
+-- The attempts are read from the whole ledger; `account_settings` says how.
 with tried as (
     select
         q.queue_name,
         q.payload ->> 'entries' as label,
-        count(*) as attempts,
-        min(a.started_at) as started_at,
-        max(a.finished_at) as finished_at
+        count(*) as attempts
     from rowferry.batch_attempt as a
     inner join rowferry.batch_queue as q on a.batch_id = q.id
     where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
@@ -30,8 +29,8 @@ select
     p.failed,
     p.bytes,
     coalesce(t.attempts, 0) as attempts,
-    t.started_at,
-    t.finished_at
+    p.started_at,
+    p.finished_at
 from rowferry.table_progress as p
 left join tried as t on p.queue_name = t.queue_name and p.label = t.label
 where p.migration = %(migration)s
