@@ -1,5 +1,7 @@
 """Every error rowferry raises on purpose; whether a try is worth repeating is a fact of the class."""
 
+from datetime import timedelta
+
 
 class RowferryError(Exception):
     """Something went wrong that rowferry knows by name."""
@@ -59,6 +61,9 @@ class ObjectError(RowferryError):
 
     where = ""
     """The operation that a server refused and its side, "HeadObject legacy" for instance; empty where none did."""
+
+    retry_after: timedelta | None = None
+    """How long the server asks to be left alone, where it says so."""
 
     def __init__(self, code: str, message: str) -> None:
         """Keep the server's code beside the words."""

@@ -132,6 +132,8 @@ class Exchange:
             self.finish(answer)
             return
         wait = random.uniform(0, backoff.total_seconds() * 2**self._tries)  # noqa: S311 - spread, not secret
+        asked = error.retry_after.total_seconds() if error.retry_after else 0.0  # the deadline bounds it
+        wait = max(wait, asked)
         self._tries += 1
         self.native = None
         share_loop().run_later(wait, partial(self._traffic.launch, self))

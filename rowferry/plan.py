@@ -25,6 +25,17 @@ class Side:
     max_requests_per_second: float | None = None
     """Requests to this side a second, by all workers together; None: what the servers let through."""
 
+    @property
+    def server(self) -> str | None:
+        """Return the endpoint in one spelling: small letters, no port that the scheme implies, no slash at the end."""
+        if self.endpoint_url is None:
+            return None
+        scheme, _, rest = self.endpoint_url.partition("://")
+        authority, _, path = rest.partition("/")
+        scheme, authority = scheme.lower(), authority.lower()
+        authority = authority.removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":"))
+        return f"{scheme}://{authority}/{path.strip('/')}".rstrip("/")
+
 
 @dataclass(frozen=True, slots=True)
 class Entries:
@@ -71,4 +82,4 @@ class Plan:
         """Return whether the production server can copy by itself: both sides are one endpoint and region."""
         if self.transfer != "auto":
             return self.transfer == "server"
-        return (self.legacy.endpoint_url, self.legacy.region) == (self.production.endpoint_url, self.production.region)
+        return (self.legacy.server, self.legacy.region) == (self.production.server, self.production.region)

@@ -20,6 +20,9 @@ LARGEST_PART_BYTES = 5 * 1024**3
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
+_BUCKET = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+"""What servers take for a bucket's name; AWS takes less, and had longer ones once."""
+
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A table of the plan file; msgspec refuses what is unknown, missing or of another type."""
@@ -159,12 +162,27 @@ def _mistakes_of_plan(plan: Plan) -> Iterator[str]:
     for side in (plan.legacy, plan.production):
         if not side.bucket:
             yield f"[{side.name}] has an empty `bucket`"
+        elif not _BUCKET.fullmatch(side.bucket):
+            yield _explain_bucket(side)
     if not plan.entries:
         yield "there is no [[entries]]: name at least one table"
     labels = [entries.label for entries in plan.entries]
     for label in labels:
         if labels.count(label) > 1:
             yield f"{label} is named twice in [[entries]]"
+
+
+def _explain_bucket(side: Side) -> str:
+    """Return why a bucket's name cannot be one: it goes into the URL as it is."""
+    said = f"`bucket` of [{side.name}] must be the bucket's name alone, not {side.bucket!r}"
+    if side.bucket.startswith("arn:"):
+        return f"{said}: access points and other ARNs are not supported"
+    name, _, folder = side.bucket.removeprefix("s3://").strip("/").partition("/")
+    if folder and _BUCKET.fullmatch(name) and ".." not in folder:
+        return f"{said}: write {name!r}, and put {folder + '/'!r} into `from` or `to` of [[entries]]"
+    if not folder and _BUCKET.fullmatch(name):
+        return f"{said}: write {name!r}"
+    return f"{said}: letters, digits, `.`, `_` and `-`, at most 255, and no `..`"
 
 
 def _mistakes_of_entries(entries: Entries) -> Iterator[str]:

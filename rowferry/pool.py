@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from rowferry.descriptors import share_descriptors
 from rowferry.dial import Dial
 from rowferry.errors import ObjectError, Unreachable
 from rowferry.wire import Call, Connection
@@ -25,6 +26,7 @@ class Pool:
         self._dial = dial
         self._most = most
         self._explain = explain
+        self._descriptors = share_descriptors()
         self._idle: dict[Connection, None] = {}
         """The one that was used last is at the end; of ten thousand, any is taken out at once."""
         self._open: set[Connection] = set()
@@ -47,13 +49,15 @@ class Pool:
 
     def lose(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
-        self._open.discard(connection)
+        if connection in self._open:
+            self._open.remove(connection)
+            self._descriptors.used -= 1
         self._idle.pop(connection, None)
         self._serve()
 
     def resend(self, call: Call) -> None:
         """Send on a new connection what a kept one has lost; where none may be opened, on the next that is free."""
-        if len(self._opening) < min(MOST_OPENING, self._most - len(self._open)):
+        if len(self._opening) < min(MOST_OPENING, self._most - len(self._open)) and self._descriptors.grant(1):
             self._open_one(call)
         else:
             self._waiting.appendleft(call)
@@ -88,13 +92,17 @@ class Pool:
             else:
                 break
         room = min(MOST_OPENING, self._most - len(self._open), len(self._waiting)) - len(self._opening)
-        for _ in range(0 if self._failure else room):
-            self._open_one(None)
+        if room > 0 and not self._failure:
+            granted = self._descriptors.grant(room)
+            least = 0 if self._open or self._opening else 1  # else nothing would ever go on here
+            for _ in range(max(least, granted)):
+                self._open_one(None)
 
     def _open_one(self, call: Call | None) -> None:
         """Open a connection, for one call or for whoever comes first."""
         task = asyncio.get_running_loop().create_task(self._connect(call))
         self._opening.add(task)
+        self._descriptors.used += 1
         task.add_done_callback(self._note_opened)
 
     def _rest(self, connection: Connection) -> None:
@@ -122,6 +130,7 @@ class Pool:
             self._failure = self._explain(error)
         else:
             self._open.add(connection)
+            self._descriptors.used += 1  # that of the attempt is given back when it has ended
             if call is not None and call.is_open:
                 connection.send(call)
                 call = None
@@ -134,6 +143,7 @@ class Pool:
     def _note_opened(self, task: asyncio.Task[None]) -> None:
         """Go on; when nothing could be opened and nothing is open, say so to all that wait."""
         self._opening.discard(task)
+        self._descriptors.used -= 1
         failure = self._failure
         if failure is None or self._opening:
             self._serve()

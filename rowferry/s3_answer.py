@@ -1,12 +1,13 @@
 """What an S3 server's answer means: its status, headers and XML read into facts and error classes; no I/O here."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from xml.etree import ElementTree
 
 from msgspec import Struct, field
 
 from rowferry.errors import ObjectError, ServerFault
-from rowferry.s3_error import classify
+from rowferry.s3_error import REMEDY_OF_CODE, classify
 
 
 class Answer(Struct, frozen=True):
@@ -46,7 +47,17 @@ def read_answer(status: int, headers: Mapping[str, str], body: bytes, *, may_hid
         return Answer(status, headers, body, classify(500, code or "UnreadableAnswer", message))
     if status == 404 and body and not code:
         return Answer(status, headers, body, ServerFault("UnreadableAnswer", "404 with a body that is not S3's"))
-    return Answer(status, headers, body, classify(status, code, message))
+    if code and (request_id := headers.get("x-amz-request-id")) and code not in REMEDY_OF_CODE:
+        message = f"{message} (request {request_id[:40]})".lstrip()
+    error = classify(status, code, message)
+    error.retry_after = _read_retry_after(headers)
+    return Answer(status, headers, body, error)
+
+
+def _read_retry_after(headers: Mapping[str, str]) -> timedelta | None:
+    """Return the seconds that Retry-After names; None without one, and for a date, which no S3 server sends."""
+    seconds = headers.get("retry-after", "")
+    return timedelta(seconds=int(seconds)) if seconds.isascii() and seconds.isdigit() and len(seconds) < 6 else None
 
 
 def read_error(body: bytes) -> tuple[str, str]:

@@ -114,6 +114,30 @@ MISTAKES = {
         "In the plan FILE, the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`.",
     ),
     "empty bucket": (replaced('"old"', '""'), "In the plan FILE, [legacy] has an empty `bucket`."),
+    "bucket as a URL": (
+        replaced('"old"', '"s3://old"'),
+        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 's3://old': write 'old'.",
+    ),
+    "bucket with a folder": (
+        replaced('"old"', '"old/pictures"'),
+        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 'old/pictures': write 'old', "
+        "and put 'pictures/' into `from` or `to` of [[entries]].",
+    ),
+    "bucket as an ARN": (
+        replaced('"old"', '"arn:aws:s3:eu-north-1:1:accesspoint/old"'),
+        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not "
+        "'arn:aws:s3:eu-north-1:1:accesspoint/old': access points and other ARNs are not supported.",
+    ),
+    "bucket with a question mark": (
+        replaced('"old"', '"b?x"'),
+        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 'b?x': "
+        "letters, digits, `.`, `_` and `-`, at most 255, and no `..`.",
+    ),
+    "bucket that climbs": (
+        replaced('"old"', '"b/../c"'),
+        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 'b/../c': "
+        "letters, digits, `.`, `_` and `-`, at most 255, and no `..`.",
+    ),
     "empty column": (
         replaced('key = "path"', 'key = ""'),
         "In the plan FILE, an [[entries]] has an empty `table`, `id` or `key`.",
@@ -158,7 +182,7 @@ def sides(name: str) -> st.SearchStrategy[Side]:
     words = st.text(min_size=1, max_size=5)
     rates = st.none() | st.floats(0.1, 1000)
     return st.builds(
-        Side, st.just(name), words, st.none() | words, words, st.none() | words,
+        Side, st.just(name), st.text("aB9", min_size=1, max_size=5), st.none() | words, words, st.none() | words,
         st.sampled_from(["auto", "path", "virtual"]), rates,
     )  # fmt: skip
 
@@ -198,6 +222,12 @@ def test_what_the_database_keeps_is_read_back_as_it_was(plan: Plan) -> None:
         ("auto", {}, {}, True),
         ("auto", {"endpoint_url": "http://a"}, {"endpoint_url": "http://a"}, True),
         ("auto", {"endpoint_url": "http://a"}, {}, False),
+        ("auto", {"endpoint_url": "http://a:80/"}, {"endpoint_url": "HTTP://A"}, True),
+        ("auto", {"endpoint_url": "https://a:443"}, {"endpoint_url": "https://a/"}, True),
+        ("auto", {"endpoint_url": "https://a:444"}, {"endpoint_url": "https://a"}, False),
+        ("auto", {"endpoint_url": "https://a/s3/"}, {"endpoint_url": "https://a/s3"}, True),
+        ("auto", {"endpoint_url": "https://a/s3"}, {"endpoint_url": "https://a/S3"}, False),
+        ("auto", {"endpoint_url": "http://a"}, {"endpoint_url": "https://a"}, False),
         ("auto", {"region": "eu-central-1"}, {}, False),
         ("stream", {}, {}, False),
         ("server", {"endpoint_url": "http://a"}, {}, True),

@@ -31,6 +31,8 @@ TRIES = 6
 """Five retries, as the AWS SDKs' standard for S3 transfers; what still fails then is the batch's to retry."""
 BASE = timedelta(seconds=0.1)
 LONGEST = timedelta(seconds=5)
+LONGEST_ASKED = timedelta(seconds=30)
+"""A server that asks for a longer pause (Retry-After) is asked again after this one all the same."""
 PASSING = (Throttled, ServerFault, Unreachable)
 """Errors that a short pause may cure. A request past its deadline (TimedOut) has waited long enough."""
 
@@ -93,7 +95,9 @@ class _Errand:
         again = self._tried < TRIES and _is_worth_it(self._request, answer)
         self._observe(self._request, answer, time.monotonic() - self._began, again=again)
         if again:
-            self._alarm.call_later(retry_delay(self._tried, base=BASE, longest=LONGEST), self.begin)
+            asked = (answer.error.retry_after if answer.error else None) or timedelta()
+            pause = retry_delay(self._tried, base=BASE, longest=LONGEST)
+            self._alarm.call_later(max(pause, min(asked, LONGEST_ASKED)), self.begin)
         else:
             self._on_answer(answer)
 

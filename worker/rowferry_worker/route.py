@@ -14,6 +14,7 @@ from rowferry.errors import (
     Cancelled,
     ObjectError,
     PlanMistake,
+    RowferryError,
     TimedOut,
     Unreachable,
     UserMistake,
@@ -156,7 +157,14 @@ class Routes:
     def _build(self, plan: Plan) -> Route:
         max_body_bytes = min(STREAM_PART_BYTES, plan.multipart_threshold_bytes or STREAM_PART_BYTES)
         sides = (plan.legacy, plan.production)
-        clients: dict[SideName, ObjectClient] = {side.name: self._client(side, max_body_bytes) for side in sides}
+        clients: dict[SideName, ObjectClient] = {}
+        try:
+            for side in sides:
+                clients[side.name] = self._client(side, max_body_bytes)
+        except RowferryError:
+            for client in clients.values():
+                client.close()
+            raise
         lookouts = [Lookout(clients[side.name], partial(ask_bucket, side)) for side in sides]
         return Route(plan, clients, self._fleet, lookouts)
 
@@ -181,7 +189,7 @@ def _choose_carrier(plan: Plan) -> Carrier:
     threshold_bytes = plan.multipart_threshold_bytes
     if plan.server_side:
         return ServerCopy(plan.legacy.bucket, threshold_bytes)
-    same_provider = plan.legacy.endpoint_url == plan.production.endpoint_url
+    same_provider = plan.legacy.server == plan.production.server
     return StreamCopy(keep_class=same_provider, threshold_bytes=threshold_bytes)
 
 

@@ -1,0 +1,51 @@
+"""A worker leaves descriptors for PostgreSQL and the look-up of names, however many objects may be in flight."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rowferry.descriptors import Descriptors
+from stand_in import StandIn, keep_silent
+
+PROGRAM = """
+import json, resource, sys, time
+from datetime import timedelta
+from botocore.credentials import Credentials
+from rowferry.endpoint import resolve_endpoint
+from rowferry.object_client import ObjectClient
+from rowferry.plan import Side
+from rowferry.s3_request import head_object
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 200))
+side = Side("production", "bucket", endpoint_url=sys.argv[1])
+client = ObjectClient(side, Credentials("AK", "SK"), endpoint=resolve_endpoint(side), max_in_flight=1000,
+                      deadline=timedelta(seconds=90))
+for _ in range(1000):
+    client.send(head_object("production", "k"), lambda answer: None)
+pool = client._wire._pool
+until = time.monotonic() + 60
+while time.monotonic() < until and (len(pool._open) < 100 or pool._opening):
+    time.sleep(0.05)
+files = [open("/dev/null") for _ in range(50)]
+print(json.dumps({"limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "open": len(pool._open)}))
+client.close()
+"""
+
+
+def test_the_limit_is_raised_and_connections_leave_room_under_it() -> None:
+    with StandIn(keep_silent) as server:
+        command = [sys.executable, "-W", "ignore", "-c", PROGRAM, server.endpoint_url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"limit": 200, "open": 100}
+
+
+def test_the_log_says_once_where_the_limit_bounds(caplog: pytest.LogCaptureFixture) -> None:
+    descriptors = Descriptors()
+    descriptors.most, descriptors.used = 10, 7
+    assert [descriptors.grant(wanted) for wanted in (2, 5, 9)] == [2, 3, 3]
+    descriptors.used = 12
+    assert descriptors.grant(1) == 0
+    assert caplog.text.count("ulimit -n") == 1
