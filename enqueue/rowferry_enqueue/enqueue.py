@@ -101,6 +101,8 @@ def _enqueue_tables(
         )
         # Where there is no migration yet there may be no queue either: a dry run asks for neither.
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
+        if waits:
+            connection.execute(statement("keep_ranges_in_memory"))
         row = fetch_one(connection, _compose(entry_sql, request, action, beside_waiting=waits), parameters)
         yield Enqueued(entries.label, row["batches"], row["entries"])
         left = None if left is None else left - row["entries"]

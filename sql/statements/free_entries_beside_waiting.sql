@@ -1,6 +1,6 @@
 -- The wanted entries that no waiting batch of the queue covers, numbered within each stretch between such batches, in
--- one scan: only what is free is sorted. Each entry is looked up among the waiting ranges, which are merged before. Two
--- binary searches, first for a block of ranges and then within it, since an array of texts is walked from its start.
+-- one scan: only what is free is sorted. Each entry is looked up among the waiting ranges, which are merged before: a
+-- binary search for a group of blocks of ranges, one for the block, one for the range.
 with waiting as (
     -- No row: it lends its collation, in which all of this is sorted and compared, to the bounds below.
     select
@@ -52,14 +52,26 @@ bounds as (
     where d.depth = case when d.step = 1 then 1 else 0 end
 ),
 
+-- An array of texts is walked from its start: so there are three short ones to search, each as long as the others.
 blocks as (
     select
+        b.number / z.length as number,
         min(b.number) as passed,
         array_agg(b.id order by b.number) filter (where b.step = 1) as first_ids,
         array_agg(b.id order by b.number) filter (where b.step = -1) as last_ids,
-        row_number() over (order by min(b.number)) as number
+        z.length
     from bounds as b
-    group by b.number / (select ceil(sqrt(count(*)))::integer from bounds)
+    cross join (select ceil(cbrt(count(*) / 2))::integer as length from bounds) as z
+    group by b.number / z.length, z.length
+),
+
+groups as (
+    select
+        k.number / k.length as number,
+        min(k.number) as passed,
+        array_agg(k.first_ids[1] order by k.number) as first_ids
+    from blocks as k
+    group by k.number / k.length
 ),
 
 free as (
@@ -72,8 +84,9 @@ free as (
         where {wanted} and {where}
     ) as n
     left join
-        blocks as k
-        on width_bucket(n.id, (select array_agg(b.first_ids[1] order by b.number) from blocks as b)) = k.number
+        groups as g
+        on width_bucket(n.id, (select array_agg(o.first_ids[1] order by o.number) from groups as o)) - 1 = g.number
+    left join blocks as k on g.passed + width_bucket(n.id, g.first_ids) - 1 = k.number
     where k.number is null or n.id > k.last_ids[width_bucket(n.id, k.first_ids)]
 )
 
