@@ -1,10 +1,7 @@
 """Reads a plan from rowferry.toml and from the database, and writes it to the database: one shape for both."""
 
-import re
 import tomllib
-from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,16 +9,11 @@ import msgspec
 
 from rowferry.errors import PlanMistake
 from rowferry.plan import Addressing, Entries, Plan, Side, SideName, Transfer
-from rowferry.sql_condition import find_fault
+from rowferry.plan_wording import find_mistakes, word_type_mistake
 
 SMALLEST_PART_BYTES = 5 * 1024**2
 LARGEST_PART_BYTES = 5 * 1024**3
 """The bounds of a part. Source: Amazon S3 User Guide, "Multipart upload limits"."""
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
-
-_BUCKET = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
-"""What servers take for a bucket's name; AWS takes less, and had longer ones once."""
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -107,7 +99,7 @@ def parse_plan(document: dict[str, Any], source: str) -> Plan:
     try:
         plan = msgspec.convert(document, _Document).as_plan()
     except msgspec.ValidationError as error:
-        raise PlanMistake(f"In the plan {source}, {_in_words(str(error))}.") from error
+        raise PlanMistake(f"In the plan {source}, {word_type_mistake(str(error))}.") from error
     _check_meaning(plan, source)
     return plan
 
@@ -130,67 +122,7 @@ def _pick(values: dict[str, Any], table: type[_Table]) -> dict[str, Any]:
     return {name: values[name] for name in table.__struct_fields__}
 
 
-def _in_words(message: str) -> str:
-    """Turn msgspec's "Expected `str`, got `int` - at `$.legacy.bucket`" into a sentence about the TOML file."""
-    what, _, where = message.partition(" - at ")
-    place = where.strip("`").removeprefix("$").lstrip(".")
-    if found := re.match(r"Object contains unknown field `(.+)`", what):
-        return f"{_table(place)} has an unknown key `{found[1]}`"
-    if found := re.match(r"Object missing required field `(.+)`", what):
-        return f"{_table(place)} lacks the key `{found[1]}`"
-    wanted = what[0].lower() + what[1:]
-    return f"`{place}` is wrong: {wanted}" if place else wanted
-
-
-def _table(place: str) -> str:
-    if found := re.fullmatch(r"entries\[(\d+)\]", place):
-        return f"[[entries]] number {int(found[1]) + 1}"
-    return f"[{place}]" if place else "the file"
-
-
 def _check_meaning(plan: Plan, source: str) -> None:
     """Raise PlanMistake for the first thing that has the right type but cannot be meant."""
-    for mistake in chain(_mistakes_of_plan(plan), *map(_mistakes_of_entries, plan.entries)):
+    for mistake in find_mistakes(plan):
         raise PlanMistake(f"In the plan {source}, {mistake}.")
-
-
-def _mistakes_of_plan(plan: Plan) -> Iterator[str]:
-    if not _NAME.fullmatch(plan.name):
-        yield "the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`"
-    if plan.max_attempts < 1:
-        yield "`max_attempts` must be at least 1"
-    for side in (plan.legacy, plan.production):
-        if not side.bucket:
-            yield f"[{side.name}] has an empty `bucket`"
-        elif not _BUCKET.fullmatch(side.bucket):
-            yield _explain_bucket(side)
-    if not plan.entries:
-        yield "there is no [[entries]]: name at least one table"
-    labels = [entries.label for entries in plan.entries]
-    for label in labels:
-        if labels.count(label) > 1:
-            yield f"{label} is named twice in [[entries]]"
-
-
-def _explain_bucket(side: Side) -> str:
-    """Return why a bucket's name cannot be one: it goes into the URL as it is."""
-    said = f"`bucket` of [{side.name}] must be the bucket's name alone, not {side.bucket!r}"
-    if side.bucket.startswith("arn:"):
-        return f"{said}: access points and other ARNs are not supported"
-    name, _, folder = side.bucket.removeprefix("s3://").strip("/").partition("/")
-    if folder and _BUCKET.fullmatch(name) and ".." not in folder:
-        return f"{said}: write {name!r}, and put {folder + '/'!r} into `from` or `to` of [[entries]]"
-    if not folder and _BUCKET.fullmatch(name):
-        return f"{said}: write {name!r}"
-    return f"{said}: letters, digits, `.`, `_` and `-`, at most 255, and no `..`"
-
-
-def _mistakes_of_entries(entries: Entries) -> Iterator[str]:
-    if not (entries.table and entries.id and entries.key):
-        yield "an [[entries]] has an empty `table`, `id` or `key`"
-    if entries.legacy_prefix == entries.production_prefix:
-        yield f"`from` and `to` of {entries.label} are the same, so a row could not tell whether its object has moved"
-    if entries.id == entries.key:
-        yield f"`id` and `key` of {entries.label} are one column: the id must stay what it is while the key changes"
-    if entries.where and (fault := find_fault(entries.where)):
-        yield f"the `where` of {entries.label} {fault}"

@@ -51,7 +51,7 @@ def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
     ("change", "expected"),
     [
         (("[migration]", "[migration"), "is not valid TOML"),
-        (('name = "avatars"', "name = 7"), "`migration.name` is wrong: expected `str`, got `int`"),
+        (('name = "avatars"', "name = 7"), "`migration.name` is wrong: write text in quotes"),
         (('bucket = "sketch-legacy-s3"', ""), "[legacy] lacks the key `bucket`"),
         (('bucket = "sketch-legacy-s3"', 'bucket = "a"\nbuckets = "b"'), "[legacy] has an unknown key `buckets`"),
         (('to = "avatar/"', 'to = "image/"'), "are the same"),

@@ -83,11 +83,11 @@ MISTAKES = {
     ),
     "wrong type": (
         replaced('bucket = "old"', "bucket = 7"),
-        "In the plan FILE, `legacy.bucket` is wrong: expected `str`, got `int`.",
+        "In the plan FILE, `legacy.bucket` is wrong: write text in quotes.",
     ),
     "one table of entries instead of a list": (
         replaced("[[entries]]", "[entries]"),
-        "In the plan FILE, `entries` is wrong: expected `array`, got `object`.",
+        "In the plan FILE, [entries] needs two brackets: write [[entries]], since a plan may name several tables.",
     ),
     "empty list of entries": (
         "entries = []\n" + MINIMAL.partition("[[")[0],
@@ -95,11 +95,11 @@ MISTAKES = {
     ),
     "wrong type in the second entries": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2].replace('"path"', "[]"),
-        "In the plan FILE, `entries[1].key` is wrong: expected `str`, got `array`.",
+        "In the plan FILE, `entries[1].key` is wrong: write text in quotes.",
     ),
     "unknown transfer": (
         replaced('name = "avatars"', 'name = "avatars"\ntransfer = "teleport"'),
-        "In the plan FILE, `migration.transfer` is wrong: invalid enum value 'teleport'.",
+        'In the plan FILE, `migration.transfer` is "teleport": write one of "auto", "server", "stream".',
     ),
     "no attempts": (
         replaced('name = "avatars"', 'name = "avatars"\nmax_attempts = 0'),
@@ -145,11 +145,16 @@ MISTAKES = {
     "same prefixes": (
         replaced('"avatar/"', '"image/"'),
         "In the plan FILE, `from` and `to` of public.avatars.path are the same, "
-        "so a row could not tell whether its object has moved.",
+        "so a row could not tell whether its object has moved: give `to` another prefix.",
+    ),
+    "empty region": (
+        replaced('"old"', '"old"\nregion = ""'),
+        "In the plan FILE, [legacy] has an empty `region`: leave it out, or write the server's own, such as "
+        '"us-east-1".',
     ),
     "entries named twice": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2],
-        "In the plan FILE, public.avatars.path is named twice in [[entries]].",
+        "In the plan FILE, public.avatars.path is named twice in [[entries]]: drop one of them.",
     ),
 }
 

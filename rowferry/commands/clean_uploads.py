@@ -7,6 +7,7 @@ import click
 
 from rowferry.commands.duration_options import Duration
 from rowferry.commands.options import plan_option, yes_option
+from rowferry.commands.questions import confirm
 
 
 @click.command("clean-uploads", short_help="Abort multipart uploads that dead workers have left behind.")
@@ -47,7 +48,7 @@ def command(plan_path: Path, older_than: timedelta, yes: bool) -> None:
                 click.echo(f"{upload.begun_at:%Y-%m-%d %H:%M:%S %Z}  {show_text(upload.key)}")
             left = count(len(uploads), "upload", "uploads")
             if not yes:
-                click.confirm(f"Abort {left} in the production bucket {side.bucket}?", abort=True)
+                confirm(f"Abort {left} in the production bucket {side.bucket}?")
             for upload in uploads:
                 bucket.abort_upload(upload)
     except ObjectError as error:

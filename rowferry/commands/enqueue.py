@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from rowferry.commands.options import on_conflict_option, plan_option, yes_option
+from rowferry.commands.questions import confirm
 from rowferry.plan import OnConflict
 
 
@@ -42,7 +43,7 @@ def command(
             click.echo("Dry run: nothing was written." if dry_run else "Nothing to enqueue.")
             return
         if not yes:
-            click.confirm(f"Put them in the queue of migration {plan.name}?", abort=True)
+            confirm(f"Put them in the queue of migration {plan.name}?")
         done = enqueue(connection, plan, request)
     entries, batches = sum(table.entries for table in done), sum(table.batches for table in done)
     click.echo(f"Enqueued {count_entries(entries)} in {count_batches(batches)}. Next: `rowferry worker`, anywhere.")

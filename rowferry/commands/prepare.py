@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.commands.options import plan_option, yes_option
+from rowferry.commands.questions import confirm
 
 if TYPE_CHECKING:
     from rowferry.demo.prepare import Prepared
@@ -66,7 +67,7 @@ def command(
                 return
     _warn(plan, clean_production=clean_production)
     if not yes:
-        click.confirm("Delete them and go on?", abort=True)
+        confirm("Delete them and go on?")
     with connect("prepare", autocommit=True) as connection, _show_bar() as tell:
         prepared = prepare(
             connection,

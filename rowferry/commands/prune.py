@@ -6,6 +6,7 @@ import click
 
 from rowferry.commands.duration_options import Duration
 from rowferry.commands.options import yes_option
+from rowferry.commands.questions import confirm
 
 
 @click.command("prune", short_help="Forget batches that were finished long ago.")
@@ -26,7 +27,7 @@ def command(older_than: timedelta, step: int, yes: bool) -> None:
     from rowferry.wording import count_batches
 
     if not yes:
-        click.confirm("Forget these batches and what they counted?", abort=True)
+        confirm("Forget these batches and what they counted?")
     total = 0
     with connect("prune", autocommit=True) as connection, translated_errors():
         while True:

@@ -6,11 +6,11 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
-import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from rowferry.batch import Outcome
+from rowferry.commands.questions import confirm
 from rowferry.progress import Counts, Pace, show_time
 from rowferry.wording import show_text
 
@@ -49,7 +49,7 @@ class Screen:
     def ask(self, question: str) -> None:
         """Ask yes or no. Raises click.Abort on no."""
         if not self._yes:
-            click.confirm(question, abort=True)
+            confirm(question)
 
     @contextmanager
     def live_progress(self) -> Generator[None]:
