@@ -46,7 +46,7 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
     settings["client_encoding"] = "UTF8"  # keys of S3 are UTF-8, whatever the database or PGCLIENTENCODING says
     with translated_errors():
         settings |= {"autocommit": True, "row_factory": dict_row}
-        connection = choose_connection(bounded=bounded).connect(**settings)
+        connection = _open(choose_connection(bounded=bounded), settings)
         try:
             _refuse_old_server(connection.info.server_version)
             apply_settings(connection)
@@ -65,6 +65,22 @@ def _refuse_old_server(version: int) -> None:
             f"This is PostgreSQL {version // 10_000}, and rowferry needs {OLDEST_POSTGRES} or newer: "
             "upgrade the server, or name another one."
         )
+
+
+def _open(kind: type[psycopg.Connection[Any]], settings: dict[str, Any]) -> psycopg.Connection[Any]:
+    """Connect. Raises DatabaseUnavailable, which names DATABASE_URL, where nothing says where the database is."""
+    try:
+        return kind.connect(**settings)
+    except psycopg.OperationalError as error:
+        told = settings.keys() & {"host", "hostaddr", "service"} or os.environ.keys() & {
+            "PGHOST",
+            "PGHOSTADDR",
+            "PGSERVICE",
+        }
+        if told or error.sqlstate:
+            raise
+        words = "DATABASE_URL is not set, and no PostgreSQL answers on a socket of this host"
+        raise DatabaseUnavailable(f"{words}: set it to postgresql://user:password@host:5432/database.") from error
 
 
 def read_settings(url: str) -> dict[str, Any]:

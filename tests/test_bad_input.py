@@ -69,6 +69,17 @@ CASES = {
     ),
     "wrong type": Case("enqueue --yes", "`migration.max_attempts` is wrong", change("migration.max_attempts", "many")),
     "same prefixes": Case("enqueue --yes", "are the same", change("entries.to", "image/")),
+    "unknown transfer": Case("check", 'write one of "auto", "server", "stream"', change("migration.transfer", "copy")),
+    "one bracket": Case(
+        "check",
+        "[entries] needs two brackets: write [[entries]]",
+        lambda m: m.plan_path.write_text(m.plan_path.read_text().replace("[[entries]]", "[entries]")),
+    ),
+    "empty region": Case("check", "[legacy] has an empty `region`", change("legacy.region", "")),
+    "no address of the database": Case("status", "DATABASE_URL is not set", environment={"DATABASE_URL": ""}),
+    "enqueue without a terminal": Case("enqueue", "There is no terminal to ask on: add --yes"),
+    "migrate without a terminal": Case("migrate", "There is no terminal to ask on: add --yes"),
+    "prune without a terminal": Case("prune --older-than 1d", "There is no terminal to ask on: add --yes"),
     "missing table": Case(
         "enqueue --yes", "there is no table public.portraits", change("entries.table", "public.portraits")
     ),

@@ -62,7 +62,10 @@ def _try_legacy(plan: Plan, samples: Sequence[Sample], *, is_new: bool) -> tuple
         error = client.ask(get_object("legacy", key, first_byte=0, last_byte=0)).error
         if error is not None and error.code != "InvalidRange":
             return [*findings, refuse(side, error, "read", "s3:GetObject")], None
-    return [fine(f"the legacy bucket {side.bucket} can be read"), *findings], key
+    return [
+        fine(f"the legacy bucket {side.bucket} can be read, which is all that is ever done with it"),
+        *findings,
+    ], key
 
 
 def _try_production(plan: Plan, source_key: str | None, *, may_write: bool) -> Iterator[Finding]:

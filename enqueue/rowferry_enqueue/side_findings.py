@@ -6,6 +6,7 @@ from rowferry.errors import (
     BucketNotFound,
     CredentialsUnavailable,
     ObjectError,
+    ObjectNotFound,
     RowferryError,
     ServerFault,
     SideFault,
@@ -15,6 +16,7 @@ from rowferry.errors import (
 )
 from rowferry.object_client import ObjectClient
 from rowferry.plan import Side
+from rowferry.s3_answer import Answer
 from rowferry.s3_error import REMEDY_OF_CODE
 from rowferry.s3_request import list_first_object
 from rowferry.side_client import check_bucket
@@ -37,15 +39,18 @@ _NOT_TLS = ("WRONG_VERSION_NUMBER", "record layer failure", "PACKET_LENGTH_TOO_L
 
 def look_at_bucket(client: ObjectClient, side: Side) -> list[Finding]:
     """Return what is wrong with a bucket before any object of it was asked for: a problem, notes, or nothing."""
+    refusal: RowferryError | None = None
     try:
         check_bucket(client, side)
     except RowferryError as error:
-        if isinstance(error, BucketNotFound) and not _answers_as_s3(client, side):
-            return [_no_s3(side)]
-        return [refuse(side, error, "looked at", "s3:ListBucket")]
-    listed = client.ask(list_first_object(side.name))
-    if listed.error is None and b"ListBucketResult" not in listed.body:
+        refusal = error
+    listed = _list(client, side)
+    if isinstance(refusal, UserMistake | Unreachable | TimedOut):
+        return [refuse(side, refusal, "looked at", "s3:ListBucket")]
+    if not _is_s3(listed):
         return [_no_s3(side)]
+    if refusal is not None:  # a GET says more than a HEAD, whose answer has no body
+        return [refuse(side, listed.error or refusal, "looked at", "s3:ListBucket")]
     if listed.error is not None:
         return [note(f"the {side.name} bucket {side.bucket} cannot be listed ({listed.error}): only status does that")]
     return []
@@ -95,8 +100,15 @@ def _reach(side: Side, error: ObjectError) -> str:
     return f"correct `endpoint_url` of [{side.name}], or let this host connect to {endpoint.host}:{endpoint.port}"
 
 
-def _answers_as_s3(client: ObjectClient, side: Side) -> bool:
-    return client.ask(list_first_object(side.name)).body.find(b"<Error") >= 0
+def _list(client: ObjectClient, side: Side) -> Answer:
+    return client.ask(list_first_object(side.name))
+
+
+def _is_s3(listed: Answer) -> bool:
+    """Return whether the answer to a listing is one that an S3 server could give, refusals included."""
+    if listed.error is None:
+        return b"ListBucketResult" in listed.body
+    return not isinstance(listed.error, ObjectNotFound) and listed.error.code != "UnreadableAnswer"
 
 
 def _no_s3(side: Side) -> Finding:

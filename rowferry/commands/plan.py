@@ -39,8 +39,8 @@ EXAMPLE = Path(__file__).parent.parent / "example_plan.toml"
 def tell_plan(plan: Plan) -> Iterator[str]:
     """Yield the plan in words."""
     yield f"Migration {plan.name}{' (simulated: `rowferry prepare` may delete all of it)' if plan.simulated else ''}"
-    yield f"  from  {_tell_side(plan.legacy)}"
-    yield f"  to    {_tell_side(plan.production)}"
+    yield f"  from  {_tell_side(plan.legacy)} (legacy: only read)"
+    yield f"  to    {_tell_side(plan.production)} (production: written)"
     copies = "the production server copies them by itself" if plan.server_side else "workers read and write them"
     yield f"  objects: {copies}; a batch is tried {plan.max_attempts} times"
     for entries in plan.entries:

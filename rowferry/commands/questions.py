@@ -14,7 +14,7 @@ def confirm(question: str) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        click.echo(err=True)
+        click.echo()  # ends the line of the question
         raise UserMistake("There is no terminal to ask on: add --yes to answer every question with yes.") from None
     if not answer:
         raise click.Abort

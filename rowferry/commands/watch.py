@@ -34,4 +34,6 @@ def command(plan_path: Path, migration: str | None, interval: float, once: bool)
         if once:
             watch_once(connection, chosen, console)
             return
+    if not console.is_terminal:
+        click.echo("There is no terminal: frames follow one another until Ctrl-C; --once prints one.", err=True)
     watch(chosen, timedelta(seconds=interval), console)

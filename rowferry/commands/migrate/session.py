@@ -81,8 +81,8 @@ def run_session(plan: Plan, choices: Choices) -> int:
 def _introduce(plan: Plan, screen: Screen) -> None:
     tables = ", ".join(entries.label for entries in plan.entries)
     screen.say(f"Migration {plan.name}: {tables} in {name_database()}")
-    screen.say(f"  from  {_place(plan.legacy.bucket, plan.legacy.endpoint_url)}")
-    screen.say(f"  to    {_place(plan.production.bucket, plan.production.endpoint_url)}")
+    screen.say(f"  from  {_place(plan.legacy.bucket, plan.legacy.endpoint_url)} (legacy: only read)")
+    screen.say(f"  to    {_place(plan.production.bucket, plan.production.endpoint_url)} (production: written)")
 
 
 def _place(bucket: str, endpoint_url: str | None) -> str:
