@@ -111,7 +111,7 @@ def test_a_server_that_keeps_no_tags_at_all_is_told_of_in_a_sentence(travel: tup
     carrier, operation = travel
     shelves = tagged_shelves(drops_tags=[operation], too_large_bytes=size_limit(carrier))
     shelves.interfere = lambda request: Answer(200) if request.operation == "PutObjectTagging" else None
-    with pytest.raises(ObjectRejected, match="the production server does not keep the object's tags"):
+    with pytest.raises(ObjectRejected, match="TagsLost: the production server keeps no tags of"):
         move(shelves, new_way(carrier))
 
 
@@ -155,3 +155,59 @@ def test_metadata_that_does_not_fit_into_headers_is_not_lost_silently() -> None:
     shelves.legacy[OLD].headers["x-amz-missing-meta"] = "2"
     with pytest.raises(ObjectRejected, match="MissingMetadata"):
         move(shelves, new_way(StreamCopy()))
+
+
+# Servers that know no tags take `?tagging` for the object itself
+
+
+@pytest.mark.parametrize("tags", [TAGS, LONG], ids=["few", "long"])
+@pytest.mark.parametrize("body", [b"0123456789", b""], ids=["some bytes", "empty"])
+def test_a_server_that_knows_no_tags_never_has_an_object_replaced_by_them(body: bytes, tags: dict[str, str]) -> None:
+    shelves = tagged_shelves(tags, announces=False)
+    shelves.legacy[OLD] = Stored(body, tags=tags)
+
+    def interfere(request: Request) -> Answer | None:
+        if request.side == "legacy":
+            return None
+        if request.operation == "GetObjectTagging":
+            return Answer(200, {"content-length": str(len(body))}, shelves.production[request.key].body)
+        if request.operation == "PutObjectTagging":
+            shelves.production[request.key] = Stored(request.body)
+            return Answer(200)
+        return None
+
+    shelves.interfere = interfere
+    for _ in range(2):
+        with pytest.raises(ObjectRejected, match="TagsLost"):
+            move(shelves, new_way(StreamCopy()))
+        assert shelves.production[NEW].body == body
+
+
+def test_a_legacy_server_that_knows_no_tags_is_found_out() -> None:
+    way = new_way(StreamCopy())
+    shelves = tagged_shelves({})
+    shelves.interfere = lambda request: (
+        Answer(200, {}, b"0123456789") if request.operation == "GetObjectTagging" else None
+    )
+    assert move(shelves, way).outcome is Outcome.MIGRATED
+
+
+@pytest.mark.parametrize("name", ["server by parts", "stream by parts"])
+def test_an_empty_answer_of_a_server_that_counts_tags_means_none(name: str) -> None:
+    """Ceph RGW 16 answers so for an object whose tags an upload has lost."""
+    carrier, operation = CARRIERS[name]
+    shelves = tagged_shelves(drops_tags=[operation], too_large_bytes=size_limit(carrier))
+
+    def interfere(request: Request) -> Answer | None:
+        stored = shelves.production.get(request.key)
+        if request.side == "legacy" or stored is None or stored.tags:
+            return None
+        if request.operation == "HeadObject":
+            stored.headers["x-amz-tagging-count"] = "0"
+        if request.operation == "PutObjectTagging":
+            del stored.headers["x-amz-tagging-count"]
+        return Answer(200) if request.operation == "GetObjectTagging" else None
+
+    shelves.interfere = interfere
+    assert move(shelves, new_way(carrier)).outcome is Outcome.MIGRATED
+    assert shelves.production[NEW].tags == TAGS

@@ -5,12 +5,20 @@ from itertools import count
 from typing import Literal
 from urllib.parse import urlencode
 
-from rowferry.errors import AccessDenied, Cancelled, ObjectError, ObjectNotFound, ObjectRejected, ServerFault
+from rowferry.errors import (
+    ANSWER_TOO_LONG,
+    AccessDenied,
+    Cancelled,
+    ObjectError,
+    ObjectNotFound,
+    ObjectRejected,
+    ServerFault,
+)
 from rowferry.plan import SideName
 from rowferry.s3_answer import Answer, read_tags
 from rowferry.s3_request import get_object_tagging, put_object_tagging
 from rowferry.s3_result import read_tag_count
-from rowferry_worker.journey import Steps, ask, demand
+from rowferry_worker.journey import Steps, ask, demand, head
 
 _log = logging.getLogger(__name__)
 
@@ -66,14 +74,16 @@ class Tagging:
         """
         if not tags:
             return
-        if self._kept.get(operation) is False or _is_long(tags):
+        if self._kept.get(operation) is False:
             yield from _put(key, tags)
             return
-        if operation != "CreateMultipartUpload" and self._kept.get(operation):
+        is_sent = not _is_long(tags)
+        if is_sent and operation != "CreateMultipartUpload" and self._kept.get(operation):
             return
-        if written is not None and read_tag_count(written) == len(tags):
+        if is_sent and written is not None and read_tag_count(written) == len(tags):
             return
-        yield from self._check(key, tags, operation)
+        if (yield from self._check(key, tags, operation)) and is_sent:
+            self._note(operation, False)
 
     def follow_copy(self, source_key: str, key: str) -> Steps[None]:
         """Find out whether CopyObject brings tags along, and put them where it does not."""
@@ -87,11 +97,13 @@ class Tagging:
         except ObjectError as error:
             if kept is False:
                 raise
-            if isinstance(error, AccessDenied) or error.code in NO_TAGS:
+            if isinstance(error, AccessDenied) or _knows_no_tags(error):
                 self._kept["CopyObject"] = True  # the server has to know; nobody here can
             return
-        if tags:
-            yield from (_put(key, tags) if kept is False else self._check(key, tags, "CopyObject"))
+        if tags and kept is False:
+            yield from _put(key, tags)
+        elif tags and (yield from self._check(key, tags, "CopyObject")):
+            self._note("CopyObject", False)
 
     def mend(self, source_key: str, seen: Answer, key: str, standing: Answer) -> Steps[None]:
         """Give an identical object its tags: an earlier attempt may have ended between its write and its tags.
@@ -103,11 +115,8 @@ class Tagging:
         tags = yield from self.read(source_key, seen)
         if not tags:
             return
-        try:
-            found = yield from _fetch("production", key)
-        except AccessDenied:
-            return
-        if not found:
+        found = yield from _fetch_production(key)
+        if found is not None and not found:
             yield from _put(key, tags)
 
     def _ask_legacy(self, key: str) -> Steps[Tags]:
@@ -119,34 +128,51 @@ class Tagging:
             words = "tags of legacy objects may not be read, so none travel: allow s3:GetObjectTagging if there are any"
             _log.warning(words)
             return ()
-        except ObjectRejected as error:
-            if error.code in NO_TAGS:
-                self._announced = "unreadable"
+        except ObjectError as error:
+            if not _knows_no_tags(error):
+                raise
+            self._announced = "unreadable"
             return ()
         if tags and self._announced == "unknown":
             self._announced = "no"
             _log.info("the legacy server does not announce tags, so every object is asked for its own")
         return tags
 
-    def _check(self, key: str, tags: Tags, operation: TaggedBy) -> Steps[None]:
-        """Look at the tags that were to be given, and put them where they are not."""
-        try:
-            found = yield from _fetch("production", key)
-        except AccessDenied:
-            if operation not in self._kept:
-                _log.info("tags of production objects may not be read, so nobody sees whether they arrive")
-            self._kept[operation] = True
-            return
+    def _check(self, key: str, tags: Tags, operation: TaggedBy) -> Steps[bool]:
+        """Look at the tags that were to be given; return True where they were not there and had to be put."""
+        found = yield from _fetch_production(key)
+        if found is None:
+            if _is_long(tags):
+                raise _lost(key)
+            self._note(operation, True, "production tags may not be read, so nobody sees whether they arrive")
+            return False
         if dict(found) == dict(tags):
-            self._kept[operation] = True
-            return
+            self._note(operation, True)
+            return False
         yield from _put(key, tags)
         if dict((yield from _fetch("production", key))) != dict(tags):
-            raise ObjectRejected("TagsLost", "the production server does not keep the object's tags")
-        if self._kept.get(operation) is None:
+            raise _lost(key)
+        return True
+
+    def _note(self, operation: TaggedBy, kept: bool, words: str = "") -> None:
+        """Note what an operation does to tags, and tell it the first time."""
+        known, self._kept[operation] = self._kept.get(operation), kept
+        if not kept:
             words = "the server drops the tags given with this operation, so they are put afterwards"
+        if words and known is not kept:
             _log.info(words, extra={"operation": operation})
-        self._kept[operation] = False
+
+
+def _lost(key: str) -> ObjectRejected:
+    return ObjectRejected("TagsLost", f"the production server keeps no tags of {key!r}, or hides them")
+
+
+def _knows_no_tags(error: ObjectError) -> bool:
+    """Return whether the error of GetObjectTagging is that of a server without tags.
+
+    gofakes3 answers with the object itself, which may be longer than is taken.
+    """
+    return error.code in NO_TAGS or error.code in {"UnreadableAnswer", ANSWER_TOO_LONG}
 
 
 def _fetch(side: SideName, key: str) -> Steps[Tags]:
@@ -159,6 +185,24 @@ def _fetch(side: SideName, key: str) -> Steps[Tags]:
             return ()
         raise
     return demand(lambda found: read_tags(found.body), answer, request)
+
+
+def _fetch_production(key: str) -> Steps[Tags | None]:
+    """Return the tags of a production object, None where they may not be read. Raises ObjectRejected for TagsLost.
+
+    A server that knows no tags takes the request that puts some for the object itself, so none is sent before it has
+    listed or counted those that there are.
+    """
+    try:
+        return (yield from _fetch("production", key))
+    except AccessDenied:
+        return None
+    except ObjectError as error:
+        if not _knows_no_tags(error):
+            raise
+        if read_tag_count((yield from head("production", key))) is None:
+            raise _lost(key) from error
+        return ()  # Ceph RGW 16 lists those that an upload has lost in an empty answer
 
 
 def _put(key: str, tags: Tags) -> Steps[None]:
