@@ -36,7 +36,9 @@ class S3Wire:
         self._path_before_key = endpoint.path_before_key(side.bucket)
         self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/")
         host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
-        self._prefix, self._proxy_header = describe_target(endpoint.proxy, endpoint.scheme, self._authority)
+        self._prefix, proxy_header = describe_target(endpoint.proxy, endpoint.scheme, self._authority)
+        self._ends = dict.fromkeys(("GET", "HEAD"), proxy_header + AS_STORED)
+        self._other_end = proxy_header + USER_AGENT
         self._thread = share_loop()
         self._pool = Pool(Dial(endpoint, host), max_in_flight, explain_failure)
 
@@ -83,8 +85,7 @@ class S3Wire:
         if request.method in {"PUT", "POST"}:
             headers.append(("Content-Length", str(len(request.body))))
         lines = [f"{name}: {value}" for name, value in headers]
-        reads = request.method in {"GET", "HEAD"}
-        end = self._proxy_header + (AS_STORED if reads else USER_AGENT)
+        end = self._ends.get(request.method, self._other_end)
         head = "\r\n".join([f"{request.method} {self._prefix}{target} HTTP/1.1", *lines, end])
         wanted = len(lines) + 1 + end.count("\r")
         if head.count("\r") != wanted or head.count("\n") != wanted or "\0" in head:
