@@ -37,7 +37,7 @@ class S3Wire:
         self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/")
         host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
         self._prefix, proxy_header = describe_target(endpoint.proxy, endpoint.scheme, self._authority)
-        self._ends = dict.fromkeys(("GET", "HEAD"), proxy_header + AS_STORED)
+        self._ends: dict[str, str] = dict.fromkeys(("GET", "HEAD"), proxy_header + AS_STORED)
         self._other_end = proxy_header + USER_AGENT
         self._thread = share_loop()
         self._pool = Pool(Dial(endpoint, host), max_in_flight, explain_failure)
