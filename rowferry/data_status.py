@@ -13,6 +13,7 @@ from rowferry.batch import Outcome
 from rowferry.database import Connection, fetch_one, translated_errors
 from rowferry.entry_sql import EntrySql
 from rowferry.object_count import OnProgress, count_objects_meanwhile, ignore_progress
+from rowferry.pausing import find_pause
 from rowferry.plan import Plan, SideName
 from rowferry.progress import Counts, read_counts, show_time
 from rowferry.statements import statement
@@ -56,6 +57,8 @@ class DataStatus:
     counts: Counts
     """Batches and outcomes; all zero while nothing was enqueued."""
     activity: Activity
+    paused: str | None
+    """How the migration is paused, in words; None: it is not."""
     initialised: bool
     """False while the database has no schema `rowferry`."""
 
@@ -76,6 +79,7 @@ class DataStatus:
         return {
             "migration": self.migration,
             "initialised": self.initialised,
+            "paused": self.paused,
             "objects": self.objects,
             "entries": _as_document(self.entries),
             "tables": {table.label: _as_document(table) for table in self.tables},
@@ -115,11 +119,12 @@ def _read_database(connection: Connection, plan: Plan, on_progress: OnProgress) 
         tables = tuple(_count_entries(connection, plan))
         initialised = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
         if not initialised:
-            return DataStatus(plan.name, None, tables, Counts(), Activity(), initialised)
+            return DataStatus(plan.name, None, tables, Counts(), Activity(), None, initialised)
         counts = read_counts(connection, plan.name)
         now = fetch_one(connection, statement("read_activity"), {"migration": plan.name})
+        paused = find_pause(connection, plan.name)
     activity = Activity(**now, time_left=timedelta(seconds=counts.waiting / now["rate"]) if now["rate"] else None)
-    return DataStatus(plan.name, None, tables, counts, activity, initialised)
+    return DataStatus(plan.name, None, tables, counts, activity, paused, initialised)
 
 
 def _count_entries(connection: Connection, plan: Plan) -> Generator[EntryCounts]:
@@ -146,6 +151,9 @@ def print_data_status(status: DataStatus, console: Console) -> None:
         console.print(_tabulate_batches(status, console))
     else:
         console.print("Batches: none, nothing was enqueued yet.", soft_wrap=True)
+    if status.paused:
+        words = f"Migration {status.migration} is {status.paused}. `rowferry resume {status.migration}` lets it go on."
+        console.print(words, markup=False, soft_wrap=True)
     activity = status.activity
     words = f"Workers alive: {activity.workers:,}"
     if activity.rate:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from psycopg import sql
 
 from rowferry.database import Connection, fetch_one, identifiers, literal
-from rowferry.errors import UserMistake
+from rowferry.errors import MigrationFault
 from rowferry.keys import production_is_finer
 from rowferry.plan import Entries
 from rowferry.statements import statement
@@ -74,14 +74,32 @@ class EntrySql:
 
     @classmethod
     def of(cls, connection: Connection, entries: Entries) -> "EntrySql":
-        """Return the SQL face of entries. Raises UserMistake when the table or one of its columns does not exist."""
+        """Return the SQL face of entries. Raises MigrationFault when the table or one of its columns does not exist."""
         found = describe(connection, entries)
         if found.table_number is None:
-            raise UserMistake(f"There is no table {entries.table} in this database; correct `table` in the plan.")
+            raise MigrationFault(f"There is no table {entries.table} in this database; correct `table` in the plan.")
         for column, kind in ((entries.id, found.id_type), (entries.key, found.key_type)):
             if kind is None:
-                raise UserMistake(f"Table {entries.table} has no column {column}; correct the plan.")
+                raise MigrationFault(f"Table {entries.table} has no column {column}; correct the plan.")
         return cls(entries, found.id_type or "text", found.schema_name)
+
+    def check(self, connection: Connection, *, update: bool) -> None:
+        """Raise MigrationFault unless the table still is what the statements need, and this role may use it.
+
+        `update`: for writing as well.
+        """
+        entries, found = self.entries, describe(connection, self.entries)
+        now = EntrySql.of(connection, entries)
+        if now.id_type != self.id_type:
+            words = f"Column {entries.id} of {entries.table} was of type {self.id_type} and is {now.id_type} now"
+            raise MigrationFault(f"{words}; change it back, or delete the batches that wait and enqueue again.")
+        if not found.key_is_text:
+            words = f"Column {entries.key} of {entries.table} holds no text, it is of type {found.key_type}"
+            raise MigrationFault(f"{words}; change it back, or correct the plan.")
+        if not (found.may_select and (found.may_update or not update)):
+            right = "update" if found.may_select else "read"
+            words = f"The role of the workers may not {right} {entries.label}"
+            raise MigrationFault(f"{words}; grant it that, as `rowferry init --grants` does.")
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return sql/statements/`name`.sql for this table."""

@@ -1,6 +1,7 @@
 """Every error rowferry raises on purpose; whether a try is worth repeating is a fact of the class."""
 
 from datetime import timedelta
+from typing import Literal
 
 
 class RowferryError(Exception):
@@ -19,6 +20,20 @@ class UserMistake(RowferryError):
 
 class PlanMistake(UserMistake):
     """The plan file is missing, unreadable, or says something that cannot be meant."""
+
+
+class MigrationFault(UserMistake):
+    """A side or a table of a migration is at fault, not the entries of a batch; the words say what to do.
+
+    The batch is released, which costs it nothing; after a few of them the migration is paused with these words.
+    """
+
+    costs_attempt = False
+
+    def __init__(self, words: str, *, may_pass: bool = False) -> None:
+        """`may_pass`: it may end without a person's help, as when credentials cannot be renewed just now."""
+        super().__init__(words)
+        self.may_pass = may_pass
 
 
 class WorkLeft(RowferryError):
@@ -69,6 +84,9 @@ class ObjectError(RowferryError):
         """Keep the server's code beside the words."""
         super().__init__(f"{code}: {message}" if message else code)
         self.code = code
+        self.side: Literal["legacy", "production"] | None = None
+        """Whose answer it was, and to which operation; None and empty: that does not matter."""
+        self.operation = ""
 
 
 class ObjectNotFound(ObjectError):

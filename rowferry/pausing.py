@@ -20,6 +20,8 @@ class Standing:
     open_batches: int
     """Batches in INIT, those in hand included."""
     in_hand: int
+    pause_reason: str | None
+    """Why workers have paused it, None where a person did, or where it runs."""
     workers: int
     """Workers that live, whatever they work on."""
 
@@ -40,6 +42,25 @@ def pause(connection: Connection, migration: str | None) -> list[Standing]:
 def resume(connection: Connection, migration: str | None) -> list[Standing]:
     """Let one migration, or all where None, go on; return how each stands. Raises as `pause` does."""
     return _set(connection, "resume", migration)
+
+
+def find_pause(connection: Connection, migration: str) -> str | None:
+    """Return how a migration is paused, as a clause with its reason where there is one; None while it runs."""
+    row = connection.execute(statement("find_migration"), {"name": migration}).fetchone()
+    if row is None or row["paused_at"] is None:
+        return None
+    return word_pause(row["paused_at"], row["pause_reason"])
+
+
+def word_way_on(migration: str, paused: str) -> str:
+    """Return what a command says at its end that could not go on because its migration is paused."""
+    return f"Migration {migration} is {paused}. Next: mend that, `rowferry resume {migration}`, and this command again."
+
+
+def word_pause(paused_at: datetime, reason: str | None) -> str:
+    """Return `paused since ...`, with the reason where there is one, without a full stop."""
+    since = f"paused since {paused_at:%Y-%m-%d %H:%M:%S %Z}"
+    return f"{since}: {reason.rstrip('.')}" if reason else since
 
 
 def _set(connection: Connection, function: str, migration: str | None) -> list[Standing]:

@@ -33,7 +33,6 @@ REFUSALS = {
     "SlowDown": (503, "RELEASED", "INIT", 0),
     "ServiceUnavailable": (503, "RELEASED", "INIT", 0),
     "InternalError": (500, "RETRY", "INIT", 1),
-    "AccessDenied": (403, "ERROR", "ERROR", 1),
     "InvalidObjectState": (403, "ERROR", "ERROR", 1),
 }
 

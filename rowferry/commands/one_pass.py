@@ -13,6 +13,7 @@ from rowferry.database import Connection
 from rowferry.errors import RowferryError
 from rowferry.local_workers import LocalWorkers, of_migration
 from rowferry.log import log_to_file
+from rowferry.pausing import find_pause, word_way_on
 from rowferry.plan import Plan
 from rowferry.progress import Counts
 from rowferry.wording import count_batches, count_entries
@@ -48,6 +49,9 @@ def run_one_pass(
         counts = _work(connection, plan, request, crew, screen, log_path)
     screen.show_account(counts)
     screen.say(f"Log: {log_path}")
+    if paused := find_pause(connection, plan.name):
+        screen.say(word_way_on(plan.name, paused))
+        return 1
     if not counts.unsettled:
         return 0
     screen.say(f"{counts.unsettled:,} {unsettled}: see `rowferry errors`.")

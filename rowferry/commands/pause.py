@@ -26,6 +26,8 @@ def command(migration: str | None, every: bool, plan_path: Path) -> None:
     for standing in standings:
         how = "paused" if standing.changed else f"paused already, since {standing.paused_at:%Y-%m-%d %H:%M:%S %Z}"
         click.echo(f"{standing.migration} is {how}.")
+        if standing.pause_reason:
+            click.echo(f"  reason: {standing.pause_reason}")
         click.echo(f"  batches in hand, which will be finished: {standing.in_hand:,}")
         click.echo(f"  batches that wait for `rowferry resume {standing.migration}`: {standing.waiting:,}")
     if not standings:

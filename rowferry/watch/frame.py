@@ -74,9 +74,8 @@ def _draw_head(seen: Seen, place: str, moment: datetime) -> Iterator[RenderableT
         since = f"No news since {picture.moment.astimezone():%H:%M:%S}. " if picture else ""
         yield line(f"{since}{seen.trouble}", f"{BAD} {STRONG}")
     if picture is not None and picture.paused_at is not None:
-        yield line(
-            f"Paused since {show_moment(picture.paused_at, moment)}: nothing more is claimed.", f"{WARNING} {STRONG}"
-        )
+        reason = picture.pause_reason or "nothing more is claimed."
+        yield line(f"Paused since {show_moment(picture.paused_at, moment)}: {reason}", f"{WARNING} {STRONG}")
 
 
 def _draw_tables(tables: Sequence[tuple[str, Counts]], lines: int) -> Iterator[RenderableType]:

@@ -60,6 +60,7 @@ class Picture:
     migration: str
     moment: datetime
     paused_at: datetime | None
+    pause_reason: str | None
     tables: dict[str, Counts]
     """By the label of the plan's [[entries]]."""
     rate: float
@@ -91,6 +92,7 @@ def read_picture(connection: Connection, migration: str) -> Picture:
             migration=row["name"],
             moment=row["moment"],
             paused_at=row["paused_at"],
+            pause_reason=row["pause_reason"],
             tables=dict(_label_tables(connection.execute(statement("watch_tables"), names).fetchall())),
             rate=fetch_one(connection, statement("watch_pace"), names)["rate"],
             workers=tuple(_group_workers(connection.execute(statement("watch_workers")).fetchall())),

@@ -1,5 +1,6 @@
 select
     id,
-    paused_at
+    paused_at,
+    pause_reason
 from rowferry.migration
 where name = %(name)s

@@ -1,6 +1,7 @@
 -- rowferry.migration_state
---   One row a migration: since when it is paused, and since when its oldest due batch has been due (null: none is;
---   a batch in hand counts as due). Reads the beginning of the index of waiting batches, once a queue.
+--   One row a migration: since when it is paused, why (null: by a person), and since when its oldest due batch has been
+--   due (null: none is; a batch in hand counts as due). Reads the beginning of the index of waiting batches, once a
+--   queue.
 create or replace view rowferry.migration_state as
 with queues as (
     select distinct
@@ -16,7 +17,8 @@ select
     m.passes,
     m.paused_at,
     o.batch_id as oldest_due_batch_id,
-    o.due_since
+    o.due_since,
+    m.pause_reason
 from rowferry.migration as m
 left join lateral (
     select

@@ -23,6 +23,8 @@ class _Trouble:
     """What one migration has met since its last success."""
 
     outages: int = 0
+    faults: int = 0
+    """Batches in a row that a fault of a side or table has stopped."""
     setbacks: int = 0
     """How often it was found unusable."""
     until: float = 0.0
@@ -80,6 +82,15 @@ class Backoff:
                 trouble.outages += 1
                 wait = retry_delay(trouble.outages, base=OUTAGE_BASE, longest=OUTAGE_LONGEST)
                 trouble.until = self._clock() + wait.total_seconds()
+
+    def note_fault(self, migration_id: int) -> int:
+        """Count a batch that a fault of its side or table has stopped, rest, and return how many did in a row."""
+        with self._turn:
+            trouble = self._troubles.setdefault(migration_id, _Trouble())
+            trouble.faults += 1
+            faults = trouble.faults
+        self.rest(migration_id)
+        return faults
 
     def hold_back(self, migration_id: int, wait: timedelta) -> None:
         """Leave a migration alone for a while, though nothing is wrong with it."""

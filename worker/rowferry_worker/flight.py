@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from threading import Event, Lock
 
-from rowferry.errors import Cancelled, ObjectError, Withdrawn
+from rowferry.errors import BucketNotFound, Cancelled, CredentialsUnavailable, ObjectError, SideFault, Withdrawn
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry_worker import metrics
@@ -26,6 +26,11 @@ TAKES_BACK = "AbortMultipartUpload"
 """The operation that is let through when all else is given up."""
 LOST = "the batch was lost meanwhile"
 
+WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
+"""Errors that every object of the side would meet."""
+FEW = 3
+"""As many journeys of a load may meet such an error: then no more of them begin."""
+
 
 @dataclass(slots=True)
 class Load:
@@ -36,6 +41,8 @@ class Load:
     alarm: Alarm
     ends: list[Ended | None]
     remaining: int
+    side_faults: int = 0
+    """How many journeys have met the fault of a whole side."""
     done: Event = field(default_factory=Event)
     fault: Exception | None = None
     """A mistake of our own in a journey: the batch must not trust its results."""
@@ -111,6 +118,8 @@ class Flight:
         with self._turn:
             self._in_flight -= 1
             passenger.note(end)
+        if passenger.load.side_faults == FEW:
+            self.withdraw(passenger.load)
         metrics.objects_in_flight.dec()
         metrics.copy_seconds.observe(time.monotonic() - passenger.began)
         self._fill()
@@ -164,6 +173,8 @@ class _Passenger:
         """Give the journey its answer, None to begin with, and send what it asks for next."""
         flight, load = self.flight, self.load
         flight.note_step()
+        if answer is not None and answer.error is not None and (asked := load.requests.get(self.index)):
+            answer.error.side, answer.error.operation = asked.side, asked.operation
         try:
             request = next(self.journey) if answer is None else self.journey.send(answer)
             load.requests[self.index] = request
@@ -186,5 +197,6 @@ class _Passenger:
         load.ends[self.index] = end
         load.requests.pop(self.index, None)
         load.remaining -= 1
+        load.side_faults += isinstance(end, WHOLE_SIDE)
         if load.remaining == 0:
             load.done.set()

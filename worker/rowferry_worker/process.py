@@ -8,7 +8,7 @@ import psycopg
 
 from rowferry.batch import EntryResult, Judgement, Outcome, Verdict, count_outcomes
 from rowferry.database import summarise, translate
-from rowferry.errors import DatabaseUnavailable, VerdictRefused
+from rowferry.errors import DatabaseUnavailable, MigrationFault, VerdictRefused
 from rowferry.session import answered
 from rowferry_worker import metrics
 from rowferry_worker.flight import Flight
@@ -32,8 +32,8 @@ class Processed:
 def process_batch(work: Work) -> Processed:
     """Perform a claimed batch and commit its rows and its verdict together.
 
-    Raises Released when the worker gives the batch up, DatabaseUnavailable when the connection is lost: the caller
-    then rolls back, and the batch is as it was found.
+    Raises Released when the worker gives the batch up, MigrationFault when a side or the table is at fault,
+    DatabaseUnavailable when the connection is lost: the caller then rolls back, and the batch is as it was found.
     """
     processed = _isolate(work)
     try:
@@ -56,7 +56,7 @@ def _isolate(work: Work) -> Processed:
             processed = _treat(work)
             write_processed(work.connection, batch, attempt, processed.judgement, processed.results)
             return processed
-    except (Released, DatabaseUnavailable):
+    except (Released, DatabaseUnavailable, MigrationFault):
         raise
     except Exception as error:
         known = translate(error) if isinstance(error, psycopg.Error) else error

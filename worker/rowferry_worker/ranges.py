@@ -3,11 +3,14 @@
 import time
 from collections.abc import Sequence
 
+import psycopg
+
 from rowferry.batch import Entry, EntryResult
 from rowferry.entry_sql import EntrySql
 from rowferry_worker import metrics
 from rowferry_worker.entries import Form, read_entries
 from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.table_faults import refuse_unreadable
 from rowferry_worker.verbose import tell_rows
 from rowferry_worker.work import Work
 
@@ -17,14 +20,24 @@ def find_entry_sql(work: Work) -> EntrySql:
     return work.route.entries(work.connection, work.batch.payload["entries"])
 
 
+def check_update(work: Work) -> None:
+    """Raise MigrationFault where the rows of the batch could not be rewritten in the end."""
+    work.route.check_update(work.connection, work.batch.payload["entries"])
+
+
 def read_range(work: Work, form: Form) -> list[Entry]:
     """Return the entries of the batch's range that have this form, in the order of their ids.
 
     The lock that reading takes on the table goes with the savepoint: nobody's `alter table` waits for S3.
+    Raises MigrationFault where the table is not what it was.
     """
     payload, entry_sql = work.batch.payload, find_entry_sql(work)
-    with work.connection.transaction(force_rollback=True):
-        return read_entries(work.connection, entry_sql, payload["first"], payload["last"], form)
+    try:
+        with work.connection.transaction(force_rollback=True):
+            return read_entries(work.connection, entry_sql, payload["first"], payload["last"], form)
+    except psycopg.Error as error:
+        refuse_unreadable(work.connection, entry_sql, error, payload["first"], payload["last"])
+        raise
 
 
 def rewrite_rows(work: Work, moves: Sequence[Move]) -> list[EntryResult]:

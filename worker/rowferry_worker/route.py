@@ -10,10 +10,11 @@ from rowferry.batch import Batch
 from rowferry.database import Connection, fetch_one
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import (
+    AccessDenied,
     BucketNotFound,
     Cancelled,
+    MigrationFault,
     ObjectError,
-    PlanMistake,
     RowferryError,
     TimedOut,
     Unreachable,
@@ -22,8 +23,15 @@ from rowferry.errors import (
 from rowferry.object_client import ObjectClient
 from rowferry.plan import OnConflict, Plan, Side, SideName
 from rowferry.plan_file import parse_plan
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request, head_object
+from rowferry.s3_answer import Answer, read_text
+from rowferry.s3_request import (
+    Request,
+    abort_multipart_upload,
+    copy_object,
+    create_multipart_upload,
+    get_object_tagging,
+    head_object,
+)
 from rowferry.side_client import REQUEST_DEADLINE, ask_bucket, check_bucket, open_object_client
 from rowferry.statements import statement
 from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, StreamCopy
@@ -64,18 +72,33 @@ class Route:
         self._condition = Condition(plan.production.bucket)
         self._tagging = Tagging()
         self._entries: dict[str, EntrySql] = {}
+        self._updatable: set[str] = set()
 
     def entries(self, connection: Connection, label: str) -> EntrySql:
         """Return the SQL face of the entries a batch names.
 
-        Raises UserMistake when the plan or the table no longer has them.
+        Raises MigrationFault when the plan or the table no longer has them.
         """
         if label not in self._entries:
             found = next((entries for entries in self.plan.entries if entries.label == label), None)
             if found is None:
-                raise PlanMistake(f"The plan of migration {self.plan.name} has no entries {label}.")
+                raise MigrationFault(f"The plan of migration {self.plan.name} has no entries {label}.")
             self._entries[label] = EntrySql.of(connection, found)
         return self._entries[label]
+
+    def check_update(self, connection: Connection, label: str) -> None:
+        """Raise MigrationFault, once for each table, when this role may not update the entries that a batch names.
+
+        Better than after their objects were copied.
+        """
+        if label not in self._updatable:
+            self.entries(connection, label).check(connection, update=True)
+            self._updatable.add(label)
+
+    def forget_entries(self) -> None:
+        """Look tables up again: one of them may have been changed."""
+        self._entries.clear()
+        self._updatable.clear()
 
     def way(self, on_conflict: OnConflict) -> Way:
         """Return how the objects of a batch travel."""
@@ -103,6 +126,32 @@ class Route:
         for side, client in self._clients.items():
             client.send(head_object(side, NO_OBJECT), answers.put)
         return not any(isinstance(answers.get().error, (Unreachable, TimedOut, Cancelled)) for _ in self._clients)
+
+    def is_refused(self, denied: AccessDenied) -> bool:
+        """Return whether an operation that was denied for an object is denied for a key without one as well.
+
+        What is asked for writes no object, whatever the server answers.
+        """
+        client = self._clients[denied.side or "production"]
+        answer = client.ask(_choose_probe(self.plan, denied))
+        if upload_id := read_text(answer.body, "UploadId") if answer.error is None else None:
+            client.ask(abort_multipart_upload(NO_OBJECT, upload_id=upload_id))
+        return isinstance(answer.error, AccessDenied)
+
+    def find_lost_bucket(self) -> BucketNotFound | None:
+        """Return the error for the first of the two buckets that is not there; None when both are, or cannot be asked.
+
+        A HEAD does not tell a missing bucket from a missing object.
+        """
+        for side in (self.plan.legacy, self.plan.production):
+            try:
+                check_bucket(self._clients[side.name], side)
+            except BucketNotFound as lost:
+                lost.side = side.name
+                return lost
+            except (ObjectError, UserMistake):
+                continue
+        return None
 
     def look_out(self) -> None:
         """Find out whether servers that owe an answer are still there; returns at once."""
@@ -182,6 +231,20 @@ class Routes:
             client.close()
             raise
         return client
+
+
+def _choose_probe(plan: Plan, denied: AccessDenied) -> Request:
+    """Return a request that needs the same right as the one that was denied, about a key without an object."""
+    match denied.operation:
+        case "HeadObject" | "GetObject":
+            return head_object(denied.side or "legacy", NO_OBJECT)
+        case "GetObjectTagging":
+            return get_object_tagging(denied.side or "legacy", NO_OBJECT)
+        case "CopyObject" | "UploadPartCopy":
+            source = plan.legacy.bucket
+            return copy_object(NO_OBJECT, source_bucket=source, source_key=NO_OBJECT, if_none_match=True)
+        case _:
+            return create_multipart_upload(NO_OBJECT)
 
 
 def _choose_carrier(plan: Plan) -> Carrier:

@@ -11,6 +11,7 @@ from rowferry.database import Connection, summarise, translate
 from rowferry.entry_sql import EntrySql
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
 from rowferry.statements import statement
+from rowferry_worker.table_faults import refuse_unwritable
 
 
 class Move(Struct, frozen=True, gc=False):
@@ -28,7 +29,8 @@ def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Mov
 
     The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that break a
     constraint, or a trigger's heart, are found by halving; rows that others hold locked are passed over after
-    `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost.
+    `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost, MigrationFault when the table
+    is at fault.
     """
     if not moves:
         return []
@@ -49,6 +51,8 @@ def _update(
             return _update(connection, entry_sql, moves, wait_for_locks=False)
         return [_refused(move, RowBusy(summarise(error))) for move in moves]
     except (psycopg.Error, RowRefused) as error:
+        if isinstance(error, psycopg.Error):
+            refuse_unwritable(connection, entry_sql, error)
         refusal = _word_refusal(error)
         if len(moves) == 1:
             return [_refused(moves[0], refusal)]

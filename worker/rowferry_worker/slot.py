@@ -10,11 +10,12 @@ import psycopg
 from rowferry.answers import cut
 from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
-from rowferry.errors import RowferryError, UserMistake, WorkLeft
+from rowferry.errors import MigrationFault, ObjectError, RowferryError, UserMistake, WorkLeft
 from rowferry.log_fields import log_fields
 from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch
 from rowferry_worker.heart import BEAT_EVERY
+from rowferry_worker.pausing import note_fault
 from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.remainder import is_empty
 from rowferry_worker.retry import jittered, retry_delay
@@ -115,10 +116,11 @@ class Slot:
         shared = self._shared
         try:
             route = shared.routes.find(connection, batch)
-        except UserMistake as mistake:
+        except (UserMistake, ObjectError) as error:
             connection.rollback()
+            mistake = error if isinstance(error, UserMistake) else UserMistake(str(error))
             if shared.end_when_unusable:
-                raise
+                raise mistake from error
             shared.backoff.set_aside(batch.migration_id, mistake)
             return None
         shared.backoff.note_usable(batch.migration_id)
@@ -171,7 +173,9 @@ class Slot:
                 tell(processed)
         except (Released, UserMistake) as error:
             self._give_back(connection, batch, attempt, error)
-            if isinstance(error, UserMistake):
+            if isinstance(error, MigrationFault):
+                note_fault(shared, batch, route, error)
+            elif isinstance(error, UserMistake):
                 raise
         except BaseException:
             shared.ledger.owe("end_attempt", attempt.id, "LOST", "the connection was lost")

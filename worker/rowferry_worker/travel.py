@@ -5,17 +5,19 @@ from collections.abc import Mapping
 from rowferry.errors import Unreachable
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Journey
+from rowferry_worker.side_faults import refuse_side_fault
 from rowferry_worker.work import Work
 
 
 def travel(work: Work, journeys: Mapping[str, Journey]) -> dict[str, Ended]:
     """Return how each journey ended, by its key; those whose turn did not come ended as Withdrawn.
 
-    Raises Released when the worker gives the batch up meanwhile.
+    Raises Released when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
     load = work.flight.launch(work.route.send, list(journeys.values()), work.route.reserve)
     work.wait_for(load)
     ends = {key: end for key, end in zip(journeys, load.ends, strict=True) if end is not None}
+    refuse_side_fault(work, ends)
     if any(isinstance(end, Unreachable) for end in ends.values()) and work.route.is_reachable():
         # The servers are there: a connection that broke is this object's own misfortune, and counts.
         return {key: _blame(end) for key, end in ends.items()}

@@ -10,6 +10,7 @@ from rowferry.errors import RowferryError
 from rowferry.local_workers import LocalWorkers
 from rowferry.plan import Plan
 from rowferry.progress import Counts, Pace, read_counts
+from rowferry.statements import statement
 from rowferry_enqueue.enqueue import Request, enqueue
 
 LOOK_EVERY = timedelta(seconds=0.5)
@@ -41,7 +42,7 @@ class Run:
             with self.workers() as workers:
                 while found or waiting:
                     self._empty_queue(workers, before, began)
-                    if self.request.limit is not None:
+                    if self.request.limit is not None or self._is_stopped():
                         break
                     number += 1
                     found, waiting = self._enqueue(number), 0
@@ -71,20 +72,25 @@ class Run:
         return batches
 
     def _empty_queue(self, workers: LocalWorkers, before: Counts, began: float) -> None:
-        """Wait until no batch is INIT; workers that die are replaced."""
+        """Wait until no batch is INIT, or workers have paused the migration; those that die are replaced."""
         restarts = 0
         while True:
             asked = time.monotonic()
             pace = self._pace(before, began)
             reading_seconds = time.monotonic() - asked
             self.on_progress(pace)
-            if pace.counts.batches_init == 0:
+            if pace.counts.batches_init == 0 or self._is_stopped():
                 return
             if workers.ended_by_mistake or restarts > RESTARTS:
                 raise RowferryError(f"The workers cannot go on: {workers.last_words}")
             restarts += workers.replace_dead()
             # A long queue takes long to count: no more than a tenth of the time goes into that.
             time.sleep(max(LOOK_EVERY.total_seconds(), 9 * reading_seconds))
+
+    def _is_stopped(self) -> bool:
+        """Return whether workers have paused the migration: without a person it does not go on."""
+        row = self.connection.execute(statement("find_migration"), {"name": self.plan.name}).fetchone()
+        return row is not None and row["pause_reason"] is not None
 
     def _pace(self, before: Counts, began: float) -> Pace:
         counts = self._read_counts().since(before)

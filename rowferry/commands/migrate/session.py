@@ -19,10 +19,10 @@ from rowferry.database import Connection, call, connect, name_database, translat
 from rowferry.errors import RowferryError, UserMistake
 from rowferry.local_workers import LocalWorkers, of_migration
 from rowferry.log import log_to_file
+from rowferry.pausing import find_pause, word_way_on
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
 from rowferry.schema import check_version, initialise
-from rowferry.statements import statement
 from rowferry.wording import count, count_batches, count_entries, show_text
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
@@ -128,9 +128,8 @@ def _make_ready(connection: Connection, screen: Screen) -> None:
 
 def _refuse_paused(connection: Connection, plan: Plan) -> None:
     """Raise UserMistake when the migration is paused: its workers would wait without a word."""
-    row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
-    if row and row["paused_at"]:
-        raise UserMistake(f"Migration {plan.name} is paused: run `rowferry resume` first.")
+    if paused := find_pause(connection, plan.name):
+        raise UserMistake(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")
 
 
 def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> int:
@@ -152,7 +151,10 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
         screen.say(
             f"{count_batches(after.batches_error)} in ERROR{old}: see `rowferry errors`, then `rowferry requeue`."
         )
-    return 1 if after.batches_error else 0
+    paused = find_pause(connection, plan.name)
+    if paused:
+        screen.say(word_way_on(plan.name, paused))
+    return 1 if after.batches_error or paused else 0
 
 
 def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> Pace:

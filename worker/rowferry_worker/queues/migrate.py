@@ -10,7 +10,7 @@ from rowferry_worker.copy import copy_object
 from rowferry_worker.entries import Form
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied
-from rowferry_worker.ranges import find_entry_sql, read_range, rewrite_rows
+from rowferry_worker.ranges import check_update, find_entry_sql, read_range, rewrite_rows
 from rowferry_worker.rows import Move
 from rowferry_worker.travel import travel
 from rowferry_worker.verbose import watch_journey
@@ -21,6 +21,7 @@ FORM: Form = "legacy"
 
 def perform(work: Work) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
+    check_update(work)
     entries = read(work)
     new_keys, faults = map_keys(entries, find_entry_sql(work).entries)
     ends = copy_objects(work, new_keys)

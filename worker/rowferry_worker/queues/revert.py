@@ -9,7 +9,7 @@ from rowferry.plan import Entries
 from rowferry_worker.entries import Form
 from rowferry_worker.flight import Ended
 from rowferry_worker.journey import Copied, Journey, head
-from rowferry_worker.ranges import find_entry_sql, read_range, rewrite_rows
+from rowferry_worker.ranges import check_update, find_entry_sql, read_range, rewrite_rows
 from rowferry_worker.rows import Move
 from rowferry_worker.travel import travel
 from rowferry_worker.work import Work
@@ -23,6 +23,7 @@ def perform(work: Work) -> list[EntryResult]:
 
     MIGRATED: the row holds its legacy key again. KEPT: it stays production, since there is no legacy object.
     """
+    check_update(work)
     entries = read(work)
     old_keys = map_back(entries, find_entry_sql(work).entries)
     ends = travel(work, {key: find_legacy(old_key) for key, old_key in old_keys.items()})
