@@ -60,6 +60,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.fail_batch",
         "EXECUTE rowferry.finish_batch",
         "EXECUTE rowferry.lose_attempts",
+        "EXECUTE rowferry.pause_migration",
         "EXECUTE rowferry.sign_off",
         "EXECUTE rowferry.split_off",
         "UPDATE public.avatars(path)",
