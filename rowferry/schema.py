@@ -40,6 +40,7 @@ def initialise(connection: Connection) -> Initialised:
         before = _refuse_newer(connection)
         applied = _apply_migrations(connection)
         functions, views = list_sql("functions"), _views_in_order()
+        connection.execute(statement("check_functions_later"))
         for path in functions:
             _apply(connection, path)
         for path in views:

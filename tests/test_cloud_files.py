@@ -148,5 +148,7 @@ def test_keda_counts_the_batches_that_may_be_worked_on_now_and_no_others(table: 
     assert count_work(table) == 3
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour' where id = 1")
     assert count_work(table) == 2
+    table.execute("update rowferry.batch_queue set queue_name = 'verify' where id = 2")
+    assert count_work(table) == 1, "these workers do not serve that queue"
     table.execute("update rowferry.migration set paused_at = now()")
     assert count_work(table) == 0

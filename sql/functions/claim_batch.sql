@@ -8,7 +8,7 @@
 --   see them. It looks from the beginning every 10 seconds, and before it returns no row: for no longer is a batch
 --   passed over that has come back meanwhile.
 --   Writes: nothing; the row lock in the caller's transaction is the lease. The session's setting rowferry.claim_starts
---   says where to go on. Called by: rowferry_worker/claim.py.
+--   says where to go on, the transaction's rowferry.claims what it has claimed. Called by: rowferry_worker/claim.py.
 create or replace function rowferry.claim_batch(
     queues text [], migrations text [] default null, passed_over bigint [] default '{}'
 )
@@ -109,6 +109,11 @@ begin
             if found then
                 starts := starts || jsonb_build_object(line.name, jsonb_build_array(claimed.run_after, claimed.id));
                 perform set_config('rowferry.claim_starts', starts::text, false);
+                perform set_config(
+                    'rowferry.claims',
+                    concat_ws(' ', nullif(current_setting('rowferry.claims', true), ''), rowferry.seal_claim(claimed.id)),
+                    true
+                );
                 return query select
                     claimed.id,
                     claimed.migration_id,

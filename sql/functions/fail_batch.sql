@@ -3,6 +3,7 @@
 --   ERROR: the entries that were not settled before count as failed. RETRY: back to INIT after `wait`.
 --   RELEASED: the same, and the attempt does not count. Somebody may have emptied the ledger meanwhile: the batch gets
 --   its verdict all the same.
+--   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
 --   Writes: batch_queue, batch_attempt. Called by: rowferry_worker/verdict.py, in the transaction of the claim.
 create or replace function rowferry.fail_batch(
     batch_id bigint, attempt_id bigint, verdict text, wait interval, error text
@@ -14,9 +15,11 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
+    select rowferry.check_claim($1);
+
     update rowferry.batch_attempt as a
     set verdict = $3, error = $5, finished_at = clock_timestamp()
-    where a.id = $2 and a.batch_id = $1;
+    where a.id = $2 and a.batch_id = $1 and coalesce(a.verdict in ('RELEASED', 'LOST'), true);
 
     update rowferry.batch_queue as q
     set
@@ -33,6 +36,6 @@ as $$
             else q.failed
         end
     from (values ($2)) as tried (attempt_id)
-    left join rowferry.batch_attempt as a on tried.attempt_id = a.id
+    left join rowferry.batch_attempt as a on tried.attempt_id = a.id and a.batch_id = $1
     where q.id = $1;
 $$;

@@ -6,6 +6,8 @@
 --   are parallel, one element for each entry that was neither migrated nor kept.
 --   The counts of the batch then balance: entry_count is the sum of its seven outcomes. Entries whose outcome the
 --   payload names in `read_again` were read again by this attempt, and are not counted twice.
+--   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
+--   attempt is not the batch's or has its verdict.
 --   Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/verdict.py,
 --   in the transaction that holds the claim and has updated the rows.
 create or replace function rowferry.finish_batch(
@@ -36,9 +38,11 @@ declare
     attempt rowferry.batch_attempt;
     before record;
 begin
+    perform rowferry.check_claim($1);
+
     update rowferry.batch_attempt as a
     set verdict = $3, error = $5, finished_at = clock_timestamp()
-    where a.id = $2 and a.batch_id = $1
+    where a.id = $2 and a.batch_id = $1 and coalesce(a.verdict in ('RELEASED', 'LOST'), true)
     returning a.* into strict attempt;
 
     -- Entries that were read again have a new outcome; those that the application had changed or removed keep theirs.
