@@ -47,6 +47,10 @@ class DatabaseUnavailable(RowferryError):
     costs_attempt = False
 
 
+class PoolExhausted(DatabaseUnavailable):
+    """PgBouncer had no connection to the server left for us."""
+
+
 class DatabaseBusy(RowferryError):
     """PostgreSQL could not do it just now: a deadlock, a lock that others hold, a cancelled statement."""
 

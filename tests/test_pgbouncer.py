@@ -2,7 +2,8 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
@@ -171,3 +172,29 @@ def test_a_worker_that_is_killed_behind_pgbouncer_gives_its_batch_back_and_leave
     locks = "select * from pg_locks as l inner join pg_class as c on l.relation = c.oid where c.relname = 'batch_queue'"
     assert migration.execute(f"{locks} and l.pid <> pg_backend_pid()") == []
     migration.audit()
+
+
+def test_a_pool_that_is_too_small_starves_nobody(pooled: str, versitygw_migration: Migration) -> None:
+    """A slot holds the last connection and needs another; in 15 s, which is less than it waited, others have theirs."""
+    migration = versitygw_migration
+    migration.fill(4)
+    migration.enqueue(batch_size=1)
+    arguments = ("--until-empty", "--slots=1", "--pgbouncer")
+    with ExitStack() as strangers, ThreadPoolExecutor(1) as pool:
+        for _ in range(POOL_SIZE - 1):
+            strangers.enter_context(psycopg.connect(pooled, prepare_threshold=None)).execute("select 1")
+        with migration.workers(1, *arguments, DATABASE_URL=pooled) as (worker,):
+            while "PgBouncer's pool is too small" not in worker.messages():
+                assert worker.process.poll() is None
+                assert pool.submit(ask_through, pooled).result(15) == 1
+            strangers.close()
+            assert worker.wait() == 0
+    assert migration.counts() == {"migrated": 4}
+    assert None not in migration.verdicts()
+    migration.audit()
+
+
+def ask_through(pooled: str) -> int:
+    with psycopg.connect(pooled, prepare_threshold=None) as other:
+        (row,) = other.execute("select 1").fetchall()
+        return int(row[0])

@@ -1,12 +1,19 @@
 """Station 1 of 5: claim a batch and record the attempt."""
 
+import time
 from collections.abc import Sequence
+from datetime import timedelta
 
 from rowferry.batch import Attempt, Batch
 from rowferry.database import Connection, call, fetch_one
+from rowferry.errors import DatabaseUnavailable, PoolExhausted
+from rowferry.session import is_pooled
 from rowferry.statements import statement
 from rowferry_worker.ledger import Ledger, Owed
 from rowferry_worker.retry import LONGEST
+
+POOL_PATIENCE = timedelta(seconds=3)
+"""How long a slot that holds a batch waits for PgBouncer to give the ledger a connection."""
 
 
 def claim_batch(
@@ -26,10 +33,20 @@ def claim_batch(
 
 
 def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
-    """Record an attempt at a claimed batch where a crash cannot take it back."""
+    """Record an attempt at a claimed batch where a crash cannot take it back.
+
+    Raises DatabaseUnavailable when the ledger's connection is lost, PoolExhausted when it is for want of one: the claim
+    holds a connection of PgBouncer's pool, and must not wait for long for another.
+    """
     if_lost = _forget([batch.id], worker_id)
     arguments = (batch.id, batch.requeues, worker_id, ledger.connected_for())
-    (row,) = ledger.call("begin_attempt", *arguments, if_lost=if_lost)
+    within, began = POOL_PATIENCE if is_pooled() else None, time.monotonic()
+    try:
+        (row,) = ledger.call("begin_attempt", *arguments, if_lost=if_lost, within=within)
+    except DatabaseUnavailable as error:
+        if within is not None and time.monotonic() - began >= within.total_seconds() - 1:
+            raise PoolExhausted(f"PgBouncer gave the ledger no connection within {POOL_PATIENCE.seconds} s") from error
+        raise
     history = (row["losses"], row["since_loss"], row["unclear_for"])
     return Attempt(row["attempt_id"], row["number"], row["crashes"], *history)
 

@@ -114,6 +114,7 @@ def _work(worker_id: str, options: Options) -> None:
         options.time_budget,
         list(options.migrations) or None,
         options.end_when_unusable,
+        slots=options.slots,
     )
     metrics.objects_in_flight_limit.set(shared.flight.limit.value)
     heart = Heart(shared.ledger, worker_id, options.slots, options.parallel, queues, shared.is_steady, fleet, Event())

@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Lock
 from typing import Any
@@ -11,8 +12,8 @@ from psycopg import errors
 from psycopg.rows import DictRow
 
 from rowferry.database import Connection, call, connect, translated_errors
-from rowferry.errors import DatabaseUnavailable
-from rowferry.session import answered, is_pooled
+from rowferry.errors import DatabaseUnavailable, PoolExhausted
+from rowferry.session import ANSWER_DEADLINE, answered, is_pooled, lock_timeout
 from rowferry.statements import statement
 
 Owed = tuple[str, tuple[Any, ...]]
@@ -44,25 +45,29 @@ class Ledger:
 
     def settle(self) -> None:
         """Call what is owed, now. Raises DatabaseUnavailable when the connection is lost; it stays owed then."""
-        self._ask(None, None)
+        self._ask(None)
 
-    def call(self, function: str, *arguments: Any, if_lost: Owed | None = None) -> list[DictRow]:
+    def call(
+        self, function: str, *arguments: Any, if_lost: Owed | None = None, within: timedelta | None = None
+    ) -> list[DictRow]:
         """Call a function of the schema and commit. Raises DatabaseUnavailable when the connection is lost.
 
-        `if_lost` is owed then, before any other thread has its turn.
+        `if_lost` is owed then, before any other thread has its turn. `within`: the connection is cut where there is no
+        answer by then; None: by when any statement is given up.
         """
-        return self._ask((function, arguments), if_lost)
+        return self._ask((function, arguments), if_lost, within)
 
     def connected_for(self) -> timedelta:
         """Return for how long this connection has reached the database; zero where there is none."""
         since = time.monotonic() if self._connection is None else self._connected_at
         return timedelta(seconds=time.monotonic() - since)
 
-    def _ask(self, asked: Owed | None, if_lost: Owed | None) -> list[DictRow]:
-        with self._turn:
+    def _ask(self, asked: Owed | None, if_lost: Owed | None = None, within: timedelta | None = None) -> list[DictRow]:
+        with self._take_turn(within):
             try:
                 connection = self._connect()
-                with translated_errors(), answered(connection):
+                patience = ANSWER_DEADLINE if within is None else within - lock_timeout()
+                with translated_errors(), answered(connection, patience):
                     while self._owed:
                         self._say(connection, self._owed[0])
                         self._owed.popleft()
@@ -72,6 +77,20 @@ class Ledger:
                     self._owed.append(if_lost)
                 self._drop()
                 raise
+
+    @contextmanager
+    def _take_turn(self, within: timedelta | None) -> Generator[None]:
+        """Wait for the turn. Raises PoolExhausted where another thread has waited for an answer all the while."""
+        if within is None:
+            with self._turn:
+                yield
+            return
+        if not self._turn.acquire(timeout=within.total_seconds()):
+            raise PoolExhausted("the ledger waits for a connection")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def _say(self, connection: Connection, said: Owed) -> list[DictRow]:
         function, arguments = said

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Event
+from threading import Event, Lock
 
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.company import Company
@@ -38,6 +38,21 @@ class Shared:
     pulse: Pulse = field(default_factory=Pulse)
     backoff: Backoff = field(default_factory=Backoff)
     company: Company = field(default_factory=Company)
+    slots: int = 1
+    """How many have not left for want of connections."""
+    _leaving: Lock = field(default_factory=Lock)
+
+    def leave_room(self) -> bool:
+        """Return whether a slot may stay away because PgBouncer's pool is too small for all: one at least goes on."""
+        with self._leaving:
+            may_end = self.slots > 1
+            self.slots -= may_end
+            return may_end
+
+    def come_back(self) -> None:
+        """Say that a slot that has left works again."""
+        with self._leaving:
+            self.slots += 1
 
     def is_steady(self) -> bool:
         """Return whether each slot began a turn, or S3 answered one of them, within LONGEST_TURN."""

@@ -10,7 +10,7 @@ import psycopg
 from rowferry.answers import cut
 from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
 from rowferry.database import Connection, connect, translate
-from rowferry.errors import MigrationFault, ObjectError, RowferryError, UserMistake, WorkLeft
+from rowferry.errors import MigrationFault, ObjectError, PoolExhausted, RowferryError, UserMistake, WorkLeft
 from rowferry.log_fields import log_fields
 from rowferry_worker import metrics
 from rowferry_worker.claim import begin_attempt, claim_batch
@@ -33,6 +33,8 @@ LONGEST_REST = timedelta(seconds=5)
 """An idle slot looks for work this often: a claim costs some 0.1 ms."""
 LONGEST_OUTAGE_REST = timedelta(seconds=30)
 CANCEL_WITHIN = timedelta(seconds=2)
+PARKED_FOR = timedelta(minutes=1)
+"""How long a slot stays away for which PgBouncer's pool has no room."""
 
 
 class Slot:
@@ -72,7 +74,12 @@ class Slot:
                     known = translate(error) if isinstance(error, psycopg.Error) else error
                     if not known.retryable:
                         raise known from error
-                    self._survive(known)
+                    if isinstance(known, PoolExhausted) and self._makes_room(known):
+                        if self._shared.until_empty:
+                            break
+                        self._park()
+                    else:
+                        self._survive(known)
         except (UserMistake, WorkLeft) as reason:
             self._shared.stop_for(reason)
         except Exception as fault:  # noqa: BLE001 - a thread's end; the process must hear of it
@@ -81,6 +88,20 @@ class Slot:
         finally:
             self._shared.pulse.end()
             self._close()
+
+    def _makes_room(self, error: PoolExhausted) -> bool:
+        """Say what is wrong with the pool; return whether this slot stays away, so that the others find connections."""
+        remedy = "its pool needs one for each slot and one more for each worker process, apart from other clients'"
+        ends = self._shared.leave_room()
+        fields = {"error": f"{error}: {remedy}", "slots": self._shared.slots}
+        _log.warning("PgBouncer's pool is too small", extra=fields)
+        return ends
+
+    def _park(self) -> None:
+        """Hold no connection for a while; then see whether there are enough again."""
+        self._close()
+        self._shared.stopping.wait(PARKED_FOR.total_seconds())
+        self._shared.come_back()
 
     def _take_turn(self) -> bool:
         """Process one batch, or rest when none is free. Return False when there will be none any more."""
@@ -219,6 +240,7 @@ class Slot:
 
     def _connect(self) -> Connection:
         if self._connection is None:
+            self._shared.ledger.settle()  # A loss is on record before anything else, and no batch is held meanwhile.
             self._connection = connect(f"worker {self._shared.worker_id}", bounded=True)
             self._outages = 0
         return self._connection
