@@ -263,3 +263,10 @@ def test_an_escaped_text_has_no_bare_wildcard(one: str, other: str) -> None:
     pattern = escape_like(one)
     assert pattern.replace("\\\\", "").replace("\\%", "").replace("\\_", "").find("%") == -1
     assert (pattern == escape_like(other)) == (one == other)
+
+
+def test_a_requeue_by_update_may_say_when_the_batch_is_due(table: EntryTable) -> None:
+    fail(table, {"image/1": "A"})
+    table.execute("update rowferry.batch_queue set status = 'INIT', run_after = now() + interval '1 hour'")
+    (row,) = table.execute("select run_after > now() + interval '59 minutes' as later from rowferry.batch_queue")
+    assert row["later"]

@@ -1,5 +1,5 @@
 -- rowferry.reset_requeued_batch()
---   Trigger: whoever sets a finished batch back to INIT gets a batch that is due now, with its attempts,
+--   Trigger: whoever sets a finished batch back to INIT gets a batch that is due now (unless the UPDATE says when), with its attempts,
 --   error and failures reset; what it has settled (migrated, kept, changed, vanished) stays counted.
 --   Writes: entry_failure. Called by: an UPDATE of batch_queue.status from DONE or ERROR to INIT, by anybody.
 create or replace function rowferry.reset_requeued_batch()
@@ -14,7 +14,9 @@ begin
     new.attempts := 0;
     new.crashes := 0;
     new.requeues := old.requeues + 1;
-    new.run_after := clock_timestamp();
+    if new.run_after = old.run_after then
+        new.run_after := clock_timestamp();
+    end if;
     new.started_at := null;
     new.finished_at := null;
     new.worker_id := null;

@@ -1,5 +1,6 @@
 """What a worker knows of a migration: its plan, the clients of both sides, and how objects travel between them."""
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from functools import partial
@@ -34,6 +35,7 @@ from rowferry.s3_request import (
 )
 from rowferry.side_client import REQUEST_DEADLINE, ask_bucket, check_bucket, open_object_client
 from rowferry.statements import statement
+from rowferry_worker.allowed_endpoints import refuse_foreign_endpoint
 from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, StreamCopy
 from rowferry_worker.condition import Condition
 from rowferry_worker.copy import Way
@@ -218,6 +220,7 @@ class Routes:
         return Route(plan, clients, self._fleet, lookouts)
 
     def _client(self, side: Side, max_body_bytes: int) -> ObjectClient:
+        refuse_foreign_endpoint(side, os.environ)
         client = open_object_client(
             side,
             max_in_flight=self._parallel,
