@@ -141,12 +141,17 @@ def test_keeping_whatever_stands_reads_nothing() -> None:
 # A journey that was cancelled
 
 
-def test_a_cancelled_journey_completes_no_upload_and_writes_nothing_more(by_parts: Carrier) -> None:
+@pytest.mark.parametrize(
+    "carrier",
+    [ServerCopy("old", 4), StreamCopy(threshold_bytes=4), ServerCopy("old"), StreamCopy()],
+    ids=["server by parts", "stream by parts", "server", "stream"],
+)
+def test_a_cancelled_journey_completes_no_upload_and_writes_nothing_more(carrier: Carrier) -> None:
     """Whichever request is under way when the worker is told to stop: nothing follows but the abort."""
-    complete = large_shelves()
-    move(complete, way_of(by_parts, "unknown"))
+    complete = shelves_with(LARGE, too_large_bytes=carrier._threshold_bytes or 100)
+    move(complete, way_of(carrier, "unknown"))
     for number in range(len(complete.seen)):
-        shelves = large_shelves()
+        shelves = shelves_with(LARGE, too_large_bytes=carrier._threshold_bytes or 100)
 
         def cancel(request: Request, shelves: Shelves = shelves, number: int = number) -> Answer | None:
             del request
@@ -154,7 +159,7 @@ def test_a_cancelled_journey_completes_no_upload_and_writes_nothing_more(by_part
 
         shelves.interfere = cancel
         with pytest.raises(Cancelled):
-            shelves.travel(copy_object(way_of(by_parts, "unknown"), OLD, NEW))
+            shelves.travel(copy_object(way_of(carrier, "unknown"), OLD, NEW))
         assert {request.operation for request in shelves.seen[number + 1 :]} <= {"AbortMultipartUpload"}
 
 

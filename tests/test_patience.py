@@ -18,7 +18,7 @@ from rowferry.errors import (
     Unreachable,
 )
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request, head_object
+from rowferry.s3_request import Request, complete_multipart_upload, head_object
 from rowferry_worker import patience
 from rowferry_worker.alarm import Alarm
 from rowferry_worker.patience import TRIES, Patience
@@ -45,7 +45,7 @@ def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "BASE", timedelta(milliseconds=1))
 
 
-def send(server: Scripted, **more: object) -> tuple[Answer, list[bool]]:
+def send(server: Scripted, request: Request = REQUEST, **more: object) -> tuple[Answer, list[bool]]:
     """Send a request patiently; return the last answer, and for each try whether it was to be sent again."""
     observed: list[bool] = []
     answers: list[Answer] = []
@@ -59,7 +59,7 @@ def send(server: Scripted, **more: object) -> tuple[Answer, list[bool]]:
         answers.append(answer)
         done.set()
 
-    Patience(observe).send(server.send, REQUEST, finish, **more)
+    Patience(observe).send(server.send, request, finish, **more)
     assert done.wait(DEADLINE_SECONDS)
     (answer,) = answers
     return answer, observed
@@ -79,6 +79,15 @@ def test_what_will_not_change_is_asked_once(error_class: type[ObjectError]) -> N
     answer, observed = send(server)
     assert isinstance(answer.error, error_class)
     assert (server.sent, observed) == (1, [False])
+
+
+@pytest.mark.parametrize(("error_class", "tries"), [(ServerFault, 1), (Unreachable, 1), (Throttled, 2)])
+def test_a_completion_that_may_have_happened_is_not_sent_blindly_again(
+    error_class: type[ObjectError], tries: int
+) -> None:
+    server = Scripted(error_class("Doubt", ""), None)
+    send(server, complete_multipart_upload("key", upload_id="u", parts=[(1, "e")], if_none_match=True))
+    assert server.sent == tries
 
 
 def test_patience_ends() -> None:
