@@ -270,3 +270,12 @@ def test_a_requeue_by_update_may_say_when_the_batch_is_due(table: EntryTable) ->
     table.execute("update rowferry.batch_queue set status = 'INIT', run_after = now() + interval '1 hour'")
     (row,) = table.execute("select run_after > now() + interval '59 minutes' as later from rowferry.batch_queue")
     assert row["later"]
+
+
+def test_a_parked_batch_is_listed_with_what_to_do(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue()
+    migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT'")
+    listed = migration.run("errors").stdout
+    assert "parked: set to ERROR by hand; `rowferry requeue` puts it back" in listed
+    assert "3 entries in 1 batch" in listed

@@ -1,6 +1,7 @@
 -- rowferry.error_reasons
 --   Why batches are in ERROR, grouped: one row a migration, queue, outcome and reason, the most frequent first to fetch
---   with `order by entries desc`. A batch that stopped before its entries were read stands under its own error.
+--   with `order by entries desc`. A batch that stopped before its entries were read stands under its own error; one that
+--   somebody has set to ERROR without an attempt that ended so is `parked`.
 create or replace view rowferry.error_reasons as
 with reasons as (
     select
@@ -34,6 +35,19 @@ with reasons as (
         where f.batch_id = q.id and f.outcome = 'failed'
     ) as listed
     where q.status = 'ERROR' and (q.failed > listed.failed or q.entry_count = 0)
+    union all
+    select
+        q.migration_id,
+        q.queue_name,
+        q.id as batch_id,
+        'parked' as outcome,
+        'set to ERROR by hand; `rowferry requeue` puts it back' as reason,
+        null as key,
+        q.error,
+        coalesce(q.started_at, q.created_at) as failed_at,
+        q.entry_count - q.migrated - q.kept - q.changed - q.vanished - q.missing - q.conflict - q.failed as entries
+    from rowferry.batch_queue as q
+    where q.status = 'ERROR' and q.finished_at is null
 )
 
 select

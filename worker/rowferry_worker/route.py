@@ -7,6 +7,7 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Lock
 
+from rowferry.allowed_endpoints import refuse_foreign_endpoint
 from rowferry.batch import Batch
 from rowferry.database import Connection, fetch_one
 from rowferry.entry_sql import EntrySql
@@ -35,7 +36,6 @@ from rowferry.s3_request import (
 )
 from rowferry.side_client import REQUEST_DEADLINE, ask_bucket, check_bucket, open_object_client
 from rowferry.statements import statement
-from rowferry_worker.allowed_endpoints import refuse_foreign_endpoint
 from rowferry_worker.carriers import STREAM_PART_BYTES, Carrier, ServerCopy, StreamCopy
 from rowferry_worker.condition import Condition
 from rowferry_worker.copy import Way
