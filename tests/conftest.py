@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for: databases, S3 servers, buckets."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
@@ -24,6 +25,16 @@ settings.load_profile("steady")
 
 FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
 FOREIGN_AWS_SETTINGS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _hear_interrupts() -> Iterator[None]:
+    """Ctrl-C is heard here and in all that is started, also where the shell that began it all ignores it (nohup)."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
