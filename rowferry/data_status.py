@@ -12,7 +12,7 @@ from rich.table import Table
 from rowferry.batch import Outcome
 from rowferry.database import Connection, fetch_one, translated_errors
 from rowferry.entry_sql import EntrySql
-from rowferry.object_count import OnProgress, count_objects_meanwhile, ignore_progress
+from rowferry.object_count import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
 from rowferry.pausing import find_pause
 from rowferry.plan import Plan, SideName
 from rowferry.progress import Counts, read_counts, show_time
@@ -51,7 +51,7 @@ class DataStatus:
     """Everything `rowferry status` shows of one migration."""
 
     migration: str
-    objects: dict[SideName, int] | None
+    objects: dict[SideName, ObjectCount] | None
     """Objects in each bucket; None when they were not to be counted."""
     tables: tuple[EntryCounts, ...]
     counts: Counts
@@ -80,7 +80,8 @@ class DataStatus:
             "migration": self.migration,
             "initialised": self.initialised,
             "paused": self.paused,
-            "objects": self.objects,
+            "objects": self.objects and {side: count.number for side, count in self.objects.items()},
+            "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
             "entries": _as_document(self.entries),
             "tables": {table.label: _as_document(table) for table in self.tables},
             "batches": {
@@ -98,16 +99,22 @@ class DataStatus:
 
 
 def read_data_status(
-    connection: Connection, plan: Plan, *, count_objects: bool = True, on_progress: OnProgress = ignore_progress
+    connection: Connection,
+    plan: Plan,
+    *,
+    count_objects: bool = True,
+    to_the_end: bool = False,
+    on_progress: OnProgress = ignore_progress,
 ) -> DataStatus:
     """Count entries, batches and, unless `count_objects` is false, the objects of both buckets; write nothing.
 
-    The buckets are listed while the tables are scanned. Raises UserMistake when a table or a bucket cannot be read,
+    Counting objects ends after WITHIN unless it is to go `to_the_end`. The buckets are listed while the tables are
+    scanned. Raises UserMistake when a table or a bucket cannot be read,
     DatabaseUnavailable when the connection is lost.
     """
     if not count_objects:
         return _read_database(connection, plan, on_progress)
-    with count_objects_meanwhile(plan, on_progress) as read_objects:
+    with count_objects_meanwhile(plan, on_progress, None if to_the_end else WITHIN) as read_objects:
         status = _read_database(connection, plan, on_progress)
         return replace(status, objects=read_objects())
 
@@ -168,7 +175,9 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
     table = _new_table(console, "", "legacy", "production", "unexpected", "total")
     if status.objects is not None:
         legacy, production = status.objects["legacy"], status.objects["production"]
-        table.add_row("objects", f"{legacy:,}", f"{production:,}", "", f"{legacy + production:,}", end_section=True)
+        both = ObjectCount(legacy.number + production.number, legacy.is_complete and production.is_complete)
+        shown = [f"{'' if count.is_complete else '≥ '}{count.number:,}" for count in (legacy, production, both)]
+        table.add_row("objects", shown[0], shown[1], "", shown[2], end_section=True)
     tables = status.tables if len(status.tables) == 1 else (*status.tables, status.entries)
     for counts in tables:
         numbers = (counts.legacy, counts.production, counts.unexpected, counts.total)

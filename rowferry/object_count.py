@@ -1,9 +1,13 @@
 """Counts the objects of both buckets, each on a thread of its own, while the caller does something else."""
 
+import math
 import os
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from threading import Event
 
 from rowferry.credentials import load_credentials
@@ -20,25 +24,42 @@ def ignore_progress(words: str) -> None:
     del words
 
 
+WITHIN = timedelta(seconds=20)
+"""How long is counted: a bucket of 80 million objects takes 80,000 requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCount:
+    """How many objects a bucket holds."""
+
+    number: int
+    is_complete: bool = True
+    """False where the time was over: there are at least so many."""
+
+
+class UncountedObjects(UserMistake):
+    """A bucket could not be listed."""
+
+
 class _GivenUp(Exception):
     """Nobody waits for the count any more."""
 
 
 @contextmanager
 def count_objects_meanwhile(
-    plan: Plan, on_progress: OnProgress = ignore_progress
-) -> Generator[Callable[[], dict[SideName, int]]]:
-    """Begin to count, and yield a function that waits for the counts and returns them.
+    plan: Plan, on_progress: OnProgress = ignore_progress, within: timedelta | None = WITHIN
+) -> Generator[Callable[[], dict[SideName, ObjectCount]]]:
+    """Begin to count, and yield a function that waits for the counts and returns them; `within` None: for no time.
 
-    That function raises UserMistake when a bucket cannot be listed. A block that ends early ends the counting.
+    That function raises UncountedObjects when a bucket cannot be listed. A block that ends early ends the counting.
     """
     given_up = Event()
     with ThreadPoolExecutor(2, "rowferry-count") as pool:
         legacy, production = (
-            pool.submit(_count_objects, side, on_progress, given_up) for side in (plan.legacy, plan.production)
+            pool.submit(_count_objects, side, on_progress, given_up, within) for side in (plan.legacy, plan.production)
         )
 
-        def wait_for_counts() -> dict[SideName, int]:
+        def wait_for_counts() -> dict[SideName, ObjectCount]:
             return {"legacy": legacy.result(), "production": production.result()}
 
         try:
@@ -47,16 +68,23 @@ def count_objects_meanwhile(
             given_up.set()
 
 
-def _count_objects(side: Side, on_progress: OnProgress, given_up: Event) -> int:
+def _count_objects(side: Side, on_progress: OnProgress, given_up: Event, within: timedelta | None) -> ObjectCount:
+    end = math.inf if within is None else time.monotonic() + within.total_seconds()
+    counted = 0
+
     def tell(count: int) -> None:
-        if given_up.is_set():
+        nonlocal counted
+        counted = count
+        if given_up.is_set() or time.monotonic() > end:
             raise _GivenUp
         on_progress(f"counting objects: {count:,} in the {side.name} bucket so far")
 
     try:
         with open_bucket(side, load_credentials(side, os.environ)) as bucket:
-            return bucket.count_objects(on_progress=tell)
+            return ObjectCount(bucket.count_objects(on_progress=tell))
+    except _GivenUp:
+        return ObjectCount(counted, is_complete=False)
     except ObjectError as error:
-        raise UserMistake(
+        raise UncountedObjects(
             f"The objects of the {side.name} bucket {side.bucket} cannot be counted: {error}; --no-objects skips that."
         ) from error

@@ -1,6 +1,7 @@
 """The status counts every entry in exactly one form, and what it shows is what is there."""
 
 import json
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -12,10 +13,12 @@ from rich.console import Console
 
 from entry_table import EntryTable
 from migration import Migration
+from request_log import RequestLog
 from rowferry.data_status import DataStatus, print_data_status, read_data_status
 from rowferry.database import connect
 from rowferry.errors import UserMistake
 from rowferry.keys import form_of_key
+from rowferry.object_count import ObjectCount
 from rowferry.plan import Entries
 
 
@@ -84,7 +87,10 @@ def test_objects_of_both_buckets_are_counted(any_migration: Migration) -> None:
     any_migration.fill(3)
     any_migration.production.put("avatar/x", b"x")
     heard: list[str] = []
-    assert read(any_migration, on_progress=heard.append).objects == {"legacy": 3, "production": 1}
+    assert read(any_migration, on_progress=heard.append).objects == {
+        "legacy": ObjectCount(3),
+        "production": ObjectCount(1),
+    }
     assert "counting entries" in heard
 
 
@@ -161,6 +167,30 @@ def test_json_has_every_number(migration: Migration) -> None:
     assert document["batches"] == {"init": 2, "done": 0, "error": 0, "total": 2}
     assert document["outcomes"]["waiting"] == 2
     assert set(document["outcomes"]) > {"migrated", "kept", "changed", "vanished", "missing", "conflict", "failed"}
+
+
+def test_a_long_listing_is_broken_off_and_told_as_at_least(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration.fill(2)
+    monkeypatch.setattr("rowferry.data_status.WITHIN", timedelta(seconds=-1))
+    migration.write_plan()
+    shown = migration.run("status").stdout
+    assert ["objects", "≥", "2", "≥", "0", "≥", "2"] in [line.split() for line in shown.splitlines()]
+    assert json.loads(migration.run("status", "--json").stdout)["objects_complete"] is False
+    assert ["objects", "2", "0", "2"] in [
+        line.split() for line in migration.run("status", "--objects").stdout.splitlines()
+    ]
+
+
+def test_migrate_does_not_refuse_to_start_over_a_listing(logged_migration: Migration, log: RequestLog) -> None:
+    logged_migration.fill(2)
+    logged_migration.write_plan()
+    with log.refusing(lambda seen: "list-type" in seen.query, 403, "AccessDenied"):
+        done = logged_migration.run("migrate", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "Objects are not counted" in done.stdout
+    logged_migration.audit()
 
 
 def test_json_leaves_objects_null_when_they_were_not_counted(migration: Migration) -> None:

@@ -19,6 +19,7 @@ from rowferry.database import Connection, call, connect, name_database, translat
 from rowferry.errors import RowferryError, UserMistake
 from rowferry.local_workers import LocalWorkers, of_migration
 from rowferry.log import log_to_file
+from rowferry.object_count import UncountedObjects
 from rowferry.pausing import find_pause, word_way_on
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import Pace, read_counts
@@ -107,7 +108,11 @@ def _check(connection: Connection, plan: Plan, choices: Choices, screen: Screen)
 
 def _show_status(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
     with show_spinner() as tell:
-        status = read_data_status(connection, plan, count_objects=choices.count_objects, on_progress=tell)
+        try:
+            status = read_data_status(connection, plan, count_objects=choices.count_objects, on_progress=tell)
+        except UncountedObjects as error:  # nothing of a migration needs the number
+            screen.say(f"Objects are not counted: {error}")
+            status = read_data_status(connection, plan, count_objects=False, on_progress=tell)
     print_data_status(status, screen.console)
 
 
