@@ -26,11 +26,6 @@ SCENARIOS = {
 }
 LARGE_SCENARIOS = {
     "poison among four, two workers": Scenario(lots=(4,), poison="kills"),
-    "everything once, three workers": Scenario(
-        lots=(2,),
-        workers=3,
-        mishaps=dict.fromkeys(("end_session", "die", "restart", "lose_answer", "hang", "requeue"), 1),
-    ),
 }
 
 
