@@ -131,6 +131,13 @@ def test_a_legacy_server_without_tags_is_no_obstacle(status: int, code: str, tra
         assert tagging_requests(shelves) == [], "it is not asked again"
 
 
+def test_a_space_in_a_tag_is_none_that_a_server_can_take_for_a_plus() -> None:
+    shelves = tagged_shelves()
+    move(shelves, new_way(StreamCopy()))
+    (sent,) = [header(request, "x-amz-tagging") for request in shelves.seen if header(request, "x-amz-tagging")]
+    assert sent == "kind=a%20b&owner=me&empty="
+
+
 def test_tags_that_an_earlier_attempt_did_not_come_to_are_put_by_the_next() -> None:
     shelves, way = tagged_shelves(drops_tags=["PutObject"]), new_way(StreamCopy())
     shelves.interfere = lambda request: refuse(503, "SlowDown") if request.operation == "PutObjectTagging" else None

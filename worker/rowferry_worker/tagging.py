@@ -3,7 +3,7 @@
 import logging
 from itertools import count
 from typing import Literal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from rowferry.errors import (
     ANSWER_TOO_LONG,
@@ -65,7 +65,7 @@ class Tagging:
         """Return the header that gives an object its tags; none where `settle` has to put them."""
         if not tags or self._kept.get(operation) is False or _is_long(tags):
             return []
-        return [("x-amz-tagging", urlencode(tags))]
+        return [("x-amz-tagging", _encode(tags))]
 
     def settle(self, key: str, tags: Tags, operation: TaggedBy, written: Answer | None = None) -> Steps[None]:
         """See to it that the production object, just written, has its tags; `written`: its HEAD, where there is one.
@@ -209,8 +209,13 @@ def _put(key: str, tags: Tags) -> Steps[None]:
     yield from ask(put_object_tagging(key, tags))
 
 
+def _encode(tags: Tags) -> str:
+    """Return the tags as a header has them, with %20 for a space: Ceph RGW takes a + for itself."""
+    return urlencode(tags, quote_via=quote)
+
+
 def _is_long(tags: Tags) -> bool:
-    return len(urlencode(tags)) > MAX_HEADER_BYTES
+    return len(_encode(tags)) > MAX_HEADER_BYTES
 
 
 def _has_turn(turns: "count[int]") -> bool:
