@@ -34,7 +34,7 @@ def moto_known(moto: S3Server) -> tuple[S3Server, Facts]:
     return moto, ask_server(moto)
 
 
-@pytest.mark.parametrize("direction", ["within", "from"])
+@pytest.mark.parametrize("direction", ["within", "from", "to"])
 def test_a_server_of_others_gets_no_wrong_object_and_no_wrong_row(
     direction: Direction,
     known: tuple[S3Server, Facts],

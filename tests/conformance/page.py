@@ -1,0 +1,117 @@
+"""The results of `make test-servers`: the file that keeps them, and the tables of docs/servers.md that show them."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from s3_servers import SERVERS
+
+RESULTS = Path(__file__).with_name("results.json")
+PAGE = Path(__file__).parent.parent.parent / "docs" / "servers.md"
+BEGIN, END = "<!-- Written by `make test-servers`: begin -->", "<!-- end -->"
+TITLES = {
+    "gofakes3": "gofakes3",
+    "seaweedfs": "SeaweedFS",
+    "juicefs": "JuiceFS gateway",
+    "minio": "MinIO",
+    "ceph": "Ceph RGW",
+    "swift": "OpenStack Swift (s3api)",
+    "versitygw": "versitygw",
+    "moto": "moto",
+}
+SHORT_TITLES = {**TITLES, "juicefs": "JuiceFS", "ceph": "Ceph", "swift": "Swift"}
+DIRECTIONS = {
+    "within": "### The server copies by itself",
+    "from": "### From it to another server",
+    "to": "### From another server to it",
+}
+
+Result = Mapping[str, Any]
+Results = Mapping[str, Result]
+
+
+def read_results() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+
+
+def record(results: Results) -> None:
+    """Put these results in the place of older ones of the same servers; what was not run replaces nothing."""
+    kept = read_results()
+    kept |= {name: result for name, result in results.items() if "reason" not in result or name not in kept}
+    kept = {name: kept[name] for name in SERVERS if name in kept}
+    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
+
+
+def fill_in(page: str, results: Results) -> str:
+    """Return the page with the tables of these results between its marks."""
+    marked = re.compile(f"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})", re.DOTALL)
+    text = "\n".join(compose(results))
+    return marked.sub(lambda _: f"\n{text}\n\n", page)
+
+
+def compose(results: Results) -> Iterator[str]:
+    """Yield the lines of all tables."""
+    limits = Limits()
+    for direction, heading in DIRECTIONS.items():
+        checks = list_checks(results, direction)
+        rows = [[check, *(judge(results[name], direction, check, limits) for name in results)] for check in checks]
+        yield from (heading, "", *compose_table(["check", *titles(results)], rows), "")
+    yield from ("### The servers' own limits", "")
+    yield from limits.tell()
+    yield from ("", "### What each operation honours", "")
+    asked = dict.fromkeys(what for result in results.values() for what in result.get("behaviour", {}))
+    rows = [
+        [what, *(result.get("behaviour", {}).get(what, "not run") for result in results.values())] for what in asked
+    ]
+    yield from (*compose_table(["what was asked", *titles(results)], rows), "")
+    yield from ("### What was run", "")
+    runs = [[TITLES[name], result["version"], result["when"], tell_run(result)] for name, result in results.items()]
+    yield from compose_table(["server", "version", "when", "run"], runs)
+
+
+class Limits:
+    """The servers' own limits, numbered in the order in which the tables name them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, sentence: str) -> int:
+        return self._numbers.setdefault(sentence, len(self._numbers) + 1)
+
+    def tell(self) -> Iterator[str]:
+        yield from (f"{number}. {sentence}" for sentence, number in self._numbers.items())
+
+
+def judge(result: Result, direction: str, check: str, limits: Limits) -> str:
+    """Return the cell of one check of one server: ok, the numbers of its limits, or wrong."""
+    found = [each for each in result.get("findings", ()) if (each["direction"], each["check"]) == (direction, check)]
+    if not found:
+        return "not run"
+    if any(each["wrong"] for each in found):
+        return "**wrong**"
+    numbers = dict.fromkeys(str(limits.number(limit)) for each in found for limit in each["limits"])
+    return f"limit {', '.join(numbers)}" if numbers else "ok"
+
+
+def list_checks(results: Results, direction: str) -> list[str]:
+    found = (each for result in results.values() for each in result.get("findings", ()))
+    return list(dict.fromkeys(each["check"] for each in found if each["direction"] == direction))
+
+
+def titles(results: Results) -> list[str]:
+    return [SHORT_TITLES[name] for name in results]
+
+
+def tell_run(result: Result) -> str:
+    if "reason" in result:
+        return f"not run: {result['reason']}"
+    wrong = sum(bool(each["wrong"]) for each in result["findings"])
+    return f"{len(result['findings'])} checks, {wrong} wrong, {result['seconds']:.0f} s"
+
+
+def compose_table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
