@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from threading import Lock, Thread
@@ -23,7 +23,10 @@ ALLOWED_SKEW = timedelta(minutes=5)
 CLOSE = timedelta(seconds=5)
 """Where the server says itself that the clock is wrong, less is too much already."""
 ASK_EVERY = timedelta(seconds=2)
-"""What was found out holds for so long: one request in doubt asks for all of its kind."""
+"""A fault of the side that was found out holds for so long: one request in doubt asks for all of its kind.
+
+That an object alone was refused holds for no other request: the credentials may expire at the next one.
+"""
 
 _CLOCK_CODES = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _KEY_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}) | frozenset(
@@ -97,8 +100,7 @@ class Refusals:
     def _doubt(self, kind: str, exchange: Exchange, answer: Answer) -> None:
         """Settle the doubt by what is known, or have it looked into on a thread of its own."""
         with self._turn:
-            found_at, fault = self._found.get(kind, (float("-inf"), None))
-            is_known = time.monotonic() - found_at < ASK_EVERY.total_seconds()
+            is_known, fault = self._recall(kind)
             if not is_known:
                 self._doubts[kind].append((exchange, answer))
                 if not self._is_asking:
@@ -107,29 +109,41 @@ class Refusals:
         if is_known:
             self._end(kind, exchange, answer, fault)
 
+    def _recall(self, kind: str) -> tuple[bool, ObjectError | None]:
+        """Return whether it is known why this kind is refused, and the fault; the caller holds the turn."""
+        found_at, fault = self._found.get(kind, (float("-inf"), None))
+        is_fresh = time.monotonic() - found_at < ASK_EVERY.total_seconds()
+        return is_fresh and (fault is not None or kind == "keys"), fault
+
     def _settle_all(self) -> None:
+        """Look into what is in doubt until nothing is; what was refused meanwhile is looked into by itself."""
         while True:
             with self._turn:
                 kind = next(iter(self._doubts), None)
                 if kind is None:
                     self._is_asking = False
                     return
-                exchange, answer = self._doubts[kind][0]
+                doubts = self._doubts.pop(kind)
+                is_known, fault = self._recall(kind)
+            exchange, answer = doubts[0]
+            if is_known:
+                self._end_all(kind, doubts, fault)
+                continue
             try:
                 reason = self._find_new_keys(answer) if kind == "keys" else self._find_reason(exchange.request, answer)
             except Exception:  # noqa: BLE001 - who waits is answered all the same
                 _log.exception("a refusal could not be looked into")
                 reason = answer.error
-            self._settle(kind, exchange, reason)
+            fault = reason if isinstance(reason, SideFault) else None
+            with self._turn:
+                self._found[kind] = (time.monotonic(), fault)
+            self._end(kind, exchange, answer, reason)
+            self._end_all(kind, doubts[1:], fault)
 
-    def _settle(self, kind: str, asked: Exchange, reason: ObjectError | None) -> None:
-        """End what is in doubt: `reason` is why `asked` was refused; a fault of the side is that of all."""
-        fault = reason if isinstance(reason, SideFault) else None
-        with self._turn:
-            self._found[kind] = (time.monotonic(), fault)
-            doubts = self._doubts.pop(kind)
+    def _end_all(self, kind: str, doubts: Sequence[tuple[Exchange, Answer]], fault: ObjectError | None) -> None:
+        """End what was refused by the time that the fault of the side, None for none, was asked for."""
         for exchange, answer in doubts:
-            self._end(kind, exchange, answer, reason if exchange is asked else fault)
+            self._end(kind, exchange, answer, fault)
 
     def _end(self, kind: str, exchange: Exchange, answer: Answer, reason: ObjectError | None) -> None:
         """End an exchange, for which `reason` is known; with new keys it is sent again."""
@@ -182,7 +196,7 @@ def _name_doubt(answer: Answer) -> str | None:
         return "keys"
     if error.code == _SIGNATURE_CODE:
         return "signature"
-    return "head" if answer.status in {400, 403} and not answer.body else None
+    return f"head {answer.status}" if answer.status in {400, 403} and not answer.body else None
 
 
 def _as_get(request: Request) -> Request:

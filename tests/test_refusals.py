@@ -88,6 +88,17 @@ def test_an_object_that_is_refused_is_no_fault_of_the_side() -> None:
     assert error.code == "AccessDenied"
 
 
+def test_an_object_that_was_refused_a_moment_ago_says_nothing_of_the_next() -> None:
+    codes = iter(["AccessDenied", "ExpiredToken"])
+
+    def judge(head: str) -> Behaviour:
+        return answer(403) if head.startswith("HEAD") else refuse(403, next(codes))
+
+    with judged(judge) as (client, _):
+        assert isinstance(ask(client, HEAD).error, AccessDenied)
+        assert isinstance(ask(client, HEAD).error, SideFault)
+
+
 def test_a_signature_refused_for_one_key_is_no_fault_of_the_side() -> None:
     def judge(head: str) -> Behaviour:
         return answer(200) if "list-type=2" in head else refuse(403, "SignatureDoesNotMatch")
