@@ -39,7 +39,9 @@ def work(stage: Stage, haystack: Haystack, spans: str) -> None:
         wrong = {"ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
         barred = stage.start_worker("barred", ROWFERRY_LEGACY_SECRET_ACCESS_KEY_FILE="", **wrong)
         until.callback(barred.kill)
-        assert barred.wait() == 2, barred.log
+        wait_for(lambda: "The legacy bucket old-" in barred.log)
+        barred.signal(signal.SIGTERM)
+        assert barred.wait() == 0, barred.log
         worker = stage.start_worker("worker", "--trace", OTEL_EXPORTER_OTLP_ENDPOINT=spans)
         until.callback(worker.kill)
         port = served_port(worker)
