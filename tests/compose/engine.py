@@ -34,6 +34,22 @@ class Engine:
     is_own: bool
     environment: dict[str, str] = field(default_factory=dict)
 
+    def can_pull(self) -> bool:
+        """Return whether this engine has the images of compose.yaml, or gets them: not every host has a registry."""
+        try:
+            images = {image for image in self.compose("config", "--images").split() if not image.startswith("rowferry")}
+            for image in sorted(images):
+                self._have(image)
+        except (RuntimeError, subprocess.TimeoutExpired):
+            return False
+        return True
+
+    def _have(self, image: str) -> None:
+        try:
+            self.docker("image", "inspect", image, "--format", "{{.Id}}")
+        except RuntimeError:
+            self.docker("pull", "--quiet", image, seconds=600)
+
     def docker(self, *arguments: object, seconds: float = 120, check: bool = True) -> str:
         """Run `docker` and return what it printed."""
         return self._run(["docker", *map(str, arguments)], seconds, check=check)

@@ -31,8 +31,9 @@ from rowferry.batch_queue"""
 class Proof:
     """The steps, in their order; each prints what it has seen, or fails."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, with_stand_ins: bool) -> None:
         self._engine = engine
+        self._with_stand_ins = with_stand_ins
         self._began = time.monotonic()
 
     def run(self) -> None:
@@ -41,11 +42,11 @@ class Proof:
             click.echo(f"  {click.style('✓', fg='green')} {time.monotonic() - self._began:5.0f} s  {seen}")
 
     def build(self) -> str:
-        if self._engine.is_own:
+        if self._with_stand_ins:
             build_stand_ins(self._engine)
         self._engine.compose("build", "worker", seconds=900)
         size = int(self._engine.docker("image", "inspect", "rowferry:0.1.0", "--format", "{{.Size}}"))
-        stand_ins = " and the stand-in images" if self._engine.is_own else ""
+        stand_ins = " and the stand-in images" if self._with_stand_ins else ""
         return f"built the worker's image{stand_ins}: {size / 1e6:.0f} MB, of which Debian and Python are the most"
 
     def come_up(self) -> str:
@@ -190,13 +191,15 @@ def prove() -> int:
         raise Impossible("docker compose is not here: tools/install-compose builds it where `go` is installed.")
     environment = choose_environment()
     with find_or_start_engine(environment) as engine:
-        if engine.is_own:
+        with_stand_ins = engine.is_own or not engine.can_pull()
+        if with_stand_ins:
             environment["COMPOSE_FILE"] = f"compose.yaml:{STAND_INS}"
         version = engine.docker("version", "--format", "{{.Server.Version}}")
-        kind = "an engine of its own and stand-in images" if engine.is_own else "the engine that runs here"
+        kind = "an engine of its own" if engine.is_own else "the engine that runs here"
+        kind += " and stand-in images" if with_stand_ins else ""
         click.echo(f"compose.yaml on Docker {version}, {kind}")
         try:
-            Proof(engine).run()
+            Proof(engine, with_stand_ins=with_stand_ins).run()
         except BaseException:
             click.echo(engine.compose("ps", "--all", check=False), err=True)
             click.echo(engine.compose("logs", "--tail", 12, check=False), err=True)
