@@ -9,6 +9,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from itertools import islice
 from threading import Thread
 from urllib.parse import urlsplit
@@ -52,6 +53,10 @@ class BadS3:
         self._owed = set(rates)
         """Faults that were not met yet: chance alone promises none of them."""
         self.requests = 0
+        self.delay = timedelta()
+        """How much later each request reaches the server."""
+        self.refusal: tuple[int, str] | None = None
+        """Status and code that every request is answered with, as long as it is set; HEAD has the status alone."""
         self.endpoint_url = ""
 
     @contextmanager
@@ -113,6 +118,10 @@ class BadS3:
         head = await client[0].readuntil(b"\r\n\r\n")
         seen = read_request(head)
         body = await read_body(seen.headers, client[0])
+        await asyncio.sleep(self.delay.total_seconds())
+        if self.refusal is not None:
+            self.counts["refused"] += 1
+            return await send(client, error_answer(seen, *self.refusal))
         fault, late = self._choose(seen), self._chance.random() < 0.5
         if fault is None or late or fault in {"truncated", "wrong ETag"}:
             server[1].write(head + body)

@@ -6,7 +6,23 @@
 from importlib import import_module
 from types import ModuleType
 
-NAMES = ("kills", "steps", "database", "disk", "failover", "bad_s3", "connections", "poison", "application", "hosts")
+NAMES = (
+    "kills",
+    "steps",
+    "database",
+    "disk",
+    "failover",
+    "bad_s3",
+    "connections",
+    "poison",
+    "backends",
+    "sessions",
+    "read_only",
+    "token",
+    "ddl",
+    "application",
+    "hosts",
+)
 """In the order in which they run."""
 
 

@@ -1,4 +1,4 @@
-"""Scenario 7: the application goes on writing; passes catch its new rows, and `rowferry verify` what it overwrote."""
+"""The application goes on writing; passes catch its new rows, and `rowferry verify` what it overwrote."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Scenario 5: an S3 server that throttles, fails, lies, falls silent and breaks off, before one that is honest."""
+"""An S3 server that throttles, fails, lies, falls silent and breaks off, before one that is honest."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Scenario 4: the connections between workers and both servers are slow, reset, silent, or slow to close."""
+"""The connections between workers and both servers are slow, reset, silent, or slow to close."""
 
 import time
 from dataclasses import dataclass

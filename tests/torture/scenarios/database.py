@@ -1,4 +1,4 @@
-"""Scenario 2: PostgreSQL is restarted and backends are terminated while workers run; not one of them dies of it."""
+"""PostgreSQL is restarted and backends are terminated while workers run; not one of them dies of it."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Scenario 2, the full disk: first that of the tables, then that of the write-ahead log."""
+"""First that of the tables, then that of the write-ahead log."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Scenario 2, the failover: the primary crashes under the workers, and its streaming standby takes its place."""
+"""The primary crashes under the workers, and its streaming standby takes its place."""
 
 from contextlib import ExitStack
 from datetime import timedelta

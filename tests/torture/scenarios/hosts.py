@@ -1,4 +1,4 @@
-"""Scenario 3: workers on four hosts, one of which is cut off in both directions in the middle of a batch."""
+"""Workers on four hosts, one of which is cut off in both directions in the middle of a batch."""
 
 import time
 from contextlib import AbstractContextManager

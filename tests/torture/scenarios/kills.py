@@ -1,4 +1,4 @@
-"""Scenario 1: workers are killed at random moments, 8 of them, and replaced at once."""
+"""Workers are killed at random moments, 8 of them, and replaced at once."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Scenario 6: entries that kill the worker, rows that the database refuses, that others hold, or deadlock over."""
+"""Entries that kill the worker, rows that the database refuses, that others hold, or deadlock over."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Scenario 1, by the book: a worker is killed right after each named step of a batch; another one finishes it."""
+"""A worker is killed right after each named step of a batch; another one finishes it."""
 
 import signal
 import subprocess

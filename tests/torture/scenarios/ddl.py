@@ -1,0 +1,63 @@
+"""The application changes its table beside the workers, and will not wait for long."""
+
+import time
+from datetime import timedelta
+
+import psycopg
+
+from processes import wait_for
+from torture.bad_s3 import BadS3
+from torture.run import Run
+from torture.world import World
+
+WHAT = "ALTER TABLE on the entries' table, with a lock_timeout of 2 s, beside workers whose S3 takes seconds"
+
+FAULTS = frozenset({"changes of the table beside batches in hand"})
+
+SEATS = 4
+DELAY = timedelta(seconds=3)
+"""A batch in hand waits for S3 nearly all the time, and for longer than the application would."""
+IN_HAND = "select count(*)::int from rowferry.batch_attempt where finished_at is null"
+CHANGES = ("alter table public.avatars add column extra text", "alter table public.avatars drop column extra")
+WITHIN = timedelta(seconds=90)
+
+
+def torture(run: Run) -> None:
+    """Add a column and drop it again, over and over, each time while batches are in hand."""
+    changes, entries = (6, 120) if run.short else (40, 800)
+    with run.world() as world, BadS3(world.s3.endpoint_url, 0, {}).running() as slow:
+        world.migration.reach_through(slow.endpoint_url)
+        world.fill(entries, large=1)
+        world.enqueue(10)
+        slow.delay = DELAY
+        with world.workers(SEATS, "--parallel=8") as crew:
+            for number in range(changes):
+                run.say(f"{number} of {changes} changes")
+                change(run, world, CHANGES[number % 2])
+                time.sleep(run.random.uniform(0, 0.5))
+            slow.delay = timedelta()
+            run.say("waiting for the rest")
+            world.wait_until_done()
+            assert crew.stop() == [0] * SEATS
+            for death in crew.deaths:
+                world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+        world.settle()
+
+
+def change(run: Run, world: World, statement: str) -> None:
+    """Change the table while batches are in hand; that the application gets no lock is a violation."""
+
+    def is_busy() -> bool:
+        if world.waiting() < 2 * SEATS:
+            world.fill(60, large=0)
+            world.enqueue(10)
+        return world.ask(IN_HAND) >= SEATS
+
+    wait_for(is_busy, deadline=WITHIN)
+    with psycopg.connect(world.migration.dsn, autocommit=True, options="-c lock_timeout=2s") as connection:
+        try:
+            connection.execute(statement.encode())
+        except psycopg.errors.LockNotAvailable:
+            world.auditor.report(f"{statement!r} got no lock within 2 s")
+            return
+    run.faults["changes of the table beside batches in hand"] += 1
