@@ -42,7 +42,7 @@ def torture(run: Run) -> None:
         world.fill(entries, large=1)
         ids = sorted(run.random.sample(range(1, entries + 1), culprits))
         plant(world, ids)
-        world.enqueue()
+        world.enqueue(5 if run.short else 25)  # Each halving has its losses, and each loss its wait.
         with world.workers(SEATS, "--parallel=8") as crew:
             run.say("waiting for all but the rows that kill")
             wait_for(lambda: are_others_done(world, ids), deadline=WITHIN)
