@@ -17,6 +17,8 @@ SEATS = 4
 REFUSED = "read-only transaction"
 """What the server's own log says of each write that it refused."""
 TROUBLED = "select count(*)::int from rowferry.batch_queue where status = 'ERROR' or crashes > 0"
+DONE = "select count(*)::int from rowferry.batch_queue where status = 'DONE'"
+LIVE = "select count(*)::int from rowferry.live_workers"
 WITHIN = timedelta(seconds=90)
 
 
@@ -27,6 +29,8 @@ def torture(run: Run) -> None:
         world.fill(entries, large=1)
         world.enqueue(20)
         with world.workers(SEATS, "--parallel=8") as crew:
+            # One that starts without a database that takes writes ends with a sentence, as with a wrong address.
+            wait_for(lambda: world.ask(LIVE) == SEATS, deadline=WITHIN)
             for number in range(moments):
                 run.say(f"{number} of {moments} moments")
                 see_work(world)
@@ -75,6 +79,3 @@ def see_work(world: World) -> None:
         return world.ask(DONE) > done
 
     wait_for(look, deadline=WITHIN)
-
-
-DONE = "select count(*)::int from rowferry.batch_queue where status = 'DONE'"

@@ -18,6 +18,7 @@ HELD_AGAINST = """
 select (select count(*) from rowferry.batch_queue where status = 'ERROR')::int
     + (select count(*) from rowferry.entry_failure)::int as held_against
 """
+REASONS = "select distinct reason from rowferry.entry_failure union select error from rowferry.batch_queue limit 5"
 ATTEMPTS = "select count(*)::int from rowferry.batch_attempt where verdict = 'RELEASED'"
 DONE = "select count(*)::int from rowferry.batch_queue where status = 'DONE'"
 MOST_RELEASED = 20
@@ -66,7 +67,8 @@ def expire(run: Run, world: World, s3: BadS3) -> None:
         run.faults["pauses with a reason"] += 1
     s3.refusal = None
     if held := world.ask(HELD_AGAINST):
-        world.auditor.report(f"the expired token was held against {held} batches and entries")
+        reasons = world.query(REASONS)
+        world.auditor.report(f"the expired token was held against {held} batches and entries: {reasons}")
     if (lost := world.ask(ATTEMPTS) - released) > MOST_RELEASED:
         world.auditor.report(f"{lost} attempts came to nothing before the migration was paused")
     world.rowferry("resume")
