@@ -77,7 +77,7 @@ def _treat(work: Work) -> Processed:
     if treatment is not Treatment.RUN:
         strikes = work.batch.crashes + count_strikes(work.batch, work.attempt)
         fields = {"batch": work.batch.id, "strikes": strikes, "losses": work.attempt.losses}
-        _log.warning("the batch has killed its worker before", extra={**fields, "treatment": treatment.value})
+        _log.warning("the batch has cost workers or connections before", extra={**fields, "treatment": treatment.value})
     match treatment:
         case Treatment.RUN:
             return _run(work)

@@ -159,7 +159,7 @@ class Slot:
                 self._postpone(connection, batch, attempt, wait)
                 return True
             if count_strikes(batch, attempt) and not shared.company.stay_alone():
-                words = "it has killed its worker before, and waits until it is alone"
+                words = "it has cost workers or connections before, and waits until it is alone"
                 shared.ledger.owe("end_attempt", attempt.id, "RELEASED", words)
                 shared.ledger.settle()
                 return False

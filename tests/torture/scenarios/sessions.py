@@ -29,9 +29,9 @@ where pg_terminate_backend(h.pid, 5000)
 """
 """Each batch is struck once: one that is struck again and again would rightly be taken for the reason."""
 CRASHES = """
-select count(*)::int from rowferry.batch_queue where crashes > 0 or error like '%%killed its worker%%'
+select count(*)::int from rowferry.batch_queue where crashes > 0 or error like '%%while it held this batch%%'
 """
-COUNTED = "killed its worker before"
+COUNTED = "the batch has cost workers or connections before"
 """What a worker logs of a batch that it takes for one with a crash behind it."""
 
 
