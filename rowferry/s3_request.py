@@ -20,6 +20,9 @@ Pairs = tuple[tuple[str, str], ...]
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 """Of the XML that S3 takes."""
 
+FORBID_OVERWRITE = ("If-None-Match", "*")
+"""The header of a write that is refused with 412 where an object stands, by servers that heed it."""
+
 _is_plain = re.compile(r"[A-Za-z0-9._~/-]+").fullmatch
 """Tells keys that nothing has to be encoded in: most of them."""
 
@@ -38,6 +41,8 @@ class Request(Struct, frozen=True, gc=False):
     query: Pairs = ()
     headers: Pairs = ()
     body: bytes = b""
+    tries: int = 0
+    """How often the same was sent before: the pause after a failure grows with that."""
 
 
 def encode_key(key: str) -> str:
@@ -124,7 +129,7 @@ def _encode_bucket(bucket: str) -> str:
 
 
 def _forbid_overwrite(if_none_match: bool) -> Pairs:
-    return (("If-None-Match", "*"),) if if_none_match else ()
+    return (FORBID_OVERWRITE,) if if_none_match else ()
 
 
 def _upload_part_query(upload_id: str, part_number: int) -> Pairs:

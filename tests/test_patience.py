@@ -18,7 +18,7 @@ from rowferry.errors import (
     Unreachable,
 )
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request, complete_multipart_upload, head_object
+from rowferry.s3_request import Request, complete_multipart_upload, copy_object, head_object, put_object
 from rowferry_worker import patience
 from rowferry_worker.alarm import Alarm
 from rowferry_worker.patience import TRIES, Patience
@@ -81,13 +81,25 @@ def test_what_will_not_change_is_asked_once(error_class: type[ObjectError]) -> N
     assert (server.sent, observed) == (1, [False])
 
 
-@pytest.mark.parametrize(("error_class", "tries"), [(ServerFault, 1), (Unreachable, 1), (Throttled, 2)])
-def test_a_completion_that_may_have_happened_is_not_sent_blindly_again(
-    error_class: type[ObjectError], tries: int
+@pytest.mark.parametrize("error_class", [ServerFault, Unreachable, Throttled])
+@pytest.mark.parametrize(
+    ("request_", "tries"),
+    [
+        (complete_multipart_upload("key", upload_id="u", parts=[(1, "e")], if_none_match=True), 1),
+        (put_object("key", b"", if_none_match=False), 1),
+        (put_object("key", b"", if_none_match=True), 2),
+        (copy_object("key", source_bucket="b", source_key="a", if_none_match=False), 1),
+        (copy_object("key", source_bucket="b", source_key="a", if_none_match=True), 2),
+    ],
+    ids=["completion", "put", "put under a condition", "copy", "copy under a condition"],
+)
+def test_what_may_overwrite_is_not_sent_again_without_a_look(
+    request_: Request, tries: int, error_class: type[ObjectError]
 ) -> None:
     server = Scripted(error_class("Doubt", ""), None)
-    send(server, complete_multipart_upload("key", upload_id="u", parts=[(1, "e")], if_none_match=True))
+    _, observed = send(server, request_)
     assert server.sent == tries
+    assert observed[0], "there was a pause"
 
 
 def test_patience_ends() -> None:

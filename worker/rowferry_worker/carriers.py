@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from rowferry.errors import ANSWER_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
@@ -10,7 +11,7 @@ from rowferry.s3_request import copy_object, get_object, put_object
 from rowferry.s3_result import read_copied_etag, read_written_etag
 from rowferry_worker.compare import md5_of
 from rowferry_worker.condition import Guard, Writing
-from rowferry_worker.journey import Steps, ask, demand, head, name_place, read_etag, size_of
+from rowferry_worker.journey import Steps, demand, head, name_place, read_etag, size_of
 from rowferry_worker.parts import READ_BYTES, CopiedParts, Large, StreamedParts, send_in_parts
 from rowferry_worker.tagging import Tagging
 
@@ -77,9 +78,8 @@ class ServerCopy:
             seen = yield from head("legacy", source_key)
             if size_of(seen) > self._threshold_bytes:
                 return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
-        condition = yield from guard.prepare("CopyObject")
-        request = copy_object(target_key, source_bucket=self._bucket, source_key=source_key, if_none_match=condition)
-        answer = yield request
+        build = partial(copy_object, target_key, source_bucket=self._bucket, source_key=source_key)
+        request, answer = yield from guard.write("CopyObject", lambda condition: build(if_none_match=condition))
         if answer.error is None:
             demand(read_copied_etag, answer, request)
             yield from tagging.follow_copy(source_key, target_key)
@@ -133,9 +133,10 @@ class StreamCopy:
         tags = yield from tagging.read(source_key, answer)
         headers += tagging.header(tags, "PutObject")
         headers.append(("Content-MD5", base64.b64encode(digest.digest()).decode()))
-        condition = yield from guard.prepare("PutObject")
-        request = put_object(target_key, answer.body, headers=headers, if_none_match=condition)
-        written = yield from ask(request)
+        build = partial(put_object, target_key, answer.body, headers=headers)
+        request, written = yield from guard.write("PutObject", lambda condition: build(if_none_match=condition))
+        if written.error is not None:
+            raise name_place(written.error, request)
         demand(read_written_etag, written, request)
         check_digest(written, digest.hexdigest(), "written")
         yield from tagging.settle(target_key, tags, "PutObject")

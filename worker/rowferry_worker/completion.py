@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from rowferry.errors import (
     Cancelled,
     CutOff,
@@ -12,7 +14,6 @@ from rowferry.errors import (
     ObjectError,
     PreconditionFailed,
     ServerFault,
-    Unreachable,
 )
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import abort_multipart_upload, complete_multipart_upload
@@ -20,11 +21,9 @@ from rowferry.s3_result import read_completed_etag
 from rowferry_worker.compare import are_same, is_digest, is_encrypted
 from rowferry_worker.condition import Guard, Standing
 from rowferry_worker.journey import Steps, find, name_place, size_of
+from rowferry_worker.patience import TRIES, may_pass
 
 COMPLETE = "CompleteMultipartUpload"
-TRIES = 3
-"""How often a completion that has not happened is asked for: the parts are there, and may be many gigabytes."""
-
 CONDITION_REFUSED = frozenset({"NotImplemented", "InvalidArgument", "HTTP 501"})
 """Error codes by which a server may say that it does not know If-None-Match."""
 
@@ -79,8 +78,8 @@ def complete_upload(upload: Upload, guard: Guard) -> Steps[None]:
         yield abort_multipart_upload(upload.target_key, upload_id=upload.id)
         raise
     doubt = False
-    for tried in range(1, TRIES + 1):
-        answer = yield from _send(upload, guard, condition)
+    for tries in range(TRIES):  # the parts are there, and may be many gigabytes
+        answer = yield from _send(upload, guard, condition, tries)
         error = _check_completed(upload, answer)
         if error is None:
             return
@@ -88,18 +87,18 @@ def complete_upload(upload: Upload, guard: Guard) -> Steps[None]:
         standing = yield from _look_after(upload, error, doubt)
         if standing is None:
             return
-        if not standing and tried < TRIES and _may_pass(error):
+        if (not standing or guard.overwrites) and tries < TRIES - 1 and _may_pass(answer, error):
             continue  # nothing stands there, as a look has just shown
         if not doubt:
             yield abort_multipart_upload(upload.target_key, upload_id=upload.id)
         raise Standing(standing[0]) if standing and not guard.overwrites else error
 
 
-def _send(upload: Upload, guard: Guard, condition: bool) -> Steps[Answer]:
+def _send(upload: Upload, guard: Guard, condition: bool, tries: int) -> Steps[Answer]:
     """Send the request, and once more without the condition to a server that does not know it."""
     parts = [(part.number, part.etag) for part in upload.parts]
     request = complete_multipart_upload(upload.target_key, upload_id=upload.id, parts=parts, if_none_match=condition)
-    answer = yield request
+    answer = yield replace(request, tries=tries)
     if condition and answer.error is not None and answer.error.code in CONDITION_REFUSED:
         request = complete_multipart_upload(upload.target_key, upload_id=upload.id, parts=parts, if_none_match=False)
         answer = yield request
@@ -173,6 +172,6 @@ def _has_ended(answer: Answer) -> bool:
     return answer.error is not None and answer.status >= 300 and not answer.error.code.startswith("HTTP 5")
 
 
-def _may_pass(error: ObjectError) -> bool:
-    """Return whether it may help to ask again at once."""
-    return isinstance(error, (ServerFault, Unreachable)) and error.code != "NoSuchUpload"
+def _may_pass(answer: Answer, error: ObjectError) -> bool:
+    """Return whether it may help to ask again: the pause is over already. A 200 that cannot be read is doubtful."""
+    return (answer.error is None or may_pass(answer)) and error.code != "NoSuchUpload"

@@ -1,12 +1,17 @@
 """Which writes heed `If-None-Match: *`? Known for each operation by itself, asked once, with a real object."""
 
 import logging
+from collections.abc import Callable
 from threading import Lock
 from typing import Literal
 
+from msgspec.structs import replace
+
 from rowferry.errors import PreconditionFailed
 from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
 from rowferry_worker.journey import Steps, find
+from rowferry_worker.patience import TRIES, may_pass
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +103,22 @@ class Guard:
         if completes or belief != "honoured":
             yield from self._look()
         return belief == "honoured" or (completes and belief != "ignored")
+
+    def write(self, operation: Writing, build: Callable[[bool], Request]) -> Steps[tuple[Request, Answer]]:
+        """Send what writes the object, built with the condition or without it; return it and its last answer.
+
+        Where only a look protects what stands, there is one before each try. Raises Standing when an object is there.
+        """
+        tries = TRIES - 1 if self._mode == "ask" else 0  # nobody has looked: it is sent once
+        while True:
+            condition = yield from self.prepare(operation)
+            request = build(condition)
+            if tries:
+                request = replace(request, tries=tries)
+            answer = yield request
+            tries += 1
+            if condition or tries >= TRIES or not may_pass(answer):
+                return request, answer
 
     def look_early(self) -> Steps[None]:
         """Look before much work is done in vain, unless it was done. Raises Standing when an object is there."""

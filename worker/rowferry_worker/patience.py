@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from rowferry.errors import CutOff, ServerFault, Throttled, Unreachable
 from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
+from rowferry.s3_request import FORBID_OVERWRITE, Request
 from rowferry_worker.alarm import Alarm
 from rowferry_worker.retry import retry_delay
 
@@ -38,7 +39,11 @@ PASSING = (Throttled, ServerFault, Unreachable)
 
 
 class Patience:
-    """Decorates the sending of requests with retries: every request of a journey may safely be sent twice."""
+    """Decorates the sending of requests with retries, where they may safely be sent twice.
+
+    What only a look has kept from overwriting an object is answered after the pause: its journey looks once more
+    before it asks for the same again.
+    """
 
     def __init__(self, observe: Observe, alarm: Alarm | None = None) -> None:
         """`observe` is told of each try; `alarm`: whose thread to wait on, None: one of its own."""
@@ -76,7 +81,7 @@ class _Errand:
         self._request = request
         self._on_answer = on_answer
         self._reserve = reserve
-        self._tried = 0
+        self._tried = request.tries
 
     def begin(self) -> None:
         """Try when the turn has come."""
@@ -92,22 +97,27 @@ class _Errand:
     def _judge(self, answer: Answer) -> None:
         """Hand the answer over, or begin again after a pause."""
         self._tried += 1
-        again = self._tried < TRIES and _is_worth_it(self._request, answer)
+        again = self._tried < TRIES and may_pass(answer)
         self._observe(self._request, answer, time.monotonic() - self._began, again=again)
         if again:
             asked = (answer.error.retry_after if answer.error else None) or timedelta()
             pause = retry_delay(self._tried, base=BASE, longest=LONGEST)
-            self._alarm.call_later(max(pause, min(asked, LONGEST_ASKED)), self.begin)
+            then = partial(self._on_answer, answer) if _needs_look(self._request) else self.begin
+            self._alarm.call_later(max(pause, min(asked, LONGEST_ASKED)), then)
         else:
             self._on_answer(answer)
 
 
-def _is_worth_it(request: Request, answer: Answer) -> bool:
-    """Return whether a request that was answered like this may be sent again as it is.
+def may_pass(answer: Answer) -> bool:
+    """Return whether the same request may have another answer after a short pause."""
+    return isinstance(answer.error, PASSING) and not isinstance(answer.error, CutOff)
 
-    What completes an upload may have done so, and overwrites where the server ignores conditions: unless it was turned
-    away, its journey looks first.
+
+def _needs_look(request: Request) -> bool:
+    """Return whether a request would overwrite what has appeared during the pause.
+
+    The condition of a completion protects nothing where the server ignores it, and the completion may have happened.
     """
     if request.operation == "CompleteMultipartUpload":
-        return isinstance(answer.error, Throttled)
-    return isinstance(answer.error, PASSING) and not isinstance(answer.error, CutOff)
+        return True
+    return request.operation in {"PutObject", "CopyObject"} and FORBID_OVERWRITE not in request.headers

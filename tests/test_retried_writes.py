@@ -1,0 +1,103 @@
+"""A write that is sent again after a pause looks again first: its last look is older than the pause."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from journeys import NEW, OLD, shelves_with, way_of
+from rowferry.batch import Outcome
+from rowferry.s3_answer import Answer
+from rowferry.s3_request import Request
+from rowferry_worker import patience
+from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
+from rowferry_worker.condition import Belief
+from rowferry_worker.copy import copy_object, overwrite
+from rowferry_worker.flight import Ended, Flight
+from rowferry_worker.journey import Copied, Journey
+from shelves import WRITING, Shelves, Stored, refuse
+
+DEADLINE = timedelta(seconds=60)
+LARGE = b"0123456789"
+BUSY = refuse(503, "SlowDown")
+LOST = refuse(0, "ConnectionLost")
+CARRIERS = {
+    "server": ServerCopy("old"),
+    "stream": StreamCopy(),
+    "server by parts": ServerCopy("old", 4),
+    "stream by parts": StreamCopy(threshold_bytes=4),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "BASE", timedelta(milliseconds=1))
+
+
+@pytest.fixture(params=CARRIERS)
+def carrier(request: pytest.FixtureRequest) -> Carrier:
+    return CARRIERS[request.param]
+
+
+def fly(shelves: Shelves, journey: Journey) -> Ended | None:
+    """Drive a journey as a worker does, with its patience; return how it ended."""
+    flight = Flight(1)
+
+    def send(request: Request, on_answer: Callable[[Answer], None]) -> None:
+        flight.patience.alarm.call_later(timedelta(0), partial(on_answer, shelves.answer(request)))
+
+    load = flight.launch(send, [journey])
+    assert load.wait(DEADLINE)
+    return load.ends[0]
+
+
+def refuse_first(shelves: Shelves, answer: Answer, *, others: bytes | None = None, times: int = 1) -> None:
+    """Answer the first write so; during the pause after it, the application writes an object of its own."""
+
+    def interfere(request: Request) -> Answer | None:
+        seen = sum(request.operation in WRITING for request in shelves.seen)
+        if request.operation not in WRITING or seen > times:
+            return None
+        if others is not None:
+            shelves.production[NEW] = Stored(others)
+        return answer
+
+    shelves.interfere = interfere
+
+
+@pytest.mark.parametrize("answer", [BUSY, LOST], ids=["throttled", "lost"])
+@pytest.mark.parametrize("belief", ["unknown", "ignored"])
+def test_what_appears_before_a_write_is_sent_again_is_not_overwritten(
+    answer: Answer, belief: Belief, carrier: Carrier
+) -> None:
+    shelves = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
+    refuse_first(shelves, answer, others=b"another!!!")
+    assert fly(shelves, copy_object(way_of(carrier, belief), OLD, NEW)) == Copied(Outcome.CONFLICT)
+    assert shelves.production[NEW].body == b"another!!!"
+
+
+@pytest.mark.parametrize("belief", ["unknown", "ignored", "honoured"])
+def test_a_busy_server_is_asked_again_until_it_has_time(belief: Belief, carrier: Carrier) -> None:
+    shelves = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100, honours=WRITING)
+    refuse_first(shelves, BUSY, times=patience.TRIES - 1)
+    end = fly(shelves, copy_object(way_of(carrier, belief), OLD, NEW))
+    assert isinstance(end, Copied)
+    assert end.outcome is Outcome.MIGRATED
+    assert shelves.production[NEW].body == LARGE
+
+
+def test_a_server_that_stays_busy_is_not_asked_for_ever(carrier: Carrier) -> None:
+    shelves = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
+    refuse_first(shelves, BUSY, times=1000)
+    assert getattr(fly(shelves, copy_object(way_of(carrier), OLD, NEW)), "code", "") == "SlowDown"
+    assert sum(request.operation in WRITING for request in shelves.seen) == patience.TRIES
+
+
+def test_what_is_to_be_overwritten_is_overwritten_at_the_second_try_as_well(carrier: Carrier) -> None:
+    shelves = shelves_with(LARGE, b"another!!!", too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
+    refuse_first(shelves, BUSY)
+    end = fly(shelves, overwrite(way_of(carrier), OLD, NEW))
+    assert isinstance(end, Copied)
+    assert end.outcome is Outcome.MIGRATED
+    assert shelves.production[NEW].body == LARGE
