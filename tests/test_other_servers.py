@@ -7,6 +7,7 @@ import pytest
 from conformance.ask import Facts, ask_server
 from conformance.checks import CHECKS
 from conformance.commands import COMMANDS
+from conformance.page import BEGIN, END, PAGE, fill_in, read_results
 from conformance.run import run_stage
 from conformance.stage import Direction, make_stage
 from rowferry.demo.s3_server import S3Server
@@ -45,3 +46,23 @@ def test_a_server_of_others_gets_no_wrong_object_and_no_wrong_row(
     with make_stage(direction, *sides, database_servers) as stage:
         wrong = {each.check: each.wrong for each in run_stage(stage, SHORT, RERUN) if each.wrong}
     assert wrong == {}
+
+
+def test_the_page_shows_the_results_and_none_is_wrong() -> None:
+    page, results = PAGE.read_text(encoding="utf-8"), read_results()
+    assert list(results) == list(SERVERS)
+    assert fill_in(page, results) == page
+    assert [each for result in results.values() for each in result["findings"] if each["wrong"]] == []
+
+
+def test_a_wrong_is_never_shown_as_a_limit() -> None:
+    finding = {"direction": "to", "pair": "a → b", "check": "tags", "limits": ["has no tags"], "wrong": "they are lost"}
+    behaviour = {"If-None-Match of PutObject": "ignored"}
+    result = {"version": "1", "when": "2026-11-22", "seconds": 1, "behaviour": behaviour, "findings": [finding]}
+    absent = {"version": "–", "when": "–", "reason": "there is no go"}
+    page = fill_in(f"{BEGIN}\n{END}", {"ceph": result, "minio": absent})
+    assert "| tags | **wrong** | not run |" in page
+    assert "not run: there is no go" in page
+    page = fill_in(f"{BEGIN}\n{END}", {"ceph": {**result, "findings": [{**finding, "wrong": None}]}})
+    assert "| tags | limit 1 |" in page
+    assert "1. Ceph: has no tags" in page

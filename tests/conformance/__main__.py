@@ -17,6 +17,7 @@ from conformance.page import record
 from conformance.run import Finding, run_stage
 from conformance.stage import Direction, make_stage
 from rowferry.demo.s3_server import S3Server
+from rowferry.demo.server_process import ServerFailed
 from s3_servers import SERVERS, NotInstalled
 from s3_servers.versions import read_version
 from servers import DatabaseServers
@@ -40,12 +41,10 @@ def main(only: tuple[str, ...], recorded: bool) -> None:
         known = {name: (server, ask_server(server)) for name, server in partners.items()}
         for name in only or SERVERS:
             try:
-                server = SERVERS[name]()
-            except NotInstalled as reason:
+                results[name] = run_server(name, SERVERS[name](), known, databases)
+            except (NotInstalled, ServerFailed) as reason:
                 click.secho(f"– {name}: not run: {reason}", fg="yellow")
-                results[name] = {"version": "–", "when": "–", "reason": str(reason)}
-            else:
-                results[name] = run_server(name, server, known, databases)
+                results[name] = {"version": "–", "when": "–", "reason": str(reason).partition("\n")[0]}
             if recorded:
                 record(results)
     wrong = [each for result in results.values() for each in result.get("findings", ()) if each["wrong"]]

@@ -61,7 +61,7 @@ def look_keys(stage: Stage) -> Iterator[str]:
     if lost := {*list_keys()} - stage.facts.kept_keys:
         yield f"refuses or renames {len(lost)} of {len(list_keys())} keys: {describe_kinds(lost)}"
     if stage.direction == "within" and (refused := stage.facts.kept_keys - stage.facts.copied_keys):
-        yield f"CopyObject refuses {len(refused)} keys: {describe_kinds(refused)}"
+        yield f"CopyObject refuses {describe_kinds(refused)}"
 
 
 # Metadata, content headers, tags
@@ -172,7 +172,7 @@ def look_large(stage: Stage) -> Iterator[str]:
     if not stage.can_write(in_parts=True):
         stays = stage.migration.rows()[row_id] == f"image/{name}"
         stage.hold(stays and stage.migration.production.read(TO + name) is None, f"{name} is half moved")
-        yield "has no UploadPartCopy, so a server copy by parts fails"
+        yield "has no UploadPartCopy: the entry fails, its row stays"
         return
     stage.hold_moved(row_id, name)
     stage.hold("image/large" not in stage.migration.production.open_uploads(), "an upload is left open")

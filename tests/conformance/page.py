@@ -57,7 +57,7 @@ def compose(results: Results) -> Iterator[str]:
     limits = Limits()
     for direction, heading in DIRECTIONS.items():
         checks = list_checks(results, direction)
-        rows = [[check, *(judge(results[name], direction, check, limits) for name in results)] for check in checks]
+        rows = [[check, *(judge(*each, direction, check, limits) for each in results.items())] for check in checks]
         yield from (heading, "", *compose_table(["check", *titles(results)], rows), "")
     yield from ("### The servers' own limits", "")
     yield from limits.tell()
@@ -76,23 +76,27 @@ class Limits:
     """The servers' own limits, numbered in the order in which the tables name them."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._servers: dict[str, dict[str, None]] = {}
 
-    def number(self, sentence: str) -> int:
-        return self._numbers.setdefault(sentence, len(self._numbers) + 1)
+    def number(self, sentence: str, server: str) -> int:
+        """Return the number of a limit that a server has."""
+        self._servers.setdefault(sentence, {})[SHORT_TITLES[server]] = None
+        return list(self._servers).index(sentence) + 1
 
     def tell(self) -> Iterator[str]:
-        yield from (f"{number}. {sentence}" for sentence, number in self._numbers.items())
+        """Yield a line a limit, with the servers that have it."""
+        for number, (sentence, servers) in enumerate(self._servers.items(), 1):
+            yield f"{number}. {', '.join(servers)}: {sentence}"
 
 
-def judge(result: Result, direction: str, check: str, limits: Limits) -> str:
+def judge(name: str, result: Result, direction: str, check: str, limits: Limits) -> str:
     """Return the cell of one check of one server: ok, the numbers of its limits, or wrong."""
     found = [each for each in result.get("findings", ()) if (each["direction"], each["check"]) == (direction, check)]
     if not found:
         return "not run"
     if any(each["wrong"] for each in found):
         return "**wrong**"
-    numbers = dict.fromkeys(str(limits.number(limit)) for each in found for limit in each["limits"])
+    numbers = dict.fromkeys(str(limits.number(limit, name)) for each in found for limit in each["limits"])
     return f"limit {', '.join(numbers)}" if numbers else "ok"
 
 

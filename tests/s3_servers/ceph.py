@@ -4,7 +4,9 @@ import signal
 from pathlib import Path
 from uuid import uuid4
 
-from rowferry.demo.s3_server import answers_http
+from processes import wait_for
+from rowferry.demo.s3_server import START_DEADLINE, answers_http
+from rowferry.demo.server_process import ServerFailed
 from s3_servers.own import Crew, ManyPrograms, find_low_port, find_program
 
 ADVICE = "install ceph-mon, ceph-mgr, ceph-osd and radosgw (`tools/install-debian-servers`, as root)"
@@ -73,9 +75,18 @@ def start_cluster(crew: Crew, *, fsid: str, monitor_port: int, read: tuple[str, 
     crew.run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v1:127.0.0.1:{monitor_port}]", "monmap")
     crew.run("ceph-mon", "--mkfs", "-i", "a", "--monmap", "monmap", *read)
     crew.start("ceph-mon", "-f", "-i", "a", *read)
-    crew.run("ceph", *read, "--connect-timeout", "60", "mon", "stat")
     crew.start("ceph-mgr", "-f", "-i", "x", *read)
     osd = str(uuid4())
-    crew.run("ceph", *read, "--connect-timeout", "60", "osd", "new", osd)
+    tell = ("ceph", *read, "--connect-timeout", "10")
+    wait_for(lambda: succeeds(crew, *tell, "osd", "new", osd), deadline=START_DEADLINE)
     crew.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd, *read)
     crew.start("ceph-osd", "-f", "-i", "0", *read, end=signal.SIGKILL)
+
+
+def succeeds(crew: Crew, *command: str | Path) -> bool:
+    """Return whether a command succeeds by now: a monitor that has just begun refuses some, and takes them twice."""
+    try:
+        crew.run(*command)
+    except ServerFailed:
+        return False
+    return True
