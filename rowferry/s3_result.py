@@ -9,6 +9,7 @@ from rowferry.s3_answer import Answer, read_result
 from rowferry.s3_request import Request
 
 _match_start = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<Copy(Object|Part)Result[\s>]").match
+_match_digest = re.compile(r"[0-9a-f]{32}(-\d+)?").fullmatch
 _ENDS = {b"Object": b"</CopyObjectResult>", b"Part": b"</CopyPartResult>"}
 _match_range = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(?:(\d{1,19})|\*)", re.ASCII).fullmatch
 _match_asked = re.compile(r"bytes=(\d{1,19})-(\d{0,19})", re.ASCII).fullmatch
@@ -23,13 +24,18 @@ class ContentRange(NamedTuple):
     """None where the server did not say."""
 
 
+def looks_like_s3(answer: Answer) -> bool:
+    """Return whether the headers of an object are such as only S3 servers send; False leaves it open."""
+    return _match_digest(answer.etag or "") is not None or any(name.startswith("x-amz-") for name in answer.headers)
+
+
 def read_written_etag(answer: Answer) -> str:
     """Return the unquoted ETag by which PutObject or UploadPart confirms what was written.
 
     Raises ServerFault where there is none: a login page answers 200 as well.
     """
     etag = _unquote(answer.headers.get("etag", ""))
-    if not etag:
+    if not etag or answer.body.lstrip()[:5].lower() in {b"<html", b"<!doc"}:
         raise ServerFault("UnreadableAnswer", "the server answered without the ETag of what it should have written")
     return etag
 

@@ -8,6 +8,7 @@ from journeys import NEW, OLD, move, shelves_with, way_of
 from migration import Migration
 from request_log import logged
 from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
+from rowferry.plan import OnConflict
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
@@ -15,11 +16,19 @@ from rowferry_worker.condition import Condition, Guard
 from rowferry_worker.examine import Demand, examine
 from rowferry_worker.parts import Large, StreamedParts, send_in_parts
 from servers import Buckets
-from shelves import Shelves, Stored, describe, header
+from shelves import Shelves, Stored, describe, header, refuse
 from stand_in import StandIn, answer
 
 PAGE = b"<html>ETag please log in</html>"
 LOGIN_PAGE = Answer(200, {"content-type": "text/html", "content-length": str(len(PAGE))}, PAGE)
+
+
+def serve_page_from_file(request: Request) -> Answer | None:
+    """Answer as a web server does that knows one file and reading only."""
+    headers = {**LOGIN_PAGE.headers, "etag": '"65f0a1b2-1e"', "last-modified": "Tue, 12 Mar 2024 10:00:00 GMT"}
+    if request.method == "HEAD":
+        return Answer(200, headers)
+    return Answer(200, headers, PAGE) if request.operation == "GetObject" else refuse(405, "")
 
 
 @pytest.mark.parametrize("transfer", ["server", "stream"])
@@ -54,10 +63,41 @@ def test_a_login_page_before_both_sides_moves_no_row(migration: Migration) -> No
     assert set(migration.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 4)}
 
 
+@pytest.mark.parametrize("on_conflict", ["fail", "keep"])
 @pytest.mark.parametrize("carrier", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
-def test_a_write_without_an_etag_is_none(carrier: Carrier) -> None:
+def test_a_web_server_that_has_the_same_page_for_every_key_moves_no_row(
+    carrier: Carrier, on_conflict: OnConflict
+) -> None:
+    """One that serves a file tells its size and an ETag, and sends ranges of it: HEAD and GET look like S3's."""
     shelves = shelves_with()
-    shelves.interfere = lambda request: LOGIN_PAGE if request.operation == carrier.operation else None
+    shelves.interfere = serve_page_from_file
+    with pytest.raises(ServerFault, match="NoS3Server"):
+        move(shelves, way_of(carrier, on_conflict=on_conflict))
+    with pytest.raises(ServerFault, match="NoS3Server"):
+        shelves.travel(examine(way_of(carrier), OLD, NEW, Demand()))
+
+
+def test_the_page_of_a_web_server_is_not_written_for_an_object() -> None:
+    shelves = shelves_with()
+    shelves.interfere = lambda request: serve_page_from_file(request) if request.side == "legacy" else None
+    with pytest.raises(ServerFault, match="NoS3Server"):
+        move(shelves, way_of(StreamCopy()))
+    assert shelves.production == {}
+
+
+def test_an_object_with_an_etag_of_another_kind_is_asked_for_no_more_than_that() -> None:
+    shelves = shelves_with()
+    shelves.legacy[OLD].etag = "no-digest"
+    assert move(shelves, way_of(StreamCopy(), "honoured")).outcome == "migrated"
+    assert shelves.operations == ["GetObject legacy", "HeadObject legacy", "PutObject production"]
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("carrier", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+def test_a_write_that_is_answered_with_a_page_is_none(carrier: Carrier, is_file: bool) -> None:
+    shelves = shelves_with()
+    page = Answer(200, {**LOGIN_PAGE.headers, **({"etag": '"65f0a1b2-1e"'} if is_file else {})}, PAGE)
+    shelves.interfere = lambda request: page if request.operation == carrier.operation else None
     with pytest.raises(ServerFault, match="UnreadableAnswer"):
         move(shelves, way_of(carrier))
 

@@ -11,7 +11,7 @@ from rowferry.s3_request import copy_object, get_object, put_object
 from rowferry.s3_result import read_copied_etag, read_written_etag
 from rowferry_worker.compare import md5_of
 from rowferry_worker.condition import Guard, Writing
-from rowferry_worker.journey import Steps, demand, head, name_place, read_etag, size_of
+from rowferry_worker.journey import Steps, demand, head, name_place, read_etag, refuse_web_server, size_of
 from rowferry_worker.parts import READ_BYTES, CopiedParts, Large, StreamedParts, send_in_parts
 from rowferry_worker.tagging import Tagging
 
@@ -127,6 +127,7 @@ class StreamCopy:
             seen = yield from head("legacy", source_key)
             return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
         demand(read_etag, answer, read)
+        yield from refuse_web_server(read, answer)
         digest = hashlib.md5(answer.body, usedforsecurity=False)
         check_digest(answer, digest.hexdigest(), "read")
         headers = describe_object(answer, keep_class=self._keep_class)

@@ -14,6 +14,10 @@ from rowferry.errors import Cancelled, CutOff, ObjectError, ObjectNotFound, Prec
 from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request, head_object
+from rowferry.s3_result import looks_like_s3
+
+NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
+"""A key to ask for when any answer will do, "not found" and "not allowed" as well."""
 
 BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
 """Operations that read one side and write the other: their names say enough."""
@@ -80,7 +84,24 @@ def head(side: SideName, key: str, *, if_match: str | None = None, with_checksum
     answer = yield from (ask(request) if if_match is None else ask_pinned(request))
     demand(read_etag, answer, request)
     demand(size_of, answer, request)
+    yield from refuse_web_server(request, answer)
     return answer
+
+
+def refuse_web_server(request: Request, answer: Answer) -> Steps[None]:
+    """Raise ServerFault when an object comes from a server that has one for every key, as the page of a web server.
+
+    Its size, its ETag and its ranges are those of a file. S3 servers are known by their headers, or by an ETag that is
+    a digest; where neither is there, a key is asked for that nobody has.
+    """
+    if looks_like_s3(answer):
+        return
+    other = yield head_object(request.side, NO_OBJECT)
+    if other.error is None:
+        words = "the server has an object for whatever key, so it is not an S3 server"
+        raise name_place(ServerFault("NoS3Server", words), request)
+    if other.error.retryable:
+        raise name_place(other.error, request)
 
 
 def find(side: SideName, key: str) -> Steps[Answer | None]:

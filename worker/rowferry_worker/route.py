@@ -41,12 +41,10 @@ from rowferry_worker.condition import Condition
 from rowferry_worker.copy import Way
 from rowferry_worker.fleet import Fleet
 from rowferry_worker.flight import TAKES_BACK
+from rowferry_worker.journey import NO_OBJECT
 from rowferry_worker.lookout import Lookout
 from rowferry_worker.pace import Pace
 from rowferry_worker.tagging import Tagging
-
-NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
-"""A key to ask for when any answer will do, "not found" and "not allowed" as well."""
 
 
 class Route:
