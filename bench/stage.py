@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -28,9 +29,14 @@ HONEST_SETTINGS = {"fsync": "on", "full_page_writes": "on", "jit": "on", "shared
 
 
 @contextmanager
-def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedPostgres]:
-    """Yield a fresh server with rowferry's schema; DATABASE_URL and any S3 credentials are set while it runs."""
-    with EmbeddedPostgres(settings={**HONEST_SETTINGS, **(settings or {})}) as postgres:
+def running_postgres(
+    settings: Mapping[str, str] | None = None, *, binaries: Path | None = None
+) -> Iterator[EmbeddedPostgres]:
+    """Yield a fresh server with rowferry's schema; DATABASE_URL and any S3 credentials are set while it runs.
+
+    `binaries` None: the embedded one.
+    """
+    with EmbeddedPostgres(binaries=binaries, settings={**HONEST_SETTINGS, **(settings or {})}) as postgres:
         before = dict(os.environ)
         os.environ["DATABASE_URL"] = postgres.dsn()
         for side in ("LEGACY", "PRODUCTION"):

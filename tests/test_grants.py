@@ -65,7 +65,7 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
     missing = {path.stem for path in list_sql("functions") if f"rowferry.{path.stem}" not in words}
     triggers = {path.stem for path in list_sql("functions") if "returns trigger" in path.read_text(encoding="utf-8")}
     inner = {"compact_tally", "find_oldest", "seal_claim", "check_claim", "check_range"}
-    assert missing - triggers == {"prune_batches", "recount_batches"} | inner
+    assert missing - triggers == {"prune_batches", "prune_leftovers", "recount_batches"} | inner
 
 
 def test_nobody_else_may_run_the_functions(table: EntryTable, roles: Roles) -> None:

@@ -44,3 +44,20 @@ def test_an_age_without_a_unit_is_refused(aged: Migration, age: str) -> None:
     assert refused.returncode == 2
     assert "Invalid duration" in refused.stderr
     assert len(aged.batches()) == 6
+
+
+def test_what_is_left_of_batches_deleted_by_hand_and_of_workers_is_forgotten(aged: Migration) -> None:
+    aged.execute("delete from rowferry.batch_queue where id in (1, 6)")
+    aged.execute("update rowferry.batch_attempt set started_at = now() - interval '40 days' where batch_id <= 5")
+    aged.execute("update rowferry.worker set last_seen_at = now() - interval '40 days'")
+    aged.execute(
+        "insert into rowferry.worker (id, host, pid, version, slots, parallel, queues, last_seen_at) "
+        "values ('busy', 'h', 1, '1', 1, 1, '{migrate}', now() - interval '40 days'), "
+        "('new', 'h', 2, '1', 1, 1, '{migrate}', now())"
+    )
+    aged.execute("insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id) values (5, 0, 9, 'busy')")
+    assert aged.run("prune", "--older-than", "30d", "--yes").returncode == 0
+    assert {attempt["batch_id"] for attempt in aged.attempts()} == {5, 6}, "6 was tried too lately to be forgotten"
+    with connect("test") as connection:
+        workers = connection.execute("select id from rowferry.worker order by id").fetchall()
+    assert [worker["id"] for worker in workers] == ["busy", "new"]

@@ -8,6 +8,8 @@ from rowferry.commands.duration_options import Duration
 from rowferry.commands.options import yes_option
 from rowferry.commands.questions import confirm
 
+ATTEMPTS_IN_A_STEP = 10_000
+
 
 @click.command("prune", short_help="Forget batches that were finished long ago.")
 @click.option(
@@ -21,7 +23,8 @@ def command(older_than: timedelta, step: int, yes: bool) -> None:
     """Delete DONE batches that finished longer ago than --older-than, with their attempts, in small steps.
 
     What they counted is gone from `rowferry status` and `rowferry report` afterwards: keep the report first. Batches
-    that wait or are in ERROR stay. Rows and objects are not touched.
+    that wait or are in ERROR stay. Attempts whose batch is gone, and workers that were last seen before then, are
+    forgotten too. Rows and objects are not touched.
     """
     from rowferry.database import call, connect, translated_errors
     from rowferry.wording import count_batches
@@ -35,4 +38,8 @@ def command(older_than: timedelta, step: int, yes: bool) -> None:
             total += row["prune_batches"]
             if row["prune_batches"] < step:
                 break
+        looked_at: int | None = 0
+        while looked_at is not None:
+            (row,) = call(connection, "prune_leftovers", older_than, looked_at, ATTEMPTS_IN_A_STEP)
+            looked_at = row["prune_leftovers"]
     click.echo(f"Pruned {count_batches(total)}.")

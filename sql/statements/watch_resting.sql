@@ -1,7 +1,13 @@
--- The batches that rest until their next attempt, the soonest of them, and what most of them stopped for.
+-- The batches that rest until their next attempt, the soonest of them, and what most of them stopped for. Asked by
+-- queue: the index of waiting batches begins with it, and what is due already is then not read.
 select
     count(*) as batches,
     min(q.run_after) as next_at,
     mode() within group (order by q.error) as error
-from rowferry.batch_queue as q
-where q.status = 'INIT' and q.run_after > clock_timestamp() and q.migration_id = %(id)s
+from (
+    select distinct t.queue_name
+    from rowferry.table_progress as t
+    where t.migration_id = %(id)s
+) as u
+inner join rowferry.batch_queue as q on u.queue_name = q.queue_name
+where q.status = 'INIT' and q.run_after > statement_timestamp() and q.migration_id = %(id)s

@@ -1,0 +1,153 @@
+"""What commands, views and panels cost PostgreSQL over a large queue: 5 M batches DONE, 20,000 ERROR, 1 M INIT.
+
+Where ROWFERRY_BENCH_BEFORE names another checkout, that one makes the database and is measured in it; this one then
+migrates the schema of a copy, and is measured there. CPU is that of the backend for statements, without parallel
+workers, and of the whole server for commands.
+"""
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from bench.large_queue import fill_queue, make_tables, write_plan
+from bench.record import Figures, Record
+from bench.server_cpu import read_backend_cpu, read_server_cpu
+from bench.stage import execute, read_postgres_version, running_postgres
+from bench.trees import list_trees, run_in
+from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.demo.postgres_programs import find_postgres_binaries
+
+SETTINGS = {"shared_buffers": "2GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "autovacuum": "off"}
+MACROS = (
+    (r"\$__timeFilter\((\w+)\)", r"\1 between now() - interval '6 hours' and now()"),
+    (r"\$__timeGroupAlias\((\w+),[^)]*\)", r"floor(extract(epoch from \1) / 60) * 60 as time"),
+    (r"\$__interval_ms", "60000"),
+    (r"\$\{migration:sqlstring\}", "'large'"),
+    (r"\$\{host:sqlstring\}", "'host-1'"),
+)
+SIZES = """
+select relname, pg_total_relation_size(oid) / 1048576 from pg_class where relname like 'batch%' and relkind = 'r'
+"""
+CLAIMS = 40
+CLAIM = "select id from rowferry.claim_batch(array['migrate'])"
+FINISH = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count where id = any(%s)"
+OLDEST = "select id from rowferry.batch_queue where status = 'INIT' order by run_after, id limit %s"
+NEW_ROWS = "insert into public.table_0 select -i, 'image/new-' || i from generate_series(1, 50) as i"
+COMMANDS = {
+    "status": ("status", "--no-objects"),
+    "errors": ("errors",),
+    "report": ("report", "large"),
+    "report --manifest": ("report", "large", "--manifest", "/dev/null"),
+    "watch": ("watch", "--once"),
+    "second enqueue": ("enqueue", "--yes"),
+}
+
+
+def run(record: Record) -> None:
+    """Make the queue once, copy it, and measure each checkout in its own copy."""
+    done = record.pick(5_000_000, short=5_000)
+    trees = list_trees()
+    binaries = find_postgres_binaries()[-1]
+    with running_postgres(SETTINGS, binaries=binaries) as postgres, tempfile.TemporaryDirectory() as temporary:
+        record.versions["postgresql"] = read_postgres_version()
+        execute("create database large")
+        with leading_to(postgres, "large"):
+            first, plan = next(iter(trees.values())), write_plan(Path(temporary))
+            run_in(first, "-m", "rowferry", "init")
+            make_tables(os.environ["DATABASE_URL"])
+            run_in(first, "-m", "rowferry", "enqueue", "--yes", "--plan", str(plan))
+            fill_queue(os.environ["DATABASE_URL"], done)
+            sizes = execute(SIZES)
+        record.settings |= {"done": done, "in_error": done // 250, "waiting": done // 5}
+        record.settings |= {f"{name}_mb": int(size) for name, size in sizes}
+        for name, tree in trees.items():
+            execute(sql.SQL("create database {} template large strategy file_copy").format(sql.Identifier(name)))
+            with leading_to(postgres, name):
+                measures = list_measures(postgres, tree, plan, done)
+                record.interleave({f"{what}, {name}": measure for what, measure in measures}, repetitions=1)
+    for contestant, figures in record.summarise().items():
+        record.expect(f"CPU, {contestant}", figures["cpu_ms"]["median"], unit=" ms")
+
+
+@contextmanager
+def leading_to(postgres: EmbeddedPostgres, database: str) -> Iterator[None]:
+    """Let DATABASE_URL lead to a database for a while."""
+    before = os.environ["DATABASE_URL"]
+    os.environ["DATABASE_URL"] = postgres.dsn(database)
+    try:
+        yield
+    finally:
+        os.environ["DATABASE_URL"] = before
+
+
+def list_measures(
+    postgres: EmbeddedPostgres, tree: Path, plan: Path, done: int
+) -> Iterator[tuple[str, Callable[[], Figures]]]:
+    """Yield whatever is measured with its name, in the order in which it is to be done."""
+    yield "init", partial(measure_command, postgres, tree, ("init",))
+    yield "claim", partial(measure_claims, 0)
+    for path in sorted((tree / "sql" / "views").glob("*.sql")):
+        recent = " where finished_at > now() - interval '1 hour'" if path.stem == "finished_batches" else ""
+        yield f"view {path.stem}", partial(measure_query, f"select * from rowferry.{path.stem}{recent}")
+    for path in sorted((tree / "dashboards" / "queries").glob("*.sql")):
+        yield f"panel {path.stem}", partial(measure_query, fill_macros(path.read_text(encoding="utf-8")))
+    for name, command in COMMANDS.items():
+        options = ("--plan", str(plan)) if command[0] in {"status", "errors", "enqueue"} else ()
+        yield name, partial(measure_command, postgres, tree, (*command, *options))
+    for finished in (done // 500, done // 25):
+        yield f"claim behind {finished:,} finished", partial(measure_claims, finished)
+
+
+def fill_macros(query: str) -> str:
+    """Return the query of a panel as Grafana would send it for the last six hours."""
+    for pattern, words in MACROS:
+        query = re.sub(pattern, words, query)
+    return query
+
+
+def measure_query(query: str) -> Figures:
+    """Run a query once, in a session with the server's own settings, and return what its backend used."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("set max_parallel_workers_per_gather = 0")
+        began, used = time.monotonic(), read_backend_cpu(connection.info.backend_pid)
+        connection.execute(query.encode()).fetchall()
+        used = read_backend_cpu(connection.info.backend_pid) - used
+        return {"cpu_ms": 1000 * used, "wall_ms": 1000 * (time.monotonic() - began)}
+
+
+def measure_claims(finished: int) -> Figures:
+    """Claim and finish some batches, behind others that finish first under the snapshot of a stranger."""
+    dsn, used, walls = os.environ["DATABASE_URL"], 0.0, 0.0
+    with psycopg.connect(dsn) as stranger, psycopg.connect(dsn) as connection:
+        stranger.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        stranger.execute("select 1 from pg_class limit 1")
+        oldest = [id_ for (id_,) in connection.execute(OLDEST, (finished,))]
+        connection.execute(FINISH, (oldest,))
+        connection.commit()
+        for _ in range(CLAIMS):
+            began, before = time.monotonic(), read_backend_cpu(connection.info.backend_pid)
+            claimed = connection.execute(CLAIM).fetchone()
+            used += read_backend_cpu(connection.info.backend_pid) - before
+            walls += time.monotonic() - began
+            assert claimed is not None
+            connection.execute(FINISH, (list(claimed),))
+            connection.commit()
+    execute("vacuum rowferry.batch_queue")
+    return {"cpu_ms": 1000 * used / CLAIMS, "wall_ms": 1000 * walls / CLAIMS}
+
+
+def measure_command(postgres: EmbeddedPostgres, tree: Path, command: tuple[str, ...]) -> Figures:
+    """Run a command of the checkout and return what the whole server used meanwhile."""
+    if command[0] == "enqueue":
+        execute(NEW_ROWS)
+    began, used = time.monotonic(), read_server_cpu(postgres.pid)
+    run_in(tree, "-m", "rowferry", *command, exits=(0, 1))
+    return {"cpu_ms": 1000 * (read_server_cpu(postgres.pid) - used), "wall_ms": 1000 * (time.monotonic() - began)}
