@@ -55,6 +55,9 @@ def test_a_copy_is_confirmed_by_its_result(body: bytes) -> None:
         b"<CopyObjectResult><ETag></ETag></CopyObjectResult>",
         b"<CopyObjectResult><ETag>e</ETag>",
         b"<Other><CopyObjectResult><ETag>e</ETag></CopyObjectResult></Other>",
+        b"<CopyObjectResult><!-- <ETag>e</ETag> --></CopyObjectResult>",
+        b"<CopyObjectResult><Of><ETag>e</ETag></Of></CopyObjectResult>",
+        b"<CopyObjectResult><ETag>e</ETag></CopyPartResult>",
     ],
 )
 def test_a_copy_without_a_result_has_copied_nothing(body: bytes) -> None:
