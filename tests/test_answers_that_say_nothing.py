@@ -207,6 +207,25 @@ def test_an_object_is_not_compared_by_the_bytes_of_another_range() -> None:
         move(shelves, way_of(ServerCopy("old")))
 
 
+def test_a_range_without_an_etag_may_be_of_another_object() -> None:
+    """Neither the pin nor the answer tells, and the ETag that was seen is no MD5: two objects would be patched."""
+    shelves = shelves_with(b"0123456789", too_large_bytes=4)
+    shelves.heeds_pins = False
+    shelves.legacy[OLD].etag = f"{'a' * 32}-2"
+
+    def interfere(request: Request) -> Answer | None:
+        if request.operation != "GetObject" or (span := header(request, "Range")) is None:
+            return None
+        first, last = (int(each) for each in span.removeprefix("bytes=").split("-"))
+        body = (b"0123456789" if first == 0 else b"9876543210")[first : last + 1]
+        return Answer(206, {"content-range": f"bytes {first}-{last}/10"}, body)
+
+    shelves.interfere = interfere
+    with pytest.raises(ServerFault, match="NoETag"):
+        move(shelves, way_of(StreamCopy(threshold_bytes=4)))
+    assert (shelves.production, shelves.uploads) == ({}, {})
+
+
 def test_an_equal_etag_that_is_no_digest_is_not_believed() -> None:
     """Web servers make them of time and size."""
     shelves = shelves_with(b"abc")

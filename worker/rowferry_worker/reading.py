@@ -5,15 +5,17 @@ from rowferry.plan import SideName
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import get_object
 from rowferry.s3_result import ContentRange, read_content_range
-from rowferry_worker.journey import Steps, ask_pinned, changed, size_of
+from rowferry_worker.journey import Steps, ask_pinned, changed, demand, read_etag, size_of
 
 
 def read_range(side: SideName, key: str, seen: Answer, first: int, last: int) -> Steps[bytes]:
     """Return the bytes from `first` to `last`, both included, of the object that `seen` (its HEAD) describes.
 
-    Raises ServerFault when it was rewritten meanwhile, ObjectDamaged when the answer holds any other bytes.
+    Raises ServerFault when it was rewritten meanwhile or nobody can tell, ObjectDamaged when the answer
+    holds any other bytes.
     """
-    answer = yield from ask_pinned(get_object(side, key, first_byte=first, last_byte=last, if_match=seen.etag))
+    request = get_object(side, key, first_byte=first, last_byte=last, if_match=seen.etag)
+    answer = yield from ask_pinned(request)
     if answer.etag is not None and answer.etag != seen.etag:
         # Not every server heeds If-Match.
         raise changed(side, key)
@@ -22,6 +24,7 @@ def read_range(side: SideName, key: str, seen: Answer, first: int, last: int) ->
         raise ObjectDamaged("WrongRange", f"asked for were bytes {first}-{last}/{size_bytes}, {came} came")
     if len(answer.body) != last - first + 1:
         raise ObjectDamaged("TruncatedBody", f"{len(answer.body)} bytes came of {last - first + 1}")
+    demand(read_etag, answer, request)
     return answer.body
 
 
