@@ -1,6 +1,8 @@
 -- rowferry.check_range(batch_id bigint, first text, last text)
 --   Raises invalid_parameter_value unless the range lies inside the batch's own, in the order of the id's type. Says
---   nothing where that type cannot be found out here: a table that the plan names without its schema, outside `public`.
+--   nothing where that type cannot be found out here (a table that the plan names without its schema, outside `public`),
+--   or could run code of whoever made it, with the rights of this schema's owner: arrays, composites, ranges. Of a
+--   domain the base type is asked, whose text runs no CHECK.
 --   Writes: nothing. Called by: rowferry.split_off.
 create or replace function rowferry.check_range(batch_id bigint, first text, last text)
 returns void
@@ -12,20 +14,56 @@ declare
     id_type text;
     is_inside boolean;
 begin
+    with recursive batch as (
+        select
+            q.payload,
+            e.value ->> 'id' as id,
+            -- A plan's names are exactly as written: rowferry/entry_sql.py reads them in the same way.
+            array(
+                select coalesce(replace(p.parts[1], '""', '"'), p.parts[2])
+                from regexp_matches(e.value ->> 'table', '"((?:[^"]|"")+)"|([^".]+)', 'g') with ordinality as p (parts, n)
+                order by p.n
+            ) as names
+        from rowferry.batch_queue as q
+        inner join rowferry.migration as m on q.migration_id = m.id
+        cross join jsonb_array_elements(m.plan -> 'entries') as e
+        where q.id = $1 and concat(e.value ->> 'table', '.', e.value ->> 'key') = q.payload ->> 'entries'
+    ),
+
+    types as (
+        select
+            b.payload,
+            a.atttypid as type_id,
+            a.atttypmod as modifier,
+            a.attcollation as collation_id
+        from batch as b
+        inner join pg_class as c on b.names[cardinality(b.names)] = c.relname
+        inner join pg_namespace as s on c.relnamespace = s.oid
+        inner join pg_attribute as a on c.oid = a.attrelid and b.id = a.attname
+        where
+            s.nspname = case cardinality(b.names) when 1 then 'public' when 2 then b.names[1] end
+            and c.relkind in ('r', 'p')
+        union all
+        select
+            t.payload,
+            d.typbasetype,
+            d.typtypmod,
+            t.collation_id
+        from types as t
+        inner join pg_type as d on t.type_id = d.oid
+        where d.typtype = 'd'
+    )
+
     select
-        q.payload,
-        format_type(a.atttypid, a.atttypmod)
+        t.payload,
+        format_type(t.type_id, t.modifier)
         || case when c.oid is null then '' else format(' collate %I.%I', n.nspname, c.collname) end
     into own, id_type
-    from rowferry.batch_queue as q
-    inner join rowferry.migration as m on q.migration_id = m.id
-    cross join jsonb_array_elements(m.plan -> 'entries') as e
-    inner join pg_attribute as a
-        on a.attrelid = coalesce(to_regclass(e.value ->> 'table'), to_regclass('public.' || (e.value ->> 'table')))
-        and a.attname = e.value ->> 'id'
-    left join pg_collation as c on a.attcollation = c.oid
+    from types as t
+    inner join pg_type as b on t.type_id = b.oid
+    left join pg_collation as c on t.collation_id = c.oid
     left join pg_namespace as n on c.collnamespace = n.oid
-    where q.id = $1 and concat(e.value ->> 'table', '.', e.value ->> 'key') = q.payload ->> 'entries';
+    where b.typtype in ('b', 'e') and b.typcategory <> 'A';
     if id_type is null then
         return;
     end if;
