@@ -9,6 +9,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
+-- What is replaced is held meanwhile: some hundred kB, which are not left to the session's work_mem.
+set work_mem = '4MB'
 as $$
 begin
     if current_setting('transaction_isolation') <> 'read committed'
