@@ -1,13 +1,17 @@
-"""A write that is sent again after a pause looks again first: its last look is older than the pause."""
+"""After a pause the world may be another one: what writes looks again, and what was given up is not sent at all."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from journeys import NEW, OLD, shelves_with, way_of
 from rowferry.batch import Outcome
+from rowferry.errors import Cancelled
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
 from rowferry_worker import patience
@@ -16,6 +20,7 @@ from rowferry_worker.condition import Belief
 from rowferry_worker.copy import copy_object, overwrite
 from rowferry_worker.flight import Ended, Flight
 from rowferry_worker.journey import Copied, Journey
+from rowferry_worker.work import Released, Work
 from shelves import WRITING, Shelves, Stored, refuse
 
 DEADLINE = timedelta(seconds=60)
@@ -101,3 +106,22 @@ def test_what_is_to_be_overwritten_is_overwritten_at_the_second_try_as_well(carr
     assert isinstance(end, Copied)
     assert end.outcome is Outcome.MIGRATED
     assert shelves.production[NEW].body == LARGE
+
+
+def test_a_batch_that_was_given_back_sends_nothing_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that waits for its next try is not under way, so nothing cancels it."""
+    monkeypatch.setattr(patience, "LONGEST", timedelta(milliseconds=1))
+    monkeypatch.setattr(patience, "TRIES", 10**9)
+    shelves, give_up, flight = shelves_with(), Event(), Flight(1)
+    shelves.interfere = lambda request: BUSY
+
+    def send(request: Request, on_answer: Callable[[Answer], None]) -> None:
+        flight.patience.alarm.call_later(timedelta(0), partial(on_answer, shelves.answer(request)))
+        give_up.set()
+
+    route = cast("Any", SimpleNamespace(look_out=lambda: None, cancel=lambda only=None: None))
+    load = flight.launch(send, [copy_object(way_of(StreamCopy()), OLD, NEW)])
+    with pytest.raises(Released):
+        Work(*[cast("Any", None)] * 3, route, flight, give_up).wait_for(load)
+    assert load.done.is_set()
+    assert isinstance(load.ends[0], Cancelled)

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 Ended = Copied | ObjectError
 TAKES_BACK = "AbortMultipartUpload"
 """The operation that is let through when all else is given up."""
-LOST = "the batch was lost meanwhile"
+LOST = "the batch was lost or given back meanwhile"
 
 WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 """Errors that every object of the side would meet."""
@@ -47,7 +47,7 @@ class Load:
     fault: Exception | None = None
     """A mistake of our own in a journey: the batch must not trust its results."""
     is_recalled: bool = False
-    """The batch is lost: nothing more is sent for it, but for what takes back an upload."""
+    """The batch is lost or given back: nothing more is sent for it, but for what takes back an upload."""
     requests: dict[int, Request] = field(default_factory=dict[int, Request])
     """The request that each journey waits for, by the journey's place."""
 
@@ -56,7 +56,7 @@ class Load:
         return list(self.requests.values())
 
     def dispatch(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
-        """Send a request, unless the batch was lost meanwhile: Cancelled is its answer then."""
+        """Send a request, unless the batch is not ours any more: Cancelled is its answer then."""
         if self.is_recalled and request.operation != TAKES_BACK:
             self.alarm.call_later(timedelta(0), partial(on_answer, Answer(0, error=Cancelled("Cancelled", LOST))))
         else:

@@ -167,8 +167,8 @@ class Route:
             client.cancel_all()
             client.close()
 
-    def cancel(self, only: Collection[Request] | None = None) -> None:
-        """Give up what is in flight, or `only` these requests of it, but for what takes back an upload."""
+    def cancel(self, only: Collection[Request]) -> None:
+        """Give up these requests, as far as they are in flight, but for what takes back an upload."""
         for client in self._clients.values():
             client.cancel_all(but=TAKES_BACK, only=only)
 

@@ -73,9 +73,7 @@ class Work:
         while not load.wait(LOOK_UP_EVERY):
             self.route.look_out()
             if self.give_up.is_set():
-                self.flight.withdraw(load)
-                self.route.cancel()
-                load.done.wait(TAKE_BACK_WITHIN.total_seconds())
+                self._recall(load)
                 raise Released("the worker was told to stop")
             if not withdrawn and time.monotonic() >= self.until:
                 self.flight.withdraw(load)
@@ -87,7 +85,7 @@ class Work:
                 raise
 
     def _recall(self, load: Load) -> None:
-        """Stop the copies of a batch that is no longer ours: another may have it, and its rows may name the objects."""
+        """Stop the copies of a batch that is lost or given back: its rows may name the objects by now."""
         self.flight.withdraw(load)
         load.is_recalled = True
         end = time.monotonic() + TAKE_BACK_WITHIN.total_seconds()
