@@ -60,7 +60,6 @@ class Picture:
     migration: str
     moment: datetime
     paused_at: datetime | None
-    pause_reason: str | None
     tables: dict[str, Counts]
     """By the label of the plan's [[entries]]."""
     rate: float
@@ -69,6 +68,8 @@ class Picture:
     reasons: tuple[Reason, ...]
     """The last first."""
     resting: Resting
+    pause_reason: str | None = None
+    """Why workers have paused it; None where a person did."""
 
     @property
     def total(self) -> Counts:
