@@ -32,6 +32,8 @@ def many(migration: Migration) -> Migration:
 @pytest.mark.parametrize("when", ["before the first batch", "after a batch"])
 def test_a_changed_table_pauses_the_migration_and_burns_nothing(change: str, when: str, many: Migration) -> None:
     statement, words = CHANGES[change]
+    if change == "key of numbers" and when == "after a batch":
+        pytest.skip("a key of numbers is no legacy key: its batches end without entries")
     with many.at_work() as take_turn:
         if when == "after a batch":
             take_turn()
