@@ -50,8 +50,9 @@ def eventful(migration: Migration) -> Migration:
     migration.enqueue(5, queue="verify")
     migration.production.delete("avatar/u2/me.png")
     migration.work("verify")
-    migration.fill(4, start=20)
-    migration.enqueue(2)
+    for start, count in ((20, 1), (21, 2), (23, 1)):
+        migration.fill(count, start=start)
+        migration.enqueue(2)
     migration.execute(
         "update rowferry.batch_queue set status = 'ERROR', failed = 2, error = 'it was too much' "
         "where status = 'INIT' and entry_count = 2"
