@@ -99,6 +99,17 @@ def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_due_much_later
     assert done(two) == ["avatars", "covers"]
 
 
+def test_batches_that_an_operator_puts_off_for_ever_are_told(two: Migration) -> None:
+    two.execute("update rowferry.batch_queue set run_after = 'infinity' where id = 1")
+    ended = two.run("worker", "--until-empty")
+    assert ended.returncode == 3, ended.stderr
+    assert "1 batch of migration avatars is left; run_after puts it off for ever." in ended.stderr
+    two.write_plan()
+    shown = two.run("watch", "--once")
+    assert shown.returncode == 0, shown.stderr
+    assert "Resting batches: 1, none is due" in shown.stdout
+
+
 def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
     migration.fill(2)

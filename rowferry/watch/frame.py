@@ -109,10 +109,10 @@ def _draw_sums(picture: Picture) -> Iterator[Text]:
     parts = [(f"{name} {count:,}", STYLES.get(name, "")) for name, count in counts]
     yield line(Text(" · ").join(Text(*part) for part in parts) if parts else "no entries")
     resting = picture.resting
-    if resting.batches and resting.next_at is not None:
-        soonest = f"{resting.next_at.astimezone():%H:%M:%S}"
+    if resting.batches:
+        due = f"the next is due at {resting.next_at.astimezone():%H:%M:%S}" if resting.next_at else "none is due"
         why = f" after {resting.error}" if resting.error else ""
-        yield line(f"Resting batches: {resting.batches:,}, the next is due at {soonest}{why}", WARNING)
+        yield line(f"Resting batches: {resting.batches:,}, {due}{why}", WARNING)
 
 
 def _draw_workers(workers: Sequence[Worker], lines: int) -> Iterator[RenderableType]:

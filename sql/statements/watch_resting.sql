@@ -1,8 +1,9 @@
--- The batches that rest until their next attempt, the soonest of them, and what most of them stopped for. Asked by
--- queue: the index of waiting batches begins with it, and what is due already is then not read.
+-- The batches that rest until their next attempt, the soonest of them, and what most of them stopped for. `next_at` is
+-- null where an operator has set every run_after to infinity. Asked by queue: the index of waiting batches begins with
+-- it, and what is due already is then not read.
 select
     count(*) as batches,
-    min(q.run_after) as next_at,
+    nullif(min(q.run_after), 'infinity') as next_at,
     mode() within group (order by q.error) as error
 from (
     select distinct t.queue_name

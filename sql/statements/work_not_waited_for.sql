@@ -1,11 +1,12 @@
--- What is INIT though `work_left` says that nothing is: one row a migration, the oldest first.
+-- What is INIT though `work_left` says that nothing is: one row a migration, the oldest first. `due_at` is null where
+-- an operator has set every run_after to infinity.
 select
     m.id as migration_id,
     m.name as migration,
     m.paused_at,
     m.pause_reason,
     count(*) as batches,
-    min(q.run_after) as due_at
+    nullif(min(q.run_after), 'infinity') as due_at
 from rowferry.migration as m
 inner join rowferry.batch_queue as q on m.id = q.migration_id
 where

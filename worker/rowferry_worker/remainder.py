@@ -33,8 +33,10 @@ def is_empty(connection: Connection, shared: Shared) -> bool:
 def _describe(row: Mapping[str, Any]) -> str:
     batches = count_batches(row["batches"])
     if row["paused_at"] is None:
-        left, first = ("is left", "it is") if row["batches"] == 1 else ("are left", "the first is")
-        return f"{batches} of migration {row['migration']} {left}; {first} due at {row['due_at']:%F %T %Z}."
+        is_one = row["batches"] == 1
+        left, first, them = ("is left", "it is", "it") if is_one else ("are left", "the first is", "them")
+        due = f"{first} due at {row['due_at']:%F %T %Z}" if row["due_at"] else f"run_after puts {them} off for ever"
+        return f"{batches} of migration {row['migration']} {left}; {due}."
     reason = f" ({row['pause_reason'].rstrip('.')})" if row["pause_reason"] else ""
     words = f"Migration {row['migration']} is paused{reason} with {batches} left"
     return f"{words}: run `rowferry resume {row['migration']}`."
