@@ -144,7 +144,10 @@ def migrated(migration: Migration) -> Migration:
 
 
 def test_the_command_asks_first(migrated: Migration) -> None:
-    assert migrated.run("revert").returncode == 130
+    asked = migrated.run("revert")
+    assert asked.returncode == 2
+    assert "Point these rows back" in asked.stdout
+    assert "There is no terminal to ask on: add --yes" in asked.stderr
     assert not any(key.startswith(FROM) for key in migrated.rows().values())
 
 
@@ -166,6 +169,17 @@ def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migrati
     assert done.returncode == 2
     assert "1 batch of migration avatars still wait to migrate" in done.stderr
     migrated.audit(legacy_left=[10, 11])
+
+
+def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
+    migrated.add_row(20, "image/lost.png")
+    migrated.enqueue()
+    migrated.work()
+    done = migrated.run("revert", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stderr
+    words = "1 batch of migration avatars in ERROR: a later `rowferry migrate` leaves the rows of such a batch alone"
+    assert words in done.stdout
+    assert "until `rowferry requeue`" in done.stdout
 
 
 def test_an_id_that_is_none_is_one_sentence(migrated: Migration) -> None:

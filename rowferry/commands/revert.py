@@ -54,14 +54,20 @@ def command(
     request = Request(batch_size, queue="revert", within=Within(table, first, last))
     with connect("revert", autocommit=True) as connection:
         check_version(connection)
-        if waiting := read_counts(connection, plan.name).batches_init:
+        before = read_counts(connection, plan.name)
+        if before.batches_init:
             raise UserMistake(
-                f"{count_batches(waiting)} of migration {plan.name} still wait to migrate, and would move on what is "
-                "put back; let the workers finish them, or delete them from rowferry.batch_queue."
+                f"{count_batches(before.batches_init)} of migration {plan.name} still wait to migrate, and would move "
+                "on what is put back; let the workers finish them, or delete them from rowferry.batch_queue."
             )
         planned = preview(connection, plan, request)
         for found in planned:
             screen.say(f"{found.label} in {name_database()}: {count_entries(found.entries)} to put back")
+        if before.batches_error:
+            screen.say(
+                f"{count_batches(before.batches_error)} of migration {plan.name} in ERROR: a later `rowferry "
+                "migrate` leaves the rows of such a batch alone until `rowferry requeue`."
+            )
         screen.ask(f"Point these rows back at the legacy bucket {plan.legacy.bucket}?")
         crew = Crew(processes=processes, parallel=parallel, log_file=log_file)
         return run_one_pass(connection, plan, request, crew, screen, unsettled="could not be put back")
