@@ -110,6 +110,25 @@ def test_what_is_only_tried_again_is_told_once_as_waiting(migration: Migration) 
     assert [(line["outcome"], line["entries"]) for line in lines] == [("waiting", 2)]
 
 
+def test_a_parked_batch_is_in_the_manifest(table: EntryTable) -> None:
+    """Somebody has set two batches to ERROR: one before its first attempt, one between two of them."""
+    table.add_legacy(range(6))
+    table.enqueue(3)
+    table.execute("update rowferry.batch_queue set missing = 1 where id = 2")
+    table.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
+        "values (2, '4', 'k', 'missing', 'r', 'e', 1)"
+    )
+    table.execute("update rowferry.batch_queue set status = 'ERROR'")
+    account, lines = read(table)
+    check_manifest(account, lines)
+    assert sorted((line["batch"], line["outcome"], line["entries"]) for line in lines) == [
+        (1, "waiting", 3),
+        (2, "missing", 1),
+        (2, "waiting", 2),
+    ]
+
+
 def test_another_migration_is_another_account(eventful: Migration) -> None:
     eventful.plan["migration"]["name"] = "others"
     eventful.fill(2, start=50)

@@ -1,5 +1,5 @@
 -- Whatever of a migration was neither migrated nor kept, so that its lines add up to the account: one line an entry;
--- and one a range where a batch waits, or failed before its entries had outcomes of their own.
+-- and one a range where a batch waits, was set to ERROR by hand, or failed before its entries had outcomes of their own.
 with mine as not materialized (
     select q.*
     from rowferry.batch_queue as q
@@ -58,14 +58,20 @@ lines as (
         q.payload ->> 'last' as last,
         null as id,
         null as key,
-        q.entry_count - q.migrated - q.kept - q.changed - q.vanished as entries,
+        w.entries,
         'waiting' as outcome,
         null as reason,
         q.error,
         q.attempts as attempt,
         null as failed_at
     from mine as q
-    where q.status = 'INIT' and q.entry_count > q.migrated + q.kept + q.changed + q.vanished
+    -- What a batch has failed so far counts once it has ended, or somebody has set it to ERROR.
+    cross join lateral (
+        select
+            q.entry_count - q.migrated - q.kept - q.changed - q.vanished
+            - case when q.status = 'INIT' then 0 else q.missing + q.conflict + q.failed end as entries
+    ) as w
+    where q.status in ('INIT', 'ERROR') and w.entries > 0
 )
 
 select *
