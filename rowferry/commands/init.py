@@ -91,11 +91,13 @@ def _word(done: Initialised, database: str) -> list[str]:
 
     versions = __version__ if done.version_before == __version__ else f"{done.version_before or 'new'} → {__version__}"
     names = ", ".join(done.migrations) or "none, all were applied before"
+    are_due = done.migrations and done.version_before is not None
     return [
         f"Schema rowferry in {database}",
         f"  version     {versions}",
         f"  migrations  {names}",
         f"  replaced    {done.functions} functions, {done.views} views",
+        *(["  grants      run `rowferry init --grants` again for each role that works here"] if are_due else []),
     ]
 
 
