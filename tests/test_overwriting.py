@@ -98,6 +98,20 @@ def test_a_server_that_refuses_the_condition_of_a_completion_is_asked_without(
     assert shelves.operations.count(f"{COMPLETE} production") == 1, "it is not asked again"
 
 
+@pytest.mark.parametrize("carrier", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+def test_what_has_replaced_our_object_is_not_overwritten_to_learn_the_condition(carrier: Carrier) -> None:
+    shelves, way = shelves_with(), way_of(carrier, "unknown")
+
+    def write_behind(request: Request) -> None:
+        if shelves.operations.count(f"{carrier.operation} production") == 1 and NEW in shelves.production:
+            shelves.production[NEW] = Stored(b"the application's")
+
+    shelves.interfere = write_behind
+    move(shelves, way)
+    assert shelves.production[NEW].body == b"the application's"
+    assert way.condition.belief(carrier.operation) == "unknown"
+
+
 def test_a_409_does_not_prove_that_the_condition_is_honoured() -> None:
     shelves, way = shelves_with(), way_of(StreamCopy(), "unknown")
     shelves.interfere = lambda request: refuse(409, "OperationAborted") if header(request, "If-None-Match") else None

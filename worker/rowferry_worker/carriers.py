@@ -42,6 +42,8 @@ class Written(NamedTuple):
     """As far as known, else 0: a server does not tell what it copied."""
     operation: Writing
     """What put it in its place."""
+    etag: str = ""
+    """As the server told it, unquoted; empty for what went by parts."""
 
 
 class Carrier(Protocol):
@@ -81,9 +83,9 @@ class ServerCopy:
         build = partial(copy_object, target_key, source_bucket=self._bucket, source_key=source_key)
         request, answer = yield from guard.write("CopyObject", lambda condition: build(if_none_match=condition))
         if answer.error is None:
-            demand(read_copied_etag, answer, request)
+            etag = demand(read_copied_etag, answer, request)
             yield from tagging.follow_copy(source_key, target_key)
-            return Written(0, "CopyObject")
+            return Written(0, "CopyObject", etag)
         if answer.error.code in {"EntityTooLarge", "InvalidRequest"}:
             seen = yield from head("legacy", source_key)
             if _is_too_large(answer.error, size_of(seen)):
@@ -138,10 +140,10 @@ class StreamCopy:
         request, written = yield from guard.write("PutObject", lambda condition: build(if_none_match=condition))
         if written.error is not None:
             raise name_place(written.error, request)
-        demand(read_written_etag, written, request)
+        etag = demand(read_written_etag, written, request)
         check_digest(written, digest.hexdigest(), "written")
         yield from tagging.settle(target_key, tags, "PutObject")
-        return Written(len(answer.body), "PutObject")
+        return Written(len(answer.body), "PutObject", etag)
 
     def _carry_parts(self, large: Large, guard: Guard, tagging: Tagging) -> Steps[Written]:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""

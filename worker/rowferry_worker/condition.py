@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rowferry.errors import PreconditionFailed
 from rowferry.s3_answer import Answer
 from rowferry.s3_request import Request
-from rowferry_worker.journey import Steps, find
+from rowferry_worker.journey import Steps, changed, find, head
 from rowferry_worker.patience import TRIES, may_pass
 
 _log = logging.getLogger(__name__)
@@ -75,12 +75,20 @@ class Standing(PreconditionFailed):
 class Guard:
     """Keeps the write of one object from overwriting another: by a look as late as can be, and by the condition."""
 
-    __slots__ = ("_condition", "_looked", "_mode", "_target_key")
+    __slots__ = ("_condition", "_looked", "_mode", "_own_etag", "_target_key")
 
     def __init__(
-        self, condition: Condition, target_key: str, mode: Literal["protect", "ask", "overwrite"] = "protect"
+        self,
+        condition: Condition,
+        target_key: str,
+        mode: Literal["protect", "ask", "overwrite"] = "protect",
+        own_etag: str = "",
     ) -> None:
-        """`ask`: write over our own object, under the condition; `overwrite`: write over anything, as told to."""
+        """`ask`: write over our own object, under the condition; `overwrite`: write over anything, as told to.
+
+        `own_etag`: our own object's, unquoted.
+        """
+        self._own_etag = own_etag
         self._condition = condition
         self._target_key = target_key
         self._mode = mode
@@ -94,10 +102,15 @@ class Guard:
     def prepare(self, operation: Writing) -> Steps[bool]:
         """Return whether to send the condition with the write that follows at once; look first where need be.
 
-        Raises Standing when an object is there.
+        Raises Standing when an object is there; ServerFault when it should be our own and is another.
         """
-        if self._mode != "protect":
-            return self._mode == "ask"
+        if self._mode == "overwrite":
+            return False
+        if self._mode == "ask":
+            found = yield from head("production", self._target_key)
+            if found.etag != self._own_etag:
+                raise changed("production", self._target_key)
+            return True
         completes = operation == "CompleteMultipartUpload"
         belief = self._condition.belief(operation)
         if completes or belief != "honoured":
@@ -109,7 +122,7 @@ class Guard:
 
         Where only a look protects what stands, there is one before each try. Raises Standing when an object is there.
         """
-        tries = TRIES - 1 if self._mode == "ask" else 0  # nobody has looked: it is sent once
+        tries = TRIES - 1 if self._mode == "ask" else 0  # it overwrites, and is sent once
         while True:
             condition = yield from self.prepare(operation)
             request = build(condition)

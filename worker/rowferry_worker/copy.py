@@ -49,7 +49,7 @@ def copy_object(way: Way, source_key: str, target_key: str) -> Journey:
     operation = way.carrier.operation
     is_small = written.operation == operation and written.size_bytes <= ASK_WITH_BYTES
     if is_small and way.condition.begin_asking(operation):
-        yield from _ask_condition(way, source_key, target_key)
+        yield from _ask_condition(way, source_key, target_key, written.etag)
     return Copied(Outcome.MIGRATED, written.size_bytes)
 
 
@@ -73,11 +73,14 @@ def _settle(way: Way, source_key: str, target_key: str, standing: Answer) -> Jou
     return Copied(Outcome.CONFLICT)
 
 
-def _ask_condition(way: Way, source_key: str, target_key: str) -> Steps[None]:
-    """Write the object that this journey has just written once more, under the condition, and note what happens."""
+def _ask_condition(way: Way, source_key: str, target_key: str, etag: str) -> Steps[None]:
+    """Write the object that this journey has just written once more, under the condition, and note what happens.
+
+    `etag` is that object's: what has taken its place meanwhile is left alone.
+    """
     operation = way.carrier.operation
     try:
-        guard = Guard(way.condition, target_key, "ask")
+        guard = Guard(way.condition, target_key, "ask", etag)
         yield from way.carrier.carry(source_key, target_key, guard, way.tagging)
     except Cancelled:
         way.condition.answer(operation, "unknown")
