@@ -142,9 +142,10 @@ def send_all(parts: StreamedParts, read: bytes, *etags: str) -> list[Part]:
     for number, etag in enumerate(etags, 1):
         first, last = number * 2 - 2, number * 2 - 1
         steps = parts.send("u", number, first, last)
-        next(steps)
         body = read[first : last + 1]
-        request = steps.send(Answer(206, {"content-range": f"bytes {first}-{last}/{len(BODY)}"}, body))
+        pinned = next(steps).headers
+        headers = {"etag": dict(pinned)["If-Match"], "content-range": f"bytes {first}-{last}/{len(BODY)}"}
+        request = steps.send(Answer(206, headers, body))
         assert request.operation == "UploadPart"
         assert "Content-MD5" in dict(request.headers)
         told = hashlib.md5(body).hexdigest() if etag == "md5" else etag
