@@ -35,6 +35,7 @@ def initialise(connection: Connection) -> Initialised:
     DatabaseBusy, when workers hold what has to change.
     """
     with _worded(), translated_errors(), connection.transaction():
+        connection.execute(statement("lift_statement_timeout"))
         connection.execute(statement("lock_schema"))
         connection.execute(statement("create_schema"))
         before = _refuse_newer(connection)

@@ -1,9 +1,12 @@
 """A database that an older rowferry has made, with data in it, is brought to this version and goes on."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
 from cli import Run
+from processes import wait_for
 from rowferry import __version__
 from rowferry.database import Connection, call, connect
 from rowferry.schema import initialise
@@ -31,6 +34,7 @@ PROGRESS = """
 select batches, batches_init, batches_done, batches_error, entries, waiting, migrated, failed
 from rowferry.table_progress
 """
+WAITING = "select 1 from pg_locks where locktype = 'advisory' and not granted"
 OVERLOADS = """
 select p.proname from pg_proc as p
 where p.pronamespace = 'rowferry'::regnamespace group by p.proname having count(*) > 1
@@ -86,6 +90,18 @@ def test_no_function_of_the_older_one_stays_beside_its_successor(old: str) -> No
     upgrade()
     with psycopg.connect(old) as reader:
         assert reader.execute(OVERLOADS).fetchall() == []
+
+
+def test_an_upgrade_takes_longer_than_statements_of_its_role_may(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To wait longer than the role's statement_timeout for another `init` stands for the scan of a large queue."""
+    with psycopg.connect(old) as other, ThreadPoolExecutor() as pool:
+        other.execute(statement("lock_schema"))
+        monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=300ms")
+        running = pool.submit(upgrade)
+        wait_for(lambda: running.done() or other.execute(WAITING).fetchall())
+        other.execute("select pg_sleep(0.6)")
+        other.rollback()
+        running.result(timeout=60)
 
 
 def test_an_upgrade_says_that_grants_are_due(old: str, run_rowferry: Run) -> None:
