@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from rowferry.database import Connection, call, fetch_one, translated_errors
 from rowferry.errors import DatabaseBusy
@@ -21,7 +22,7 @@ class Standing:
     """Batches in INIT, those in hand included."""
     in_hand: int
     pause_reason: str | None
-    """Why workers have paused it, None where a person did, or where it runs."""
+    """Why workers have paused it, or had until now; None where a person did, or where it ran."""
     workers: int
     """Workers that live, whatever they work on."""
 
@@ -66,9 +67,15 @@ def word_pause(paused_at: datetime, reason: str | None) -> str:
 def _set(connection: Connection, function: str, migration: str | None) -> list[Standing]:
     try:
         with translated_errors():
+            # Read before: with the pause its reason is forgotten.
+            reasons = {row["name"]: row["pause_reason"] for row in connection.execute(statement("read_pause_reasons"))}
             rows = call(connection, function, migration)
-            query = statement("read_standing")
-            return [Standing(**row, **fetch_one(connection, query, {"migration": row["migration"]})) for row in rows]
+            return [_read_standing(connection, row, reasons.get(row["migration"])) for row in rows]
     except DatabaseBusy as error:
         words = f"Could not {function}: another session holds the migration's row; try again when it has ended."
         raise DatabaseBusy(words) from error
+
+
+def _read_standing(connection: Connection, row: dict[str, Any], reason: str | None) -> Standing:
+    facts = fetch_one(connection, statement("read_standing"), {"migration": row["migration"]})
+    return Standing(**row, pause_reason=reason, **facts)

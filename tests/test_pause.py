@@ -78,6 +78,15 @@ def test_pausing_twice_keeps_the_first_time_and_resuming_twice_says_so(table: En
     assert (fourth.changed, fourth.paused_at) == (False, None)
 
 
+def test_resume_repeats_the_reason_for_which_workers_had_paused(migration: Migration) -> None:
+    migration.write_plan()
+    migration.enqueue()
+    migration.execute("select rowferry.pause_migration(id, 'The token has expired.') from rowferry.migration")
+    resumed = migration.run("resume").stdout
+    assert "  it had been paused for: The token has expired.\n" in resumed
+    assert "had been paused for" not in migration.run("resume").stdout
+
+
 def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) -> None:
     migration.fill(1)
     migration.enqueue()

@@ -19,12 +19,16 @@ def command(migration: str | None, every: bool, plan_path: Path) -> None:
     from rowferry.commands.migration_choice import choose_one_or_all
     from rowferry.database import connect
     from rowferry.pausing import resume
+    from rowferry.wording import show_text
 
     with connect("resume", autocommit=True) as connection:
         standings = resume(connection, choose_one_or_all(connection, migration, plan_path, every=every))
     for standing in standings:
         how = "goes on" if standing.changed else "was not paused"
         click.echo(f"{standing.migration} {how}: open batches {standing.open_batches:,}, workers {standing.workers:,}.")
+        if standing.pause_reason:
+            click.echo(f"  it had been paused for: {show_text(standing.pause_reason)}")
+            click.echo("  where that still is so, workers will pause it again")
         if standing.open_batches and not standing.workers:
             click.echo("Nobody works on them: start `rowferry worker`, anywhere.")
     if not standings:
