@@ -17,6 +17,10 @@ CHANGES = {
         "are not of type uuid any more",
     ),
     "key of numbers": ("alter table public.avatars alter column path type integer using 1", "holds no text"),
+    "key of JSON": (
+        "alter table public.avatars alter column path type jsonb using to_jsonb(path)",
+        "holds no text, it is of type jsonb",
+    ),
 }
 
 
@@ -32,8 +36,6 @@ def many(migration: Migration) -> Migration:
 @pytest.mark.parametrize("when", ["before the first batch", "after a batch"])
 def test_a_changed_table_pauses_the_migration_and_burns_nothing(change: str, when: str, many: Migration) -> None:
     statement, words = CHANGES[change]
-    if change == "key of numbers" and when == "after a batch":
-        pytest.skip("a key of numbers is no legacy key: its batches end without entries")
     with many.at_work() as take_turn:
         if when == "after a batch":
             take_turn()
