@@ -48,7 +48,8 @@ def test_uploads_below_the_production_prefix_are_aborted_and_no_others(littered:
 
 def test_nothing_is_aborted_without_a_yes(littered: Migration) -> None:
     done = littered.run("clean-uploads", "--older-than", "0s")
-    assert (done.returncode, "avatar/a.mp4" in done.stdout) == (130, True)
+    assert (done.returncode, "avatar/a.mp4" in done.stdout) == (2, True)
+    assert "add --yes" in done.stderr
     assert len(littered.production.open_uploads()) == 3
 
 

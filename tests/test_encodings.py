@@ -52,16 +52,18 @@ def test_what_a_database_cannot_hold_of_a_message_is_replaced(
     with encoded(database, encoding, monkeypatch) as connection:
         connection.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
         connection.execute("insert into rowferry.batch_queue (migration_id, payload, entry_count) values (1, '{}', 1)")
-        batch = claim_batch(connection, ["migrate"])
-        assert batch is not None
-        with closing(Ledger("test")) as ledger:
-            attempt = begin_attempt(ledger, batch, "test")
-        lost = EntryResult(Entry("1", "k"), Outcome.FAILED, reason=message, error=message)
-        write_verdict(connection, batch, attempt, Judgement(Verdict.ERROR, error=message), [lost])
-        assert connection.execute("select error from rowferry.batch_queue").fetchall() == [{"error": stored}]
-        assert connection.execute("select error from rowferry.entry_failure").fetchall() == [{"error": stored}]
-        write_failure(connection, batch, attempt, Judgement(Verdict.ERROR, error=message))
-        assert connection.execute("select error from rowferry.batch_attempt").fetchall() == [{"error": stored}]
+        with connection.transaction():
+            batch = claim_batch(connection, ["migrate"])
+            assert batch is not None
+            with closing(Ledger("test")) as ledger:
+                attempt = begin_attempt(ledger, batch, "test")
+            lost = EntryResult(Entry("1", "k"), Outcome.FAILED, reason=message, error=message)
+            with connection.transaction(force_rollback=True):
+                write_verdict(connection, batch, attempt, Judgement(Verdict.ERROR, error=message), [lost])
+                assert connection.execute("select error from rowferry.batch_queue").fetchall() == [{"error": stored}]
+                assert connection.execute("select error from rowferry.entry_failure").fetchall() == [{"error": stored}]
+            write_failure(connection, batch, attempt, Judgement(Verdict.ERROR, error=message))
+            assert connection.execute("select error from rowferry.batch_attempt").fetchall() == [{"error": stored}]
 
 
 def test_a_clients_encoding_set_for_other_programs_changes_nothing(

@@ -46,7 +46,7 @@ def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
     ("arguments", "words"),
     [
         (("--parallel", "16", "--parallel-least", "17"), "--parallel-least 17 is more than --parallel 16; see"),
-        (("--parallel-least", "0"), "'--parallel-least': 0 is not in the range 1<=x<=10000"),
+        (("--parallel-least", "0"), "'--parallel-least': 0 is not a whole number from 1 to 10,000"),
     ],
 )
 def test_bounds_that_cannot_be_meant_are_one_sentence(

@@ -160,11 +160,12 @@ def test_an_attempt_at_any_batch_touches_a_few_pages(worker: Connection) -> None
 
 @pytest.mark.parametrize("failures", [0, 100])
 def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> None:
-    batch, _ = claim(worker)
     entries = [Entry(str(number), f"image/{number}") for number in range(failures + 1)]
     results = [EntryResult(entry, Outcome.MISSING, reason="r", error="e") for entry in entries[1:]]
     results.append(EntryResult(entries[0], Outcome.MIGRATED, 1))
     with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
         attempt = begin(worker, batch)
         plans.take()
         verdict = Verdict.ERROR if failures else Verdict.DONE
