@@ -1,4 +1,4 @@
-"""The account of a migration: what was planned and what became of it, by queue and table; and who is not there yet."""
+"""The account of a migration: what became of the entries of its batches, by queue and table; and what is left."""
 
 import json
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from rowferry.database import Connection, translated_errors
 from rowferry.progress import Counts
 from rowferry.statements import statement
 
+_OWN = ("attempts", "started_at", "finished_at", "parked_batches", "parked_entries")
 FETCHED_AT_ONCE = 2_000
 """Lines of the manifest that are in memory at a time."""
 
@@ -26,6 +27,21 @@ class TableAccount:
     attempts: int
     started_at: datetime | None
     finished_at: datetime | None
+    parked_batches: int = 0
+    """Batches that somebody has set to ERROR by hand: no attempt has ended so."""
+    parked_entries: int = 0
+    """Their entries that have no outcome; `counts` has them among those that wait."""
+
+    @property
+    def waiting(self) -> int:
+        """Return the entries that workers will come to by themselves."""
+        return self.counts.waiting - self.parked_entries
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Return all entries by what became of them so far; the sum is `counts.entries`."""
+        unfinished = {"waiting": self.waiting, "parked": self.parked_entries}
+        return unfinished | {str(name): count for name, count in self.counts.outcomes.items()}
 
     @property
     def duration(self) -> timedelta | None:
@@ -38,9 +54,10 @@ class TableAccount:
         return {
             "queue": self.queue,
             "entries_of": self.label,
-            "planned": counts.entries,
-            "outcomes": {"waiting": counts.waiting, **{str(name): count for name, count in counts.outcomes.items()}},
+            "entries": counts.entries,
+            "outcomes": self.outcomes,
             "batches": {"init": counts.batches_init, "done": counts.batches_done, "error": counts.batches_error},
+            "batches_parked": self.parked_batches,
             "attempts": self.attempts,
             "bytes": counts.bytes,
             "started_at": self.started_at and self.started_at.isoformat(),
@@ -59,7 +76,7 @@ class Account:
 
     @property
     def balances(self) -> bool:
-        """Return whether every planned entry is accounted for."""
+        """Return whether every entry is accounted for."""
         return all(table.counts.balances for table in self.tables)
 
     @property
@@ -67,11 +84,22 @@ class Account:
         """Return whether nothing waits and nobody has to look at anything."""
         return not any(table.counts.batches_init or table.counts.batches_error for table in self.tables)
 
+    @property
+    def reverted(self) -> dict[str, int]:
+        """Return the rows that were put back to legacy keys, by table, where nothing has migrated since."""
+        migrated_at = {table.label: table.finished_at for table in self.tables if table.queue == "migrate"}
+        return {
+            table.label: table.counts.migrated
+            for table in self.tables
+            if table.queue == "revert" and table.counts.migrated and _is_later(table, migrated_at.get(table.label))
+        }
+
     def as_document(self) -> dict[str, Any]:
         """Return the account as plain data, for JSON."""
         return {
             "migration": self.migration,
             "settled": self.settled,
+            "reverted": self.reverted,
             "balances": self.balances,
             "tables": [table.as_document() for table in self.tables],
         }
@@ -98,8 +126,12 @@ def read_account(connection: Connection, migration: str, manifest: TextIO | None
     return account, lines
 
 
+def _is_later(table: TableAccount, moment: datetime | None) -> bool:
+    return moment is None or (table.finished_at is not None and table.finished_at > moment)
+
+
 def _read_table(row: dict[str, Any]) -> TableAccount:
-    mine = {name: row.pop(name) for name in ("attempts", "started_at", "finished_at")}
+    mine = {name: row.pop(name) for name in _OWN}
     return TableAccount(row.pop("queue_name"), row.pop("label"), Counts(**row), **mine)
 
 

@@ -1,4 +1,4 @@
-"""`rowferry report`: planned is the sum of the outcomes, and the manifest names whatever was not migrated or kept."""
+"""`rowferry report`: entries are the sum of their outcomes; the manifest names those that were not migrated or kept."""
 
 import io
 import json
@@ -9,6 +9,7 @@ import pytest
 
 from entry_table import EntryTable
 from migration import Migration
+from queue_runs import migrate, revert
 from rowferry import account as accounts
 from rowferry.account import Account, read_account
 from rowferry.database import connect
@@ -31,7 +32,7 @@ def check_manifest(account: Account, lines: list[dict[str, Any]]) -> None:
         told[line["queue"], line["entries_of"], line["outcome"]] += line["entries"]
     expected: Counter[tuple[str, str, str]] = Counter()
     for table in account.tables:
-        for outcome, count in {"waiting": table.counts.waiting, **table.counts.outcomes}.items():
+        for outcome, count in table.outcomes.items():
             if outcome not in {"migrated", "kept"} and count:
                 expected[table.queue, table.label, str(outcome)] = count
     assert told == expected
@@ -60,7 +61,7 @@ def eventful(migration: Migration) -> Migration:
     return migration
 
 
-def test_planned_is_the_sum_of_the_outcomes(eventful: Migration) -> None:
+def test_entries_are_the_sum_of_the_outcomes(eventful: Migration) -> None:
     account, lines = read(eventful)
     assert [(table.queue, table.label) for table in account.tables] == [
         ("migrate", "public.avatars.path"),
@@ -123,9 +124,9 @@ def test_a_parked_batch_is_in_the_manifest(table: EntryTable) -> None:
     account, lines = read(table)
     check_manifest(account, lines)
     assert sorted((line["batch"], line["outcome"], line["entries"]) for line in lines) == [
-        (1, "waiting", 3),
+        (1, "parked", 3),
         (2, "missing", 1),
-        (2, "waiting", 2),
+        (2, "parked", 2),
     ]
 
 
@@ -138,6 +139,39 @@ def test_another_migration_is_another_account(eventful: Migration) -> None:
     assert table.counts.entries == 2 + 2 + 4
     check_manifest(account, lines)
     check_manifest(*read(eventful))
+
+
+def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
+    migration.fill(5)
+    migration.enqueue(2)
+    migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT' and entry_count = 2")
+    migration.write_plan()
+    told = migration.run("report").stdout
+    assert "  parked                4\n" in told
+    assert "Not settled: 1 wait, 0 need a look" in told
+    assert "Parked (set to ERROR by hand): 4 entries in 2 batches; `rowferry requeue --all --migration avatars`" in told
+
+
+def test_the_report_says_that_rows_were_put_back_and_are_legacy_again(migration: Migration) -> None:
+    migration.fill(3)
+    migrate(migration)
+    revert(migration)
+    migration.write_plan()
+    words = "public.avatars.path: 3 rows were put back by `rowferry revert`, and nothing has migrated since"
+    assert words in migration.run("report").stdout
+    migrate(migration)
+    assert "put back" not in migration.run("report").stdout
+
+
+def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: Migration) -> None:
+    migration.fill(3)
+    migrate(migration)
+    revert(migration)
+    migration.execute("delete from rowferry.batch_queue")
+    migration.write_plan()
+    done = migration.run("report")
+    assert (done.returncode, "settled" in done.stdout) == (0, False)
+    assert "There is no batch.\nThe tables were not looked at: `rowferry status` counts what is legacy." in done.stdout
 
 
 # The command
@@ -153,10 +187,10 @@ def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
     migration.work()
     done = migration.run("report", "--manifest", "rest.jsonl")
     assert done.returncode == 0, done.stderr
-    assert "planned               3" in done.stdout
+    assert "entries               3" in done.stdout
     assert "migrated              3" in done.stdout
     assert "1 batch: 1 DONE, 0 INIT, 0 ERROR · 1 attempt · " in done.stdout
-    assert "All is settled." in done.stdout
+    assert "All batches are settled." in done.stdout
     assert "rest.jsonl, 0 lines" in done.stdout
     assert (migration.folder / "rest.jsonl").read_text() == ""
 
@@ -168,7 +202,7 @@ def test_the_command_speaks_json(eventful: Migration) -> None:
     document = json.loads(done.stdout)
     assert (document["migration"], document["settled"], document["balances"]) == ("avatars", False, True)
     for table in document["tables"]:
-        assert table["planned"] == sum(table["outcomes"].values())
+        assert table["entries"] == sum(table["outcomes"].values())
     assert len((eventful.folder / "rest.jsonl").read_text().splitlines()) == 6
 
 

@@ -34,7 +34,7 @@ COMMANDS = {
     "requeue": "Put batches in ERROR back in the queue.",
     "verify": "Hold every production object against its legacy object; repair what differs.",
     "revert": "Point rows back at their legacy objects.",
-    "report": "Account for a migration: what was planned, and what became of it.",
+    "report": "Account for a migration: what became of its entries.",
     "clean-uploads": "Abort multipart uploads that dead workers have left behind.",
     "prepare": "Make a simulated environment: a table and two buckets of small pictures.",
     "sweep": "Measure which batch size and parallelism are best, in a simulated environment.",

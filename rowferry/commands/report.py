@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rowferry.account import Account, TableAccount
 
 
-@click.command("report", short_help="Account for a migration: what was planned, what became of it.")
+@click.command("report", short_help="Account for a migration: what became of its entries.")
 @click.argument("name", required=False)
 @plan_option
 @click.option(
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(name: str | None, plan_path: Path, manifest_path: Path | None, as_json: bool) -> int:
-    """Account for a migration, by queue and table: entries planned and what became of them, attempts, bytes, time.
+    """Account for a migration, by queue and table: its entries and what became of them, attempts, bytes, time.
 
-    NAME is the migration; left out, it is that of the plan, or the only one. The sum of the outcomes is what was
-    planned. The manifest names each entry that was not migrated or kept, and why; its lines add up to the account.
+    NAME is the migration; left out, it is that of the plan, or the only one. The entries are those of the batches: as
+    enqueued where they wait, as found where they were worked on; they are the sum of the outcomes. The manifest names
+    each entry that was not migrated or kept, and why; its lines add up to the account. The tables are not looked at.
 
     Exit status: 0 all is settled, 1 something waits or is in ERROR.
     """
@@ -66,11 +68,28 @@ def _print(account: Account) -> None:
     if not account.balances:
         click.echo("THE ACCOUNT DOES NOT BALANCE: this is a defect of rowferry.")
     elif account.settled:
-        click.echo("All is settled.")
+        click.echo("All batches are settled." if account.tables else "There is no batch.")
+        click.echo("The tables were not looked at: `rowferry status` counts what is legacy.")
     else:
-        waiting = sum(table.counts.waiting for table in account.tables)
+        waiting = sum(table.waiting for table in account.tables)
         unsettled = sum(table.counts.unsettled for table in account.tables)
         click.echo(f"Not settled: {waiting:,} wait, {unsettled:,} need a look (`rowferry errors`).")
+    _print_next(account)
+
+
+def _print_next(account: Account) -> None:
+    """Print what a person has to know of batches that somebody has parked, and of rows that were put back."""
+    from rowferry.wording import count, count_batches, count_entries
+
+    if batches := sum(table.parked_batches for table in account.tables):
+        entries = count_entries(sum(table.parked_entries for table in account.tables))
+        click.echo(
+            f"Parked (set to ERROR by hand): {entries} in {count_batches(batches)}; "
+            f"`rowferry requeue --all --migration {shlex.quote(account.migration)}` puts back all that is in ERROR."
+        )
+    for label, rows in account.reverted.items():
+        put_back = count(rows, "row was", "rows were")
+        click.echo(f"{label}: {put_back} put back by `rowferry revert`, and nothing has migrated since: legacy again.")
 
 
 def _print_table(table: TableAccount) -> None:
@@ -79,8 +98,8 @@ def _print_table(table: TableAccount) -> None:
 
     counts = table.counts
     click.echo(f"\n{table.queue}: {table.label}")
-    click.echo(f"  {'planned':<9} {counts.entries:>13,}")
-    for name, number in (("waiting", counts.waiting), *counts.outcomes.items()):
+    click.echo(f"  {'entries':<9} {counts.entries:>13,}")
+    for name, number in table.outcomes.items():
         if number or name == "migrated":
             click.echo(f"  {name:<9} {number:>13,}")
     click.echo(f"  {'sum':<9} {counts.waiting + counts.finished:>13,}")

@@ -1,5 +1,5 @@
 -- Whatever of a migration was neither migrated nor kept, so that its lines add up to the account: one line an entry;
--- and one a range where a batch waits, was set to ERROR by hand, or failed before its entries had outcomes of their own.
+-- and one a range where a batch waits, is parked (set to ERROR by hand), or failed before its entries had outcomes of their own.
 with mine as not materialized (
     select q.*
     from rowferry.batch_queue as q
@@ -59,8 +59,8 @@ lines as (
         null as id,
         null as key,
         w.entries,
-        'waiting' as outcome,
-        null as reason,
+        case q.status when 'ERROR' then 'parked' else 'waiting' end as outcome,
+        case q.status when 'ERROR' then 'set to ERROR by hand; `rowferry requeue` puts it back' end as reason,
         q.error,
         q.attempts as attempt,
         null as failed_at

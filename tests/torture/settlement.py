@@ -87,8 +87,8 @@ def settle_batches(world: World, expected: Expected) -> Iterator[str]:
     report = world.report()
     if not report["balances"]:
         yield "the report does not balance"
-    if (planned := sum(table["planned"] for table in report["tables"])) != wanted:
-        yield f"the report has planned {planned} entries instead of {wanted}"
+    if (reported := sum(table["entries"] for table in report["tables"])) != wanted:
+        yield f"the report has {reported} entries instead of {wanted}"
 
 
 def settle_production(world: World, expected: Expected) -> Iterator[str]:
