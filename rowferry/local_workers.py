@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from threading import Thread
 from typing import IO, Self
 
 from rowferry.interrupts import hold_interrupts
+from rowferry.log import LogFile
 
 
 def of_migration(name: str) -> list[str]:
@@ -21,11 +21,11 @@ def of_migration(name: str) -> list[str]:
 class LocalWorkers:
     """Some `rowferry worker` processes; a context manager that leaves none behind."""
 
-    def __init__(self, count: int, arguments: Sequence[str], log_path: Path, on_line: Callable[[str], None]) -> None:
+    def __init__(self, count: int, arguments: Sequence[str], log: LogFile, on_line: Callable[[str], None]) -> None:
         """`arguments` go to each `rowferry worker`; each line they log goes to the file and to `on_line`."""
         self._count = count
         self._arguments = arguments
-        self._log_path = log_path
+        self._log = log
         self._on_line = on_line
         self._processes: list[subprocess.Popen[str]] = []
         self._relays: list[Thread] = []
@@ -105,9 +105,8 @@ class LocalWorkers:
             self._relays.append(relay)
 
     def _relay(self, number: int, lines: IO[str]) -> None:
-        with self._log_path.open("a", encoding="utf-8") as log, lines:
+        with lines:
             for line in lines:
-                log.write(f"worker {number}: {line}")
-                log.flush()
+                self._log.write(f"worker {number}: {line.rstrip()}")
                 self._last_line = line.strip()
                 self._on_line(self._last_line)

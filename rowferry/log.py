@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -34,6 +34,55 @@ class WordsFormatter(logging.Formatter):
         return "\n".join([line, *map(show_text, self.formatException(record.exc_info).splitlines())])
 
 
+class LogFile:
+    """A file to append lines to. What it cannot take is left out, and said once: no work waits for a log."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it. Raises UserMistake when that fails."""
+        self.path = path
+        self._fault_is_told = False
+        try:
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise UserMistake(f"The log file {path} cannot be written: {error.strerror}.") from error
+
+    def write(self, line: str) -> None:
+        """Append a line, as far as there is room; nothing once it is closed."""
+        if self._file.closed:
+            return
+        try:
+            self._file.write(f"{line}\n".encode(errors="replace"))
+        except OSError as error:
+            if not self._fault_is_told:
+                self._fault_is_told = True
+                words = f"The log file {self.path} is not complete: {error.strerror}. The work goes on."
+                sys.stderr.write(f"{show_text(words)}\n")
+
+    def close(self) -> None:
+        """Close it; some file systems say only now that they are full."""
+        with suppress(OSError):
+            self._file.close()
+
+
+class LogFileHandler(logging.Handler):
+    """Writes records to a LogFile, and closes it in the end."""
+
+    def __init__(self, file: LogFile) -> None:
+        """Write them in words."""
+        super().__init__()
+        self.setFormatter(WordsFormatter())
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        self._file.write(self.format(record))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
 def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
     """Send the logs of rowferry to stderr; `auto` is text on a terminal and JSON lines elsewhere."""
     if log_format == "auto":
@@ -53,18 +102,15 @@ def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
 
 
 @contextmanager
-def log_to_file(path: Path) -> Generator[None]:
-    """Send the logs of rowferry to a file as well. Raises UserMistake when it cannot be written."""
-    try:
-        handler = logging.FileHandler(path, encoding="utf-8")
-    except OSError as error:
-        raise UserMistake(f"The log file {path} cannot be written: {error.strerror}.") from error
-    handler.setFormatter(WordsFormatter())
+def log_to_file(path: Path) -> Generator[LogFile]:
+    """Send the logs of rowferry to a file as well, and yield it. Raises UserMistake when it cannot be opened."""
+    log = LogFile(path)
+    handler = LogFileHandler(log)
     logger = logging.getLogger("rowferry")
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
-        yield
+        yield log
     finally:
         logger.removeHandler(handler)
         handler.close()

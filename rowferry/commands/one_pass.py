@@ -12,7 +12,7 @@ from rowferry.commands.migrate.screen import Screen
 from rowferry.database import Connection
 from rowferry.errors import RowferryError
 from rowferry.local_workers import LocalWorkers, of_migration
-from rowferry.log import log_to_file
+from rowferry.log import LogFile, log_to_file
 from rowferry.pausing import find_pause, word_way_on
 from rowferry.plan import Plan
 from rowferry.progress import Counts
@@ -45,8 +45,8 @@ def run_one_pass(
         screen.say(f"Next: `rowferry worker --queue {request.queue}`, anywhere.")
         return 0
     log_path = crew.log_file or _name_log(plan, request)
-    with log_to_file(log_path):
-        counts = _work(connection, plan, request, crew, screen, log_path)
+    with log_to_file(log_path) as log:
+        counts = _work(connection, plan, request, crew, screen, log)
     screen.show_account(counts)
     screen.say(f"Log: {log_path}")
     if paused := find_pause(connection, plan.name):
@@ -58,7 +58,7 @@ def run_one_pass(
     return 1
 
 
-def _work(connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen, log_path: Path) -> Counts:
+def _work(connection: Connection, plan: Plan, request: Request, crew: Crew, screen: Screen, log: LogFile) -> Counts:
     arguments = [*of_migration(plan.name), "--parallel", str(crew.parallel), "--queue", request.queue]
 
     def tell_pass(_number: int, entries: int, batches: int) -> None:
@@ -68,7 +68,7 @@ def _work(connection: Connection, plan: Plan, request: Request, crew: Crew, scre
         connection,
         plan,
         request,
-        lambda: LocalWorkers(crew.processes, arguments, log_path, lambda _line: None),
+        lambda: LocalWorkers(crew.processes, arguments, log, lambda _line: None),
         tell_pass,
         screen.show_progress,
     )
@@ -79,7 +79,7 @@ def _work(connection: Connection, plan: Plan, request: Request, crew: Crew, scre
         screen.say("Stopped: batches in hand were finished or given back. Run the same command again to go on.")
         raise click.exceptions.Abort from None
     except RowferryError as error:
-        screen.say(f"Log: {log_path}")
+        screen.say(f"Log: {log.path}")
         raise error from None
     screen.say(str(pace))
     return pace.counts

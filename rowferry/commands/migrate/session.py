@@ -18,7 +18,7 @@ from rowferry.data_status import print_data_status, read_data_status
 from rowferry.database import Connection, call, connect, name_database, translated_errors
 from rowferry.errors import RowferryError, UserMistake
 from rowferry.local_workers import LocalWorkers, of_migration
-from rowferry.log import log_to_file
+from rowferry.log import LogFile, log_to_file
 from rowferry.object_count import UncountedObjects
 from rowferry.pausing import find_pause, word_way_on
 from rowferry.plan import OnConflict, Plan
@@ -75,8 +75,8 @@ def run_session(plan: Plan, choices: Choices) -> int:
         screen.say("Legacy objects are never written and never deleted.")
         screen.say(f"Log: {log_path}")
         screen.ask("Migrate now?")
-        with log_to_file(log_path):
-            return _migrate(connection, plan, choices, screen, log_path)
+        with log_to_file(log_path) as log:
+            return _migrate(connection, plan, choices, screen, log)
 
 
 def _introduce(plan: Plan, screen: Screen) -> None:
@@ -137,7 +137,7 @@ def _refuse_paused(connection: Connection, plan: Plan) -> None:
         raise UserMistake(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")
 
 
-def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> int:
+def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log: LogFile) -> int:
     _make_ready(connection, screen)
     _refuse_paused(connection, plan)
     if choices.requeue:
@@ -146,10 +146,10 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
         screen.say(f"Requeued {count_batches(row['requeue'])}.")
     before = read_counts(connection, plan.name)
     with _interruptible(screen):
-        pace = _run(connection, plan, choices, screen, log_path)
+        pace = _run(connection, plan, choices, screen, log)
     _show_status(connection, plan, choices, screen)
     screen.show_account(pace.counts)
-    screen.say(f"Log: {log_path}")
+    screen.say(f"Log: {log.path}")
     after = read_counts(connection, plan.name)
     if after.batches_error:
         old = " (some from before)" if before.batches_error else ""
@@ -162,7 +162,7 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
     return 1 if after.batches_error or paused else 0
 
 
-def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log_path: Path) -> Pace:
+def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log: LogFile) -> Pace:
     """Run the passes under the live bar; the bar goes away however they end."""
     arguments = [
         *of_migration(plan.name),
@@ -182,7 +182,7 @@ def _run(connection: Connection, plan: Plan, choices: Choices, screen: Screen, l
         connection,
         plan,
         choices.request,
-        lambda: LocalWorkers(choices.processes, arguments, log_path, show_line),
+        lambda: LocalWorkers(choices.processes, arguments, log, show_line),
         tell_pass,
         screen.show_progress,
     )
