@@ -87,8 +87,11 @@ def read_plan(path: Path) -> Plan:
         raise PlanMistake(
             f"There is no plan at {path}: write one (see `rowferry plan --example`) or name another with --plan."
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanMistake(f"The plan {path} cannot be read: {error}.") from error
+    except OSError as error:
+        words = f"The plan {path} cannot be read ({error.strerror}): name a file that can be with --plan."
+        raise PlanMistake(words) from error
+    except UnicodeDecodeError as error:
+        raise PlanMistake(f"The plan {path} cannot be read ({error}): save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise PlanMistake(f"The plan {path} is not valid TOML: {error}.") from error
     return parse_plan(document, str(path))

@@ -19,20 +19,21 @@ def word_type_mistake(message: str) -> str:
     """Turn msgspec's "Expected `str`, got `int` - at `$.legacy.bucket`" into a sentence about the TOML file."""
     what, _, where = message.partition(" - at ")
     place = where.strip("`").removeprefix("$").lstrip(".")
-    key = place.rpartition(".")[2]
+    table, _, key = place.rpartition(".")
+    named = f"`{key}` of {_table(table)}" if table.startswith("entries[") else f"`{place}`"
     if found := re.match(r"Object contains unknown field `(.+)`", what):
-        return f"{_table(place)} has an unknown key `{found[1]}`"
+        return f"{_table(place)} has an unknown key `{found[1]}`: `rowferry plan --example` shows those that there are"
     if found := re.match(r"Object missing required field `(.+)`", what):
         return f"{_table(place)} lacks the key `{found[1]}`"
     if place == "entries" and "array" in what:
         return "[entries] needs two brackets: write [[entries]], since a plan may name several tables"
     if found := re.match(r"Invalid enum value '?(.*?)'?$", what):
         allowed = ", ".join(f'"{value}"' for value in _ALLOWED.get(key, ()))
-        return f'`{place}` is "{found[1]}": write one of {allowed}'
+        return f'{named} is "{found[1]}": write one of {allowed}'
     if (found := re.fullmatch(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`", what)) and found[1] in _TYPES:
-        return f"`{place}` is wrong: write {_TYPES[found[1]]}"
+        return f"{named} is wrong: write {_TYPES[found[1]]}"
     wanted = what[0].lower() + what[1:]
-    return f"`{place}` is wrong: {wanted}" if place else wanted
+    return f"{named} is wrong: {wanted}" if place else wanted
 
 
 def find_mistakes(plan: Plan) -> Iterator[str]:

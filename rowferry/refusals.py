@@ -30,7 +30,7 @@ That an object alone was refused holds for no other request: the credentials may
 
 _CLOCK_CODES = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _KEY_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}) | frozenset(
-    {"InvalidAccessKeyId", "InvalidToken", "InvalidClientTokenId"}
+    {"InvalidAccessKeyId", "InvalidToken", "InvalidClientTokenId", "XAdminUserNotFound"}
 )
 _REGION_STATUSES = frozenset({301, 307, 400})
 _SIGNATURE_CODE = "SignatureDoesNotMatch"

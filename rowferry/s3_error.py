@@ -24,6 +24,7 @@ _ACCOUNT = "ask the provider about the account"
 REMEDY_OF_CODE: dict[str, str] = {
     **dict.fromkeys(["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"], _RENEW),
     **dict.fromkeys(["InvalidAccessKeyId", "InvalidToken", "InvalidClientTokenId"], _CORRECT),
+    "XAdminUserNotFound": _CORRECT,
     "SignatureDoesNotMatch": "correct the secret key of these credentials",
     **dict.fromkeys(["AuthorizationHeaderMalformed", "PermanentRedirect", "IncorrectEndpoint"], _PLACE),
     **dict.fromkeys(["RequestTimeTooSkewed", "RequestExpired"], _CLOCK),

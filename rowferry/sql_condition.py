@@ -23,7 +23,7 @@ def find_fault(condition: str) -> str | None:
     rest = condition
     for token in _TOKENS.finditer(condition):
         if token["open"]:
-            return f"has a {token['open']} that nothing closes"
+            return f"has a {token['open']} that nothing closes: close it"
         if token["mark"] == ";":
             return "has a semicolon: give a condition, not a statement"
         depth += {"(": 1, ")": -1}.get(token["mark"], 0)

@@ -67,6 +67,13 @@ CASES = {
     "secret in the plan": Case(
         "check", "unknown key `secret_access_key`", change("legacy.secret_access_key", SECRETS[0])
     ),
+    "unknown key of a table": Case(
+        "check", "`rowferry plan --example` shows those that there are", change("entries.prefix", "x")
+    ),
+    "two columns as an id": Case(
+        "check", "`id` of [[entries]] number 1 is wrong: write text in quotes", change("entries.id", ["a", "b"])
+    ),
+    "plan that is a folder": Case("check --plan .", "The plan . cannot be read (Is a directory): name a file"),
     "wrong type": Case("enqueue --yes", "`migration.max_attempts` is wrong", change("migration.max_attempts", "many")),
     "same prefixes": Case("enqueue --yes", "are the same", change("entries.to", "image/")),
     "unknown transfer": Case("check", 'write one of "auto", "server", "stream"', change("migration.transfer", "copy")),
@@ -197,6 +204,20 @@ def test_a_role_without_rights_gets_one_sentence(command: str, planned: Migratio
         check_refusal(planned, command, "permission denied", DATABASE_URL=url)
     finally:
         planned.execute("drop role stranger")
+
+
+def test_no_command_at_all_shows_the_help(planned: Migration) -> None:
+    done = planned.run()
+    assert done.returncode == 2
+    assert "\n  migrate " in done.stderr
+    assert "rowferry: " not in done.stderr
+
+
+def test_workers_that_cannot_go_on_are_told_of_in_one_sentence(planned: Migration) -> None:
+    done = planned.run("migrate", "--yes", "--no-objects", ROWFERRY_ALLOWED_ENDPOINTS="https://s3.example.com")
+    assert done.returncode == 2
+    assert "rowferry: The workers cannot go on: The legacy bucket" in done.stderr
+    assert done.stderr.count("rowferry: ") == 1
 
 
 def test_a_wrong_secret_key_gets_one_sentence(versitygw_migration: Migration, request: pytest.FixtureRequest) -> None:

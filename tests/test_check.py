@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from checks import add_second_table, entries_of, problems
+from checks import add_second_table, check, entries_of, problems
 from migration import Migration
 from objects import Listing
 
@@ -67,6 +67,24 @@ def test_the_command_ends_with_2_and_one_sentence_for_one_problem(migration: Mig
     assert "problem" in {finding["level"] for finding in json.loads(done.stdout)}
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("rowferry: there is no table public.nowhere")
+
+
+def test_a_database_that_was_not_initialised_yet_is_a_note(migration: Migration) -> None:
+    migration.fill(1)
+    migration.execute("drop schema rowferry cascade")
+    (told,) = [found for found in check(migration) if "schema" in found.what]
+    assert (told.level, told.what) == (
+        "note",
+        "this database has no schema rowferry yet: `rowferry init` makes it, or `rowferry migrate`",
+    )
+
+
+def test_a_database_that_is_read_only_is_a_problem(migration: Migration) -> None:
+    migration.fill(1)
+    migration.write_plan()
+    done = migration.run("check", PGOPTIONS="-c default_transaction_read_only=on")
+    assert done.returncode == 2
+    assert "this database is read-only; see that DATABASE_URL or PG* does not lead to a standby." in done.stderr
 
 
 def test_the_buckets_are_checked_even_without_a_database(migration: Migration) -> None:

@@ -34,6 +34,11 @@ def test_three_real_keys_show_what_becomes_of_them(migration: Migration) -> None
     assert all("'image/u" in words and "becomes 'avataru" in words for words in examples)
 
 
+def test_an_example_is_shown_once(migration: Migration) -> None:
+    migration.insert({"1": "image/me.png", "2": "image/me.png"})
+    assert len(found(migration, "becomes")) == 1
+
+
 def test_no_object_of_a_new_migration_is_a_problem(migration: Migration) -> None:
     migration.add_legacy(range(5))
     (words,) = [words for words in problems(migration) if "sampled" in words]
@@ -53,7 +58,7 @@ def test_a_few_missing_objects_are_a_note(migration: Migration) -> None:
     migration.fill(9)
     migration.add_legacy([10])
     assert problems(migration) == []
-    assert "9 of 10 sampled legacy objects are there, 1 are missing" in found(migration, "sampled")[0]
+    assert "9 of 10 sampled legacy objects are there, 1 is missing" in found(migration, "sampled")[0]
 
 
 def test_of_two_tables_each_is_judged_by_itself(migration: Migration) -> None:

@@ -68,18 +68,24 @@ MISTAKES = {
     "no name": (replaced('name = "avatars"', ""), "In the plan FILE, [migration] lacks the key `name`."),
     "empty file": ("", "In the plan FILE, the file lacks the key `migration`."),
     "no entries": (MINIMAL.partition("[[")[0], "In the plan FILE, the file lacks the key `entries`."),
-    "unknown table": (MINIMAL + "[other]\na = 1", "In the plan FILE, the file has an unknown key `other`."),
+    "unknown table": (
+        MINIMAL + "[other]\na = 1",
+        "In the plan FILE, the file has an unknown key `other`: `rowferry plan --example` shows those that there are.",
+    ),
     "unknown key": (
         replaced('bucket = "old"', 'bucket = "old"\nbuckett = 1'),
-        "In the plan FILE, [legacy] has an unknown key `buckett`.",
+        "In the plan FILE, [legacy] has an unknown key `buckett`: "
+        "`rowferry plan --example` shows those that there are.",
     ),
     "secret in the plan": (
         replaced('bucket = "new"', 'bucket = "new"\nsecret_access_key = "hush"'),
-        "In the plan FILE, [production] has an unknown key `secret_access_key`.",
+        "In the plan FILE, [production] has an unknown key `secret_access_key`: "
+        "`rowferry plan --example` shows those that there are.",
     ),
     "unknown key of entries": (
         MINIMAL + 'form = "x"',
-        "In the plan FILE, [[entries]] number 1 has an unknown key `form`.",
+        "In the plan FILE, [[entries]] number 1 has an unknown key `form`: "
+        "`rowferry plan --example` shows those that there are.",
     ),
     "wrong type": (
         replaced('bucket = "old"', "bucket = 7"),
@@ -95,7 +101,7 @@ MISTAKES = {
     ),
     "wrong type in the second entries": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2].replace('"path"', "[]"),
-        "In the plan FILE, `entries[1].key` is wrong: write text in quotes.",
+        "In the plan FILE, `key` of [[entries]] number 2 is wrong: write text in quotes.",
     ),
     "unknown transfer": (
         replaced('name = "avatars"', 'name = "avatars"\ntransfer = "teleport"'),

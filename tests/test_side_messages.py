@@ -29,6 +29,7 @@ def answered_by(migration: Migration, side: str, *behaviours: Behaviour) -> Iter
 CODES = {
     "ExpiredToken": (400, "renew the {side} credentials"),
     "InvalidAccessKeyId": (403, "ROWFERRY_{SIDE}_ACCESS_KEY_ID"),
+    "XAdminUserNotFound": (404, "ROWFERRY_{SIDE}_ACCESS_KEY_ID"),
     "SignatureDoesNotMatch": (403, "correct ROWFERRY_{SIDE}_SECRET_ACCESS_KEY"),
     "RequestTimeTooSkewed": (403, "correct the clock of this host"),
     "AuthorizationHeaderMalformed": (400, "correct `region` of [{side}]"),

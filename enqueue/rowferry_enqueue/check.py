@@ -64,6 +64,11 @@ def check_rows(
 
 
 def _check_server(connection: Connection) -> Iterator[Finding]:
+    if fetch_one(connection, statement("is_read_only"))["is_read_only"]:
+        yield problem("this database is read-only", "see that DATABASE_URL or PG* does not lead to a standby")
+    if not fetch_one(connection, statement("has_schema"))["has_schema"]:
+        yield note("this database has no schema rowferry yet: `rowferry init` makes it, or `rowferry migrate`")
+        return
     try:
         with connection.transaction():
             check_version(connection)

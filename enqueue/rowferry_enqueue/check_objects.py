@@ -14,6 +14,7 @@ from rowferry.object_client import ObjectClient
 from rowferry.plan import Side
 from rowferry.s3_answer import Answer, read_text
 from rowferry.s3_request import head_object, list_first_object
+from rowferry.wording import count
 from rowferry_enqueue.check_keys import quote_key
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.samples import Sample
@@ -91,7 +92,7 @@ def _judge(
         if not refused:
             yield fine(looked)
         return
-    words = f"{looked}, {len(missing):,} are missing, for example {quote_key(missing[0])}"
+    words = f"{looked}, {count(len(missing), 'is', 'are')} missing, for example {quote_key(missing[0])}"
     if 2 * len(missing) <= len(asked):
         yield note(words, "their entries will end as missing: see `rowferry errors` then")
         return

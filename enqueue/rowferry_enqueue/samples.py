@@ -50,7 +50,7 @@ def show_examples(samples: Iterable[Sample]) -> list[Finding]:
     return [
         note(f"{sample.entries.label}: for example {quote_key(old)} becomes {quote_key(new)}")
         for sample in samples
-        for old, new in sample.keys[:EXAMPLES]
+        for old, new in list(dict.fromkeys(sample.keys))[:EXAMPLES]
     ]
 
 

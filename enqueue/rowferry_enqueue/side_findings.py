@@ -26,7 +26,7 @@ _KEYS = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY
 _EXPIRED = "renew the {name} credentials: the profile, or all three of ROWFERRY_{side}_*"
 _REMEDY_OF_CODE = {
     **dict.fromkeys(["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"], _EXPIRED),
-    **dict.fromkeys(["InvalidToken", "InvalidClientTokenId", "InvalidAccessKeyId"], _KEYS),
+    **dict.fromkeys(["InvalidToken", "InvalidClientTokenId", "InvalidAccessKeyId", "XAdminUserNotFound"], _KEYS),
     "SignatureDoesNotMatch": "correct ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile: the secret key is wrong",
     **dict.fromkeys(["RequestTimeTooSkewed", "RequestExpired"], "correct the clock of this host, by NTP for instance"),
     "AuthorizationHeaderMalformed": "correct `region` of [{name}] in the plan",

@@ -101,6 +101,9 @@ def main() -> None:
         code = cli.main(prog_name="rowferry", standalone_mode=False)
     except click.exceptions.Abort:
         _fail("Nothing more was done.", 130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(2)
     except click.UsageError as error:
         _fail(word_usage_error(error), 2)
     except click.ClickException as error:

@@ -82,7 +82,7 @@ class Run:
             if pace.counts.batches_init == 0 or self._is_stopped():
                 return
             if workers.ended_by_mistake or restarts > RESTARTS:
-                raise RowferryError(f"The workers cannot go on: {workers.last_words}")
+                raise RowferryError(f"The workers cannot go on: {workers.last_words.removeprefix('rowferry: ')}")
             restarts += workers.replace_dead()
             # A long queue takes long to count: no more than a tenth of the time goes into that.
             time.sleep(max(LOOK_EVERY.total_seconds(), 9 * reading_seconds))
