@@ -1,15 +1,18 @@
 """`rowferry revert`: rows go back to their legacy objects, guarded like the way forth."""
 
+from contextlib import closing
 from typing import Any
 
 import psycopg
 import pytest
 
-from entry_table import FROM
+from entry_table import FROM, EntryTable
 from migration import Migration
 from queue_runs import migrate, outcomes, revert
+from rowferry.database import connect
 from rowferry.keys import form_of_key, legacy_key, production_key
 from rowferry.plan import Entries
+from rowferry_enqueue.left_alone import LeftAlone, find_left_alone
 from rowferry_worker.queues import revert as queue
 
 
@@ -186,3 +189,48 @@ def test_an_id_that_is_none_is_one_sentence(migrated: Migration) -> None:
     done = migrated.run("revert", "--first", "x", "--yes")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert 'invalid input syntax for type bigint: "x"' in done.stderr
+
+
+@pytest.fixture
+def stuck(migration: Migration) -> Migration:
+    """A migration that has ended with a batch in ERROR, five of whose six rows have moved."""
+    migration.fill(5)
+    migration.add_row(6, "image/lost.png")
+    migrate(migration)
+    migration.write_plan()
+    return migration
+
+
+LEFT = (
+    "6 legacy entries are left alone, in the ranges of 1 batch in ERROR of the queue migrate. "
+    "`rowferry errors` says why; `rowferry requeue --all --migration avatars` takes them up.\n"
+)
+
+
+def test_a_reversal_says_at_its_end_what_the_next_pass_leaves_alone(stuck: Migration) -> None:
+    done = stuck.run("revert", "--processes", "1", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"By the next `rowferry migrate`, {LEFT}")
+
+
+def test_an_enqueue_says_what_batches_in_error_keep_from_it(stuck: Migration) -> None:
+    revert(stuck)
+    assert stuck.run("enqueue", "--yes").stdout.endswith(f"{LEFT}Nothing to enqueue.\n")
+    done = stuck.run("migrate", "--processes", "1", "--no-objects", "--yes")
+    assert (done.returncode, LEFT in done.stdout) == (1, True)
+    stuck.run("requeue", "--all", "--migration", "avatars")
+    stuck.work()
+    stuck.audit(legacy_left=[6])
+
+
+@pytest.mark.parametrize("id_type", ["uuid", 'text collate "C"'])
+def test_what_is_left_alone_is_counted_for_ids_of_any_type(
+    database: str, monkeypatch: pytest.MonkeyPatch, id_type: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(EntryTable(database, id_type=id_type)) as table:
+        table.add_legacy(range(1, 4))
+        table.enqueue(2)
+        table.execute("update rowferry.batch_queue set status = 'ERROR' where entry_count = 2")
+        with connect("test", autocommit=True) as connection:
+            assert find_left_alone(connection, table.read_plan()) == LeftAlone(entries=2, batches=1)

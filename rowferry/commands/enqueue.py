@@ -31,6 +31,7 @@ def command(
     from rowferry.schema import check_version
     from rowferry.wording import count_batches, count_entries
     from rowferry_enqueue.enqueue import Request, enqueue, preview
+    from rowferry_enqueue.left_alone import find_left_alone
 
     plan = read_plan(plan_path)
     request = Request(batch_size, limit, on_conflict)
@@ -39,6 +40,8 @@ def command(
         planned = preview(connection, plan, request)
         for table in planned:
             click.echo(f"{table.label}: {count_entries(table.entries)} in {count_batches(table.batches)} to enqueue")
+        if left := find_left_alone(connection, plan):
+            click.echo(left.describe(plan.name))
         if dry_run or not any(table.batches for table in planned):
             click.echo("Dry run: nothing was written." if dry_run else "Nothing to enqueue.")
             return

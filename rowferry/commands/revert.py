@@ -47,6 +47,7 @@ def command(
     from rowferry.schema import check_version
     from rowferry.wording import count_batches, count_entries
     from rowferry_enqueue.enqueue import preview
+    from rowferry_enqueue.left_alone import find_left_alone
     from rowferry_enqueue.request import Request, Within
 
     plan = read_plan(plan_path)
@@ -70,7 +71,11 @@ def command(
             )
         screen.ask(f"Point these rows back at the legacy bucket {plan.legacy.bucket}?")
         crew = Crew(processes=processes, parallel=parallel, log_file=log_file)
-        return run_one_pass(connection, plan, request, crew, screen, unsettled="could not be put back")
+        unsettled = "could not be put back, and stay production"
+        status = run_one_pass(connection, plan, request, crew, screen, unsettled=unsettled)
+        if processes and (left := find_left_alone(connection, plan)):
+            screen.say(f"By the next `rowferry migrate`, {left.describe(plan.name)}")
+        return status
 
 
 def _meanings() -> dict[Outcome, str]:

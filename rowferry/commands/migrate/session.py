@@ -27,6 +27,7 @@ from rowferry.schema import check_version, initialise
 from rowferry.wording import count, count_batches, count_entries, show_text
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, preview
+from rowferry_enqueue.left_alone import find_left_alone
 from rowferry_enqueue.samples import knows_migration
 
 _log = logging.getLogger(__name__)
@@ -119,7 +120,13 @@ def _show_status(connection: Connection, plan: Plan, choices: Choices, screen: S
 def _show_preview(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
     for table in preview(connection, plan, choices.request):
         screen.say(f"{table.label}: {count_entries(table.entries)} in {count_batches(table.batches)} would be enqueued")
+    _tell_left_alone(connection, plan, screen)
     screen.say("Dry run: nothing was written.")
+
+
+def _tell_left_alone(connection: Connection, plan: Plan, screen: Screen) -> None:
+    if left := find_left_alone(connection, plan):
+        screen.say(left.describe(plan.name))
 
 
 def _make_ready(connection: Connection, screen: Screen) -> None:
@@ -144,6 +151,7 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
         with translated_errors():
             (row,) = call(connection, "requeue", None, None, plan.name)
         screen.say(f"Requeued {count_batches(row['requeue'])}.")
+    _tell_left_alone(connection, plan, screen)
     before = read_counts(connection, plan.name)
     with _interruptible(screen):
         pace = _run(connection, plan, choices, screen, log)
