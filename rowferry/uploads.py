@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from rowferry.keys import form_of_key
+from rowferry.errors import ObjectNotFound
+from rowferry.keys import form_of_key, legacy_key
 from rowferry.object_store import Bucket, Upload
 from rowferry.plan import Plan
 
@@ -31,3 +32,17 @@ def is_ours(key: str, plan: Plan) -> bool:
         plan.production.endpoint_url,
     )
     return "production" in forms and not (same_bucket and "legacy" in forms)
+
+
+def has_legacy_object(legacy: Bucket, upload: Upload, plan: Plan) -> bool:
+    """Return whether the key of an upload is one that a legacy object goes to: workers begin no others.
+
+    One HEAD; raises ObjectError when the legacy side cannot be asked.
+    """
+    for entries in plan.entries:
+        try:
+            legacy.head(legacy_key(upload.key, entries))
+        except (ValueError, ObjectNotFound):
+            continue
+        return True
+    return False

@@ -23,34 +23,45 @@ def begin(side: ObjectSide, key: str) -> str:
 
 @pytest.fixture
 def littered(any_migration: Migration) -> Migration:
-    """A migration whose workers, and others, have begun uploads and never ended them."""
+    """A migration whose workers, the application and others have begun uploads and never ended them."""
     begin(any_migration.production, "avatar/a.mp4")
     begin(any_migration.production, "avatar/ü b.mp4")
+    begin(any_migration.production, "avatar/own.mp4")
     begin(any_migration.production, "elsewhere/c.mp4")
+    any_migration.legacy.put("image/a.mp4", b"a film")
+    any_migration.legacy.put("image/ü b.mp4", b"a film")
     begin(any_migration.legacy, "avatar/d.mp4")
     begin(any_migration.legacy, "image/e.mp4")
     any_migration.write_plan()
     return any_migration
 
 
-def test_uploads_below_the_production_prefix_are_aborted_and_no_others(littered: Migration) -> None:
+def test_uploads_of_legacy_objects_are_aborted_and_no_others(littered: Migration) -> None:
     littered.production.put("avatar/whole.mp4", b"an object")
     done = littered.run("clean-uploads", "--older-than", "0s", "--yes")
     assert done.returncode == 0, done.stderr
     assert "avatar/a.mp4" in done.stdout
     assert "avatar/ü b.mp4" in done.stdout
     assert "Aborted 2 uploads." in done.stdout
-    assert littered.production.open_uploads() == ["elsewhere/c.mp4"]
+    assert "1 upload is left alone: no legacy object goes there" in done.stdout
+    assert sorted(littered.production.open_uploads()) == ["avatar/own.mp4", "elsewhere/c.mp4"]
     assert sorted(littered.legacy.open_uploads()) == ["avatar/d.mp4", "image/e.mp4"]
     assert littered.production.read("avatar/whole.mp4") == b"an object"
     assert "was left behind" in littered.run("clean-uploads", "--older-than", "0s").stdout
+
+
+def test_uploads_of_the_application_are_aborted_only_on_demand(littered: Migration) -> None:
+    done = littered.run("clean-uploads", "--older-than", "0s", "--all", "--yes")
+    assert "Aborted 3 uploads." in done.stdout
+    assert "Uploads that your application began to these keys are aborted too" in done.stdout
+    assert littered.production.open_uploads() == ["elsewhere/c.mp4"]
 
 
 def test_nothing_is_aborted_without_a_yes(littered: Migration) -> None:
     done = littered.run("clean-uploads", "--older-than", "0s")
     assert (done.returncode, "avatar/a.mp4" in done.stdout) == (2, True)
     assert "add --yes" in done.stderr
-    assert len(littered.production.open_uploads()) == 3
+    assert len(littered.production.open_uploads()) == 4
 
 
 def test_what_may_be_under_way_is_left_alone(versitygw_migration: Migration) -> None:
