@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime, timedelta
 from threading import Barrier
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from entry_table import FROM, TABLE, TO, EntryTable
+from entry_table import FROM, TABLE, TO, EntryTable, Record
 from processes import wait_for
+from rowferry.database import Connection, fetch_one
 from rowferry.session import LOCK_TIMEOUT
+from rowferry_enqueue import enqueue as enqueueing
 from rowferry_enqueue.enqueue import Request, enqueue
 from waiting_ranges import MISCOUNTED, NOT_IN_ONE_RANGE, OVERLAPS, finish
 
@@ -123,3 +126,30 @@ def test_many_enqueuers_at_once_do_not_double(table: EntryTable) -> None:
         assert sum(pool.map(run, [7, 9, 11, 13, 15, 17])) == 1000
     assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=BIGINT)) == []
     assert table.execute(sql.SQL(OVERLAPS).format(ordered=BIGINT)) == []
+
+
+def test_the_work_beside_waiting_ranges_grows_with_their_number_only(
+    table: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after an enqueue the statistics know of none: what is done once must not be done for each."""
+    table.execute("alter table rowferry.batch_queue set (autovacuum_enabled = false)")
+    table.execute("analyze rowferry.batch_queue")
+    table.add_legacy(range(2000))
+    table.enqueue(batch_size=2)
+    read: list[float] = []
+
+    def explain(connection: Connection, query: sql.SQL | sql.Composed, parameters: Record | None = None) -> Record:
+        explained = sql.SQL("explain (analyze, timing off, format json) ") + sql.Composed([query])
+        (row,) = connection.execute(explained, parameters).fetchall()
+        read.append(count_rows(row["QUERY PLAN"][0]["Plan"]))
+        return fetch_one(connection, query, parameters)
+
+    monkeypatch.setattr(enqueueing, "fetch_one", explain)
+    assert [found.batches for found in table.preview(batch_size=2)] == [0]
+    assert 2000 < max(read) < 100 * 2000
+
+
+def count_rows(node: dict[str, Any]) -> float:
+    """Return how many rows all nodes of a plan have given or dropped."""
+    given = node["Actual Rows"] + node.get("Rows Removed by Join Filter", 0)
+    return given * node["Actual Loops"] + sum(map(count_rows, node.get("Plans", [])))

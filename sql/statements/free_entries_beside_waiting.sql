@@ -52,6 +52,12 @@ bounds as (
     where d.depth = case when d.step = 1 then 1 else 0 end
 ),
 
+-- Materialized, since the planner, where its statistics know of hardly any range yet, counts again for each.
+size as materialized (
+    select ceil(cbrt(count(*) / 2))::integer as length
+    from bounds
+),
+
 -- An array of texts is walked from its start: so there are three short ones to search, each as long as the others.
 blocks as (
     select
@@ -61,7 +67,7 @@ blocks as (
         array_agg(b.id order by b.number) filter (where b.step = -1) as last_ids,
         z.length
     from bounds as b
-    cross join (select ceil(cbrt(count(*) / 2))::integer as length from bounds) as z
+    cross join size as z
     group by b.number / z.length, z.length
 ),
 
