@@ -153,6 +153,7 @@ class RequestLog:
 
     async def _close(self) -> None:
         self._server.close()
+        await asyncio.sleep(0)  # what was accepted just now has to be known before it can be ended
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

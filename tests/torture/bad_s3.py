@@ -79,6 +79,7 @@ class BadS3:
     async def _close(self) -> None:
         assert self._server is not None
         self._server.close()
+        await asyncio.sleep(0)  # what was accepted just now has to be known before it can be ended
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -96,9 +97,11 @@ class BadS3:
         except (OSError, EOFError, asyncio.CancelledError):
             pass
         finally:
-            for end in (writer, *(server[1:] if server else ())):
+            ends = (writer, *(server[1:] if server else ()))
+            for end in ends:  # all of them first: the wait may be cancelled
                 end.close()
-                with suppress(OSError):
+            for end in ends:
+                with suppress(OSError, asyncio.CancelledError):
                     await end.wait_closed()
 
     def _choose(self, seen: Seen) -> str | None:
