@@ -54,7 +54,7 @@ def die_in_the_middle_of_copying() -> None:
 
 def die_in_commit() -> None:
     """Kill the process when it has sent COMMIT on the batch and not yet read the answer."""
-    write = process._write
+    write = process.write_processed
 
     def doomed_commit(connection: psycopg.Connection[Any]) -> None:
         connection.pgconn.send_query(b"COMMIT")
@@ -66,7 +66,7 @@ def die_in_commit() -> None:
         write(connection, *arguments)
         psycopg.Connection.commit = doomed_commit
 
-    process._write = doomed
+    process.write_processed = doomed
 
 
 STEPS: dict[str, Callable[[], None]] = {
@@ -75,7 +75,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "mid-copy": die_in_the_middle_of_copying,
     "after-copy": lambda: die_after(migrate, "copy_objects"),
     "in-savepoint": lambda: die_after(rows, "_execute_update"),
-    "before-commit": lambda: die_after(process, "_write"),
+    "before-commit": lambda: die_after(process, "_isolate"),
     "in-commit": die_in_commit,
     "after-commit": lambda: die_after(slot, "process_batch"),
 }

@@ -102,11 +102,6 @@ class World:
         with patch.dict(os.environ, self.migration.environment):
             self.migration.enqueue(batch_size)
 
-    def work_here(self) -> None:
-        """Work on all batches that are due, in this process: it takes no start of another."""
-        with patch.dict(os.environ, self.migration.environment):
-            self.migration.work()
-
     @contextmanager
     def workers(self, seats: int, *arguments: str, command: Command | None = None) -> Iterator[Crew]:
         """Yield running workers, each replaced when it dies."""

@@ -19,7 +19,8 @@ ENTRIES = 8
 STATE = """
 select
     (select count(*) from public.avatars where path like 'image/%%')::int as legacy_rows,
-    (select count(*) from rowferry.batch_attempt where batch_id = q.id)::int as attempts,
+    (select count(*) from rowferry.batch_attempt where batch_id = q.id and verdict is distinct from 'RELEASED')::int
+        as attempts,
     (select count(*) from rowferry.batch_attempt where batch_id = q.id and verdict is null)::int as crashes,
     q.status, q.migrated, q.kept
 from rowferry.batch_queue as q where q.id = %s
@@ -78,10 +79,7 @@ def kill_at(run: Run, world: World, step: str) -> None:
     if objects not in left.objects:
         world.auditor.report(f"killed {step}: {objects} objects were copied")
 
-    if run.short:
-        world.work_here()
-    else:
-        world.rowferry("worker", "--until-empty")
+    world.rowferry("worker", "--until-empty")  # It waits until the dead one has been silent for long enough.
     after = world.query(STATE, batch_id)[0]
     for words in faults_of(state, after, objects):
         world.auditor.report(f"killed {step}: {words}: {after}")
