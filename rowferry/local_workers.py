@@ -28,8 +28,9 @@ class LocalWorkers:
         self._log = log
         self._on_line = on_line
         self._processes: list[subprocess.Popen[str]] = []
-        self._relays: list[Thread] = []
-        self._last_line = ""
+        self._relays: dict[int, Thread] = {}
+        """By process id, as are the lines."""
+        self._last_lines: dict[int, str] = {}
         self._started = 0
 
     def __enter__(self) -> Self:
@@ -54,8 +55,11 @@ class LocalWorkers:
 
     @property
     def last_words(self) -> str:
-        """Return the last line that any of them logged."""
-        return self._last_line
+        """Return the last line of those that have ended by mistake, of any of them; empty where none has."""
+        ended = [process.pid for process in self._processes if process.poll() == 2]
+        for pid in ended:
+            self._relays[pid].join(5)  # it may still be reading
+        return next((self._last_lines[pid] for pid in ended if pid in self._last_lines), "")
 
     @property
     def ended_by_mistake(self) -> bool:
@@ -82,7 +86,7 @@ class LocalWorkers:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for relay in self._relays:
+        for relay in self._relays.values():
             relay.join(5)
 
     def _start(self, number: int) -> None:
@@ -100,13 +104,13 @@ class LocalWorkers:
             )
             self._processes.append(process)
         if process.stderr is not None:
-            relay = Thread(target=self._relay, args=(number, process.stderr), name=f"relay {number}", daemon=True)
-            relay.start()
-            self._relays.append(relay)
+            arguments = (number, process.pid, process.stderr)
+            self._relays[process.pid] = Thread(target=self._relay, args=arguments, name=f"relay {number}", daemon=True)
+            self._relays[process.pid].start()
 
-    def _relay(self, number: int, lines: IO[str]) -> None:
+    def _relay(self, number: int, pid: int, lines: IO[str]) -> None:
         with lines:
             for line in lines:
                 self._log.write(f"worker {number}: {line.rstrip()}")
-                self._last_line = line.strip()
-                self._on_line(self._last_line)
+                self._last_lines[pid] = line.strip()
+                self._on_line(self._last_lines[pid])
