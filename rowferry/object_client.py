@@ -94,15 +94,16 @@ class ObjectClient:
 
         Failures of every kind are the Answer's `error`. Must not be called on the event-loop thread.
         """
-        answers: SimpleQueue[Answer] = SimpleQueue()
-        self.send(request, answers.put)
-        return answers.get()
+        return self._wait_for_answer(request, is_final=False)
 
     def _ask_finally(self, request: Request) -> Answer:
         """Return the answer to a request whose refusal is not looked into."""
+        return self._wait_for_answer(request, is_final=True)
+
+    def _wait_for_answer(self, request: Request, *, is_final: bool) -> Answer:
         answers: SimpleQueue[Answer] = SimpleQueue()
         exchange = Exchange(self._traffic, request, answers.put)
-        exchange.is_final = True
+        exchange.is_final = is_final
         self._launch(exchange)
         return answers.get()
 

@@ -111,6 +111,12 @@ class World:
             with self.auditor.awake("workers ran"):
                 yield crew
 
+    def end_alive(self, crew: Crew, seats: int) -> None:
+        """Tell workers to finish, which none may fail to do, and report each that has died before."""
+        assert crew.stop() == [0] * seats
+        for death in crew.deaths:
+            self.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+
     def ask(self, query: str, *parameters: object) -> Any:
         """Return the one value of the one row, on a connection that survives restarts of PostgreSQL."""
         (row,) = self.query(query, *parameters)

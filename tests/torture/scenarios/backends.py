@@ -47,9 +47,7 @@ def torture(run: Run) -> None:
             run.say("waiting for all but the rows that kill")
             wait_for(lambda: are_others_done(world, ids), deadline=WITHIN)
             world.wait_until_done(WITHIN)
-            assert crew.stop() == [0] * SEATS
-            for death in crew.deaths:
-                world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+            world.end_alive(crew, SEATS)
         account(run, world, ids)
 
 

@@ -48,9 +48,7 @@ def migrate(run: Run, world: World, bad: BadS3) -> None:
         bad.rates = {}
         world.rowferry("requeue", "--all")
         finish(world)
-        assert crew.stop() == [0] * SEATS
-        for death in crew.deaths:
-            world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+        world.end_alive(crew, SEATS)
     world.settle()
 
 

@@ -62,9 +62,7 @@ def torture(run: Run) -> None:
                     spoil(run, world, line, fault)
             run.say("waiting for the rest")
             world.wait_until_done()
-            assert crew.stop() == [0] * SEATS
-            for death in crew.deaths:
-                world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+            world.end_alive(crew, SEATS)
         world.settle()
 
 

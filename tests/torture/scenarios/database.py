@@ -43,9 +43,7 @@ def torture(run: Run) -> None:
                 run.say(f"{number + 1} of {restarts} restarts, {run.faults['terminated backends']} terminated backends")
             run.say("waiting for the rest")
             world.wait_until_done()
-            assert crew.stop() == [0] * SEATS
-            for death in crew.deaths:
-                world.auditor.report(f"a worker died of it: {death}")
+            world.end_alive(crew, SEATS)
         world.settle()
 
 

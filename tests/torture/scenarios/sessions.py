@@ -48,9 +48,7 @@ def torture(run: Run) -> None:
             slow.delay = timedelta()
             run.say("waiting for the rest")
             world.wait_until_done()
-            assert crew.stop() == [0] * SEATS
-            for death in crew.deaths:
-                world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+            world.end_alive(crew, SEATS)
             if COUNTED in crew.logs() or world.ask(CRASHES):
                 world.auditor.report("a batch was taken for one that kills workers, and every worker lived")
         world.settle()

@@ -41,9 +41,7 @@ def torture(run: Run) -> None:
             run.faults["requests with an expired token"] += s3.counts["refused"]
             run.say("waiting for the rest")
             world.wait_until_done()
-            assert crew.stop() == [0] * SEATS
-            for death in crew.deaths:
-                world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+            world.end_alive(crew, SEATS)
         world.settle()
 
 
