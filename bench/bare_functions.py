@@ -12,10 +12,10 @@ from itertools import islice
 
 from bench.starting_gate import Run, wait_for_start
 from rowferry.batch import Judgement, Verdict
-from rowferry.database import Connection, connect
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.verdict import write_verdict
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.batch.verdict import write_verdict
 
 QUEUES = ["migrate"]
 

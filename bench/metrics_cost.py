@@ -28,11 +28,11 @@ def measure(function: Callable[[], object]) -> float:
 
 def tell(mode: str) -> None:
     """Measure in this process, whose environment chooses the mode, and print one line."""
-    from rowferry.s3_answer import Answer  # noqa: PLC0415 - the mode is chosen before these are imported
-    from rowferry.s3_request import head_object  # noqa: PLC0415
-    from rowferry_worker import metrics  # noqa: PLC0415
-    from rowferry_worker.limit import Limit  # noqa: PLC0415
-    from rowferry_worker.traffic import observe_try  # noqa: PLC0415
+    from rowferry.s3.operations import head_object  # noqa: PLC0415
+    from rowferry.s3.responses import Answer  # noqa: PLC0415 - the mode is chosen before these are imported
+    from rowferry_worker.monitoring import metrics  # noqa: PLC0415
+    from rowferry_worker.objects.concurrency import Limit  # noqa: PLC0415
+    from rowferry_worker.objects.traffic import observe_try  # noqa: PLC0415
 
     limit, request, answer = Limit(1, 64), head_object("legacy", "a"), Answer(200)
     deciding = measure(lambda: limit.note("HeadObject", 0.01, throttled=False))

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable, Mapping
 
 from bench.stage import Usage, run_measured
-from rowferry.database import connect
+from rowferry.db.connection import connect
 from rowferry.plan import Entries, Plan, Side
 from rowferry_enqueue.enqueue import Request, enqueue
 
-WORKER = (sys.executable, "-m", "rowferry", "worker", "--until-empty", "--log-format=json")
+WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--log-format=json")
 ROWS = """
 drop table if exists pictures;
 create table pictures (id bigint generated always as identity primary key, path text not null);

@@ -17,9 +17,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from rowferry.database import connect
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.schema import initialise
+from rowferry.db.connection import connect
+from rowferry.db.schema import initialise
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 
 LONGEST_SECONDS = 1800
 """After this a stand-in ends by itself, whatever became of who started it."""

@@ -9,7 +9,7 @@ import msgspec
 
 from rowferry.errors import PlanMistake
 from rowferry.plan import Addressing, Entries, Plan, Side, SideName, Transfer
-from rowferry.plan_wording import find_mistakes, word_type_mistake
+from rowferry.plan_problems import find_mistakes, word_type_mistake
 
 SMALLEST_PART_BYTES = 5 * 1024**2
 LARGEST_PART_BYTES = 5 * 1024**3

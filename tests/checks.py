@@ -5,8 +5,8 @@ from typing import Any
 from psycopg import sql
 
 from entry_table import EntryTable
-from rowferry.database import connect
-from rowferry.object_count import ignore_progress
+from rowferry.db.connection import connect
+from rowferry.s3.listing import ignore_progress
 from rowferry_enqueue.check import Finding, check_plan, check_rows
 
 

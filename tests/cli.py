@@ -15,7 +15,7 @@ from typing import Protocol
 from unittest.mock import patch
 
 from processes import DEADLINE
-from rowferry.commands import main
+from rowferry_cli import main
 
 Done = subprocess.CompletedProcess[str]
 
@@ -47,7 +47,7 @@ def run_rowferry(arguments: Sequence[str], environment: Mapping[str, str], folde
 
 def run_in_own_process(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:
     return subprocess.run(
-        [sys.executable, "-m", "rowferry", *arguments],
+        [sys.executable, "-m", "rowferry_cli", *arguments],
         env=dict(environment),
         cwd=folder,
         stdin=subprocess.DEVNULL,

@@ -8,19 +8,19 @@ from typing import Any
 
 from botocore.credentials import Credentials
 
-from rowferry import s3_request
-from rowferry.endpoint import resolve_endpoint
-from rowferry.object_client import ObjectClient
 from rowferry.plan import Side, SideName
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
+from rowferry.s3 import operations
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
 from servers import Buckets
 from stand_in import Behaviour, StandIn
 
 WAIT_SECONDS = 100
-HEAD = s3_request.head_object("production", "k")
-COPY = s3_request.copy_object("k", source_bucket="old", source_key="k", if_none_match=True)
-GET = s3_request.get_object("production", "k")
+HEAD = operations.head_object("production", "k")
+COPY = operations.copy_object("k", source_bucket="old", source_key="k", if_none_match=True)
+GET = operations.get_object("production", "k")
 
 
 def ask(client: ObjectClient, request: Request) -> Answer:

@@ -13,9 +13,9 @@ from cli import Run, run_rowferry_in
 from entry_table import EntryTable
 from migration import Migration
 from request_log import RequestLog, logged
-from rowferry.demo.postgres_programs import choose_postgres_binaries
-from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
-from rowferry_worker import verdict
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
+from rowferry_worker.batch import verdict
 from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
 
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from rowferry.batch import Outcome
-from rowferry.database import connect
+from rowferry.db.connection import connect
 from rowferry.plan import Plan
 from rowferry.plan_file import parse_plan
 from rowferry_enqueue.enqueue import Enqueued, Request, enqueue, preview

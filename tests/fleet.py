@@ -125,7 +125,7 @@ class Fleet:
 
     def run(self, *command: str) -> str:
         """Run a rowferry command next to the servers."""
-        line = ["ip", "netns", "exec", self._hub, sys.executable, "-m", "rowferry", *command]
+        line = ["ip", "netns", "exec", self._hub, sys.executable, "-m", "rowferry_cli", *command]
         environment = {**os.environ, **self.environment}
         ended = subprocess.run(
             line, env=environment, cwd=self._folder, capture_output=True, text=True, timeout=300, check=False
@@ -140,7 +140,7 @@ class Fleet:
         try:
             for host in self.hosts:
                 for number in range(each):
-                    command = host.command(sys.executable, "-m", "rowferry", "worker", "--log-format=json")
+                    command = host.command(sys.executable, "-m", "rowferry_cli", "worker", "--log-format=json")
                     log = self._folder / f"{host.name}-{number}.log"
                     started.setdefault(host.name, []).append(self._start(command, log))
             yield started

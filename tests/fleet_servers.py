@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 
 PLAN = """
 [migration]

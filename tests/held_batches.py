@@ -11,10 +11,10 @@ import psycopg
 
 from entry_table import EntryTable
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome
-from rowferry.database import Connection, call, connect
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.verdict import write_failure, write_verdict
+from rowferry.db.connection import Connection, call, connect
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.batch.verdict import write_failure, write_verdict
 
 HOUR = timedelta(hours=1)
 NUMBERS = count(1)

@@ -1,11 +1,11 @@
 """Journeys over shelves: how a worker travels that believes this or that of its servers."""
 
 from rowferry.plan import OnConflict
-from rowferry_worker.carriers import Carrier
-from rowferry_worker.condition import Belief, Condition
-from rowferry_worker.copy import Way, copy_object
-from rowferry_worker.journey import Copied
-from rowferry_worker.tagging import Tagging
+from rowferry_worker.objects.conditional_writes import Belief, Condition
+from rowferry_worker.objects.copy import Way, copy_object
+from rowferry_worker.objects.journey import Copied
+from rowferry_worker.objects.tags import Tagging
+from rowferry_worker.objects.transfer import Carrier
 from shelves import Shelves, Stored
 
 OLD, NEW = "image/a.png", "avatar/a.png"

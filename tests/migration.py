@@ -14,13 +14,13 @@ from cli import run_rowferry
 from entry_table import FROM, EntryTable
 from objects import digest, legacy_side, production_side
 from processes import wait_for
-from rowferry.database import connect
-from rowferry_worker.claim import claim_batch
-from rowferry_worker.flight import Flight
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.route import Routes
-from rowferry_worker.shared import Shared
+from rowferry.db.connection import connect
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.migration import Routes
+from rowferry_worker.objects.scheduler import Flight
 from rowferry_worker.slot import Slot
+from rowferry_worker.state import Shared
 from servers import Buckets
 from worker_process import WorkerProcess
 

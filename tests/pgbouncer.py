@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from processes import wait_for
-from rowferry.demo.server_process import find_free_port
+from rowferry_lab.servers.server_process import find_free_port
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 SETTINGS = """[databases]

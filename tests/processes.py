@@ -18,7 +18,7 @@ DEADLINE = timedelta(seconds=200)
 
 START_AND_WAIT = """
 import sys
-from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 with EmbeddedPostgres() as server:
     print(server.pid, server.folder, server.dsn(), flush=True)
     sys.stdin.read()
@@ -79,7 +79,7 @@ def find_public_python() -> str:
     """Return a Python that the user `nobody` may run with the packages of this one; skip when there is none."""
     for python in (sys.executable, f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"):
         with suppress(OSError, subprocess.CalledProcessError):
-            command = [python, "-c", "import psycopg, rowferry.demo.postgres"]
+            command = [python, "-c", "import psycopg, rowferry_lab.servers.postgres"]
             subprocess.run(command, user="nobody", cwd="/", env=same_packages(), check=True, capture_output=True)
             return python
     pytest.skip("the user `nobody` may run no Python with these packages")

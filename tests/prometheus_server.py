@@ -16,7 +16,7 @@ import yaml
 
 from grafana import FOLDER
 from processes import wait_for
-from rowferry.demo.server_process import find_free_port
+from rowferry_lab.servers.server_process import find_free_port
 from scrape import fetch
 
 PROGRAMS = {name: shutil.which(name) for name in ("prometheus", "promtool")}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from rowferry.batch import Attempt, Batch
-from rowferry_worker.treatment import FREE_LOSSES, Treatment, choose_treatment, count_strikes
+from rowferry_worker.batch.crash_policy import FREE_LOSSES, Treatment, choose_treatment, count_strikes
 
 MAX_ATTEMPTS = 3
 Rule = Literal["open", "unlocked", "dead"]

@@ -11,12 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from entry_table import EntryTable
 from queue_model import SETTLED, UNSETTLED, Hand, ModelAttempt, ModelBatch, QueueModel
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.database import Connection, connect
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.split import put_rest_back, split_in_halves
-from rowferry_worker.treatment import choose_treatment
-from rowferry_worker.verdict import judge, write_failure, write_verdict
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.crash_policy import choose_treatment, put_rest_back, split_in_halves
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.batch.verdict import judge, write_failure, write_verdict
 
 SESSIONS = 3
 MOST_BATCHES = 8

@@ -8,8 +8,8 @@ import psycopg
 from psycopg import sql
 
 from entry_table import EntryTable
-from rowferry.database import connect
-from rowferry.grants import PURPOSES, Purpose, apply_grants, compose_grants
+from rowferry.db.connection import connect
+from rowferry.db.grants import PURPOSES, Purpose, apply_grants, compose_grants
 
 Roles = dict[Purpose, str]
 PASSWORD = "not a secret"

@@ -7,8 +7,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from haystack import Haystack
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.s3_servers import S3Server
 from worker_process import WorkerProcess
 
 UNIQUE = uuid4().hex
@@ -62,7 +62,7 @@ class Stage:
     def run(self, haystack: Haystack, *arguments: str, expected: int = 0, **environment: str) -> str:
         """Run a command to its end, note what it says, and return it."""
         done = subprocess.run(
-            [sys.executable, "-m", "rowferry", *arguments],
+            [sys.executable, "-m", "rowferry_cli", *arguments],
             env={**os.environ, **(environment or self.environment)},
             cwd=self.work,
             capture_output=True,

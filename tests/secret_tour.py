@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from haystack import Haystack
 from processes import wait_for
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.s3_servers import S3Server
 from scrape import fetch, find_served_port, served_port
 from secret_stage import SECRETS, UNIQUE, Stage
 from servers import connect_s3
@@ -48,7 +48,7 @@ def work(stage: Stage, haystack: Haystack, spans: str) -> None:
         wait_for(lambda: worker.messages().count("batch finished") >= 3)
         log = until.enter_context((stage.work / "exporter.log").open("w"))
         exporter = subprocess.Popen(
-            [sys.executable, "-m", "rowferry", "exporter", "--port", "0"],
+            [sys.executable, "-m", "rowferry_cli", "exporter", "--port", "0"],
             env={**os.environ, **stage.plain},
             cwd=stage.work,
             stdout=subprocess.PIPE,
@@ -114,7 +114,7 @@ MARKS = {
     "table progress": "avatars",
     "table pg_roles": "rowferry_avatars",
     "activity": "rowferry worker ",
-    "process cmdline": "-m rowferry worker --log-format json --verbose",
+    "process cmdline": "-m rowferry_cli worker --log-format json --verbose",
     "process comm": "python",
     "metrics of the worker": "rowferry_entries_total",
     "metrics of the exporter": "rowferry_queue_entries",

@@ -16,9 +16,9 @@ from botocore.config import Config
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.postgres_programs import find_postgres_binaries, read_version
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres_programs import find_postgres_binaries, read_version
+from rowferry_lab.servers.s3_servers import S3Server
 
 OLDEST_POSTGRES = 14
 TEMPLATE = "rowferry_template"
@@ -110,7 +110,7 @@ def make_template(server: EmbeddedPostgres) -> None:
 
 def make_schema(dsn: str) -> None:
     """Prepare a database as `rowferry init` does."""
-    from rowferry.schema import initialise
+    from rowferry.db.schema import initialise
 
     with psycopg.Connection.connect(dsn, row_factory=dict_row) as connection:
         initialise(connection)

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from rowferry.errors import ObjectError
-from rowferry.s3_answer import Answer, read_tags
-from rowferry.s3_error import classify
-from rowferry.s3_request import Request
+from rowferry.s3.error_codes import classify
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer, read_tags
 
 
 @dataclass

@@ -16,7 +16,7 @@ from processes import DEADLINE, wait_for
 TAKE_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.executable, [sys.executable, "-m", "rowferry", *sys.argv[1:]])
+os.execv(sys.executable, [sys.executable, "-m", "rowferry_cli", *sys.argv[1:]])
 """
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][B0]?|\r")
 HOME = "\x1b[H"

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from migration import Migration
-from rowferry.allowed_endpoints import refuse_foreign_endpoint
 from rowferry.errors import UserMistake
 from rowferry.plan import Side
+from rowferry.s3.endpoint import refuse_foreign_endpoint
 
 SIDE = Side(name="production", bucket="pictures", endpoint_url="https://s3.example.com:9000", region="eu")
 

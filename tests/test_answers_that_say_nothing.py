@@ -9,12 +9,12 @@ from migration import Migration
 from request_log import logged
 from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
 from rowferry.plan import OnConflict
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
-from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.condition import Condition, Guard
-from rowferry_worker.examine import Demand, examine
-from rowferry_worker.parts import Large, StreamedParts, send_in_parts
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects.conditional_writes import Condition, Guard
+from rowferry_worker.objects.multipart import Large, StreamedParts, send_in_parts
+from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
+from rowferry_worker.objects.verify import Demand, examine
 from servers import Buckets
 from shelves import Shelves, Stored, describe, header, refuse
 from stand_in import StandIn, answer

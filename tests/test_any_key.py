@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from clients import ask, clients_of
 from objects import digest, legacy_side, production_side
-from rowferry import s3_request
 from rowferry.keys import MAX_KEY_BYTES
+from rowferry.s3 import operations
 from servers import Buckets
 
 ROOM = 24
@@ -39,7 +39,7 @@ def fill_up(character: str, most_bytes: int) -> str:
 @given(KEYS)
 def test_a_key_is_encoded_byte_for_byte(key: str) -> None:
     """Whatever the server makes of it: a second decoding, or one that takes + for a space, would find the same."""
-    request = s3_request.copy_object(f"k/{key}", source_bucket="old", source_key=f"k/{key}", if_none_match=False)
+    request = operations.copy_object(f"k/{key}", source_bucket="old", source_key=f"k/{key}", if_none_match=False)
     source = dict(request.headers)["x-amz-copy-source"]
     for encoded in (request.target.removeprefix("/"), source.removeprefix("/old/").removeprefix("old/")):
         assert encoded.isascii()
@@ -96,11 +96,11 @@ def check_arrival(buckets: Buckets, legacy: Any, production: Any, objects: dict[
 
 
 def carry(legacy: Any, production: Any, bucket: str, source: str, rest: str) -> None:
-    copy = s3_request.copy_object(f"copied/{rest}", source_bucket=bucket, source_key=source, if_none_match=False)
+    copy = operations.copy_object(f"copied/{rest}", source_bucket=bucket, source_key=source, if_none_match=False)
     assert ask(production, copy).error is None
-    read = ask(legacy, s3_request.get_object("legacy", source))
+    read = ask(legacy, operations.get_object("legacy", source))
     assert read.error is None
-    put = s3_request.put_object(f"sent/{rest}", read.body, headers=[], if_none_match=True)
+    put = operations.put_object(f"sent/{rest}", read.body, headers=[], if_none_match=True)
     assert ask(production, put).error is None
 
 
@@ -112,6 +112,6 @@ def test_the_longest_keys_are_as_long_as_s3_allows(character: str, buckets: Buck
     assert len(key.encode()) == MAX_KEY_BYTES
     legacy_side(buckets).put("image", b"the body")
     with clients_of(buckets) as (_, production):
-        copy = s3_request.copy_object(key, source_bucket=buckets.legacy, source_key="image", if_none_match=False)
+        copy = operations.copy_object(key, source_bucket=buckets.legacy, source_key="image", if_none_match=False)
         assert ask(production, copy).error is None
     assert production_side(buckets).read(key) == b"the body"

@@ -9,9 +9,9 @@ import pytest
 from entry_table import EntryTable
 from held_batches import Held, crash, hold
 from rowferry.batch import Judgement, Verdict
-from rowferry_worker.flight import Flight
-from rowferry_worker.process import process_batch
-from rowferry_worker.work import Work
+from rowferry_worker.batch.context import Work
+from rowferry_worker.batch.run import process_batch
+from rowferry_worker.objects.scheduler import Flight
 
 
 def test_an_attempt_outlives_the_rollback_of_its_batch(ten: EntryTable) -> None:

@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 
 from migration import Migration
-from rowferry.demo.server_process import find_free_port
+from rowferry_lab.servers.server_process import find_free_port
 
 ALL_OF = sql.SQL("select * from rowferry.{} order by 1")
 SECRETS = ("hush-hush", "hush-token")

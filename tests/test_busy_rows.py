@@ -8,7 +8,7 @@ import pytest
 from migration import Migration
 from request_log import RequestLog, Seen
 from rivals import uncommitted, work_while_locked
-from rowferry.session import LOCK_TIMEOUT
+from rowferry.db.timeouts import LOCK_TIMEOUT
 
 
 def test_a_locked_row_is_put_back_and_migrated_later(any_migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:

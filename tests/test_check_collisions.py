@@ -4,7 +4,7 @@ import pytest
 
 from checks import check, problems
 from migration import Migration
-from rowferry.object_store import ObjectFacts
+from rowferry.s3.boto import ObjectFacts
 from rowferry_enqueue.check_collisions import compare_facts
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from checks import add_second_table, entries_of, row_problems
 from entry_table import EntryTable
-from rowferry.entry_sql import EntrySql
+from rowferry.db.entries import EntrySql
 from rowferry.plan import Entries
 from rowferry_enqueue.check_keys import quote_key, read_column_length
 from rowferry_enqueue.key_pairs import compose_other, may_clash, other_parameters

@@ -10,8 +10,8 @@ import pytest
 from entry_table import EntryTable
 from processes import wait_for
 from rowferry.batch import Batch
-from rowferry.database import Connection, connect
-from rowferry_worker.claim import claim_batch, is_work_left
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.batch.claim import claim_batch, is_work_left
 
 QUEUES = ["migrate"]
 

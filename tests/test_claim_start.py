@@ -9,8 +9,8 @@ import pytest
 
 from plans import explained
 from rowferry.batch import Batch
-from rowferry.database import Connection, connect
-from rowferry_worker.claim import claim_batch, is_work_left
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.batch.claim import claim_batch, is_work_left
 
 MANY = 20_000
 QUEUES = ["migrate"]

@@ -8,8 +8,8 @@ import pytest
 from migration import Migration
 from objects import ObjectSide
 from rowferry.errors import ObjectRejected
-from rowferry.object_store import Upload, open_bucket
-from rowferry.uploads import find_left_uploads, is_ours
+from rowferry.s3.boto import Upload, open_bucket
+from rowferry.s3.listing import find_left_uploads, is_ours
 
 ROOM = 5 * 1024 * 1024
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from entry_table import EntryTable
-from rowferry.grants import compose_grants
+from rowferry.db.grants import compose_grants
 
 TOP = Path(__file__).parents[1]
 CLOUD_INIT = TOP / "worker" / "cloud-init.yaml"

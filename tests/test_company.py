@@ -10,7 +10,7 @@ import pytest
 from migration import Migration
 from poison import work_in_spite_of_poison
 from processes import wait_for
-from rowferry_worker.company import Company
+from rowferry_worker.state import Company
 
 
 class Member:

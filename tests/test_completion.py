@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from cli import Run
-from rowferry.commands import COMMANDS
+from rowferry_cli import COMMANDS
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -15,9 +15,9 @@ from entry_table import EntryTable
 from processes import wait_for
 from queue_states import HOPELESS, Actor, Held, acting, denied, hold, missing
 from rowferry.batch import Verdict
-from rowferry.database import connect
-from rowferry.demo.postgres_programs import choose_postgres_binaries
-from rowferry_worker.claim import claim_batch
+from rowferry.db.connection import connect
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
+from rowferry_worker.batch.claim import claim_batch
 
 FIRST, SECOND = "fra-1:4711:9f3c2a", "fra-2:4712:07ab11"
 

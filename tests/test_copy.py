@@ -9,13 +9,13 @@ from journeys import NEW, OLD, shelves_with, way_of
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault, Throttled
 from rowferry.plan import OnConflict
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
-from rowferry_worker import carriers, compare
-from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.condition import Belief
-from rowferry_worker.copy import Way, copy_object
-from rowferry_worker.journey import Copied
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects import compare, transfer
+from rowferry_worker.objects.conditional_writes import Belief
+from rowferry_worker.objects.copy import Way, copy_object
+from rowferry_worker.objects.journey import Copied
+from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
 from shelves import WRITING, Shelves, Stored, header, query, refuse
 
 
@@ -226,8 +226,8 @@ def test_a_website_redirect_is_refused_rather_than_lost() -> None:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Shelves:
     """Shelves with an object of ten bytes, of which at most four go into one request."""
-    monkeypatch.setattr(carriers, "COPY_PART_BYTES", 4)
-    monkeypatch.setattr(carriers, "STREAM_PART_BYTES", 4)
+    monkeypatch.setattr(transfer, "COPY_PART_BYTES", 4)
+    monkeypatch.setattr(transfer, "STREAM_PART_BYTES", 4)
     shelves = shelves_with(b"0123456789", too_large_bytes=4)
     shelves.legacy[OLD].headers |= DESCRIBED
     return shelves
@@ -278,7 +278,7 @@ SIZES: list[tuple[int, int, Callable[[int], bool]]] = [
 
 @pytest.mark.parametrize(("size", "wanted", "fits"), SIZES)
 def test_no_object_has_more_than_ten_thousand_parts(size: int, wanted: int, fits: Callable[[int], bool]) -> None:
-    from rowferry_worker.parts import part_size
+    from rowferry_worker.objects.multipart import part_size
 
     part = part_size(size, wanted)
     assert fits(part)

@@ -5,10 +5,10 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 
 from processes import wait_for
-from rowferry import credentials
-from rowferry.credentials import FreshCredentials, expires, freeze_credentials, load_credentials
 from rowferry.errors import CredentialsUnavailable, UserMistake
 from rowferry.plan import Side
+from rowferry.s3 import credentials
+from rowferry.s3.credentials import FreshCredentials, expires, freeze_credentials, load_credentials
 
 LEGACY = Side("legacy", "old")
 PRODUCTION = Side("production", "new")

@@ -3,11 +3,11 @@
 import pytest
 
 from rowferry.errors import ServerFault
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
-from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.condition import Condition
-from rowferry_worker.copy import Way, copy_object
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects.conditional_writes import Condition
+from rowferry_worker.objects.copy import Way, copy_object
+from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
 from shelves import Shelves, Stored
 
 CUT = Answer(200, {}, b'<?xml version="1.0" encoding="UTF-8"?>\n')

@@ -17,10 +17,9 @@ from psycopg import sql
 from entry_table import EntryTable
 from grafana import BOARDS, FOLDER, Target, View, list_panels, list_targets, list_variables, read_board
 from queue_states import acting, missing
-from rowferry.database import connect
-from rowferry.exporter.metrics import describe
-from rowferry.exporter.reading import Reading
-from rowferry.grants import apply_grants, compose_grants
+from rowferry.db.connection import connect
+from rowferry.db.grants import apply_grants, compose_grants
+from rowferry_exporter.metrics import Reading, describe
 
 CORE_PANELS = {"stat", "timeseries", "table", "bargauge", "piechart", "text", "gauge"}
 OTHERS = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
@@ -90,7 +89,7 @@ def known_metrics() -> set[str]:
     """Return the names under which the metrics of workers and exporter are scraped."""
     from prometheus_client import Counter, Gauge, Histogram
 
-    from rowferry_worker import metrics
+    from rowferry_worker.monitoring import metrics
 
     suffixes: dict[type, tuple[str, ...]] = {
         Counter: ("_total",),

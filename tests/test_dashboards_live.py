@@ -18,8 +18,8 @@ from grafana import FOLDER, Target, View, list_targets, list_variables
 from migration import Migration
 from processes import wait_for
 from prometheus_server import MISSING, PROGRAMS, WHY_SKIPPED, Prometheus, running_prometheus
-from rowferry.demo.postgres_programs import choose_postgres_binaries
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
+from rowferry_lab.servers.s3_servers import S3Server
 from scrape import find_served_port, served_port
 from servers import DatabaseServers, fresh_buckets
 
@@ -89,7 +89,7 @@ def fill(migration: Migration) -> None:
 def exporting() -> Iterator[int]:
     """Yield the port of a running exporter."""
     with subprocess.Popen(
-        [sys.executable, "-m", "rowferry", "exporter", "--port", "0", "--log-format", "json"],
+        [sys.executable, "-m", "rowferry_cli", "exporter", "--port", "0", "--log-format", "json"],
         stderr=subprocess.PIPE,
         text=True,
     ) as exporter:

@@ -7,7 +7,7 @@ import pytest
 
 from migration import Migration
 from request_log import RequestLog, writes_of
-from rowferry.demo.postgres import EmbeddedPostgres, StopMode
+from rowferry_lab.servers.postgres import EmbeddedPostgres, StopMode
 from servers import make_schema
 from worker_process import eventually
 

@@ -1,7 +1,7 @@
 import queue
 import threading
 
-from rowferry.deadline_watch import DeadlineWatch
+from rowferry.db.watchdog import DeadlineWatch
 
 WAIT_SECONDS = 100
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rowferry.descriptors import Descriptors
+from rowferry.http.descriptors import Descriptors
 from stand_in import StandIn, keep_silent
 
 PROGRAM = """

@@ -31,11 +31,11 @@ from doc_pages import (
 from migration import Migration
 from processes import DEADLINE
 from rowferry import plan_file
-from rowferry.commands import COMMANDS, cli
-from rowferry.credentials import _name_variables
 from rowferry.keys import form_of_key, production_key
 from rowferry.plan import Entries, Side
 from rowferry.plan_file import parse_plan
+from rowferry.s3.credentials import _name_variables
+from rowferry_cli import COMMANDS, cli
 from rowferry_worker.daemon import Options, run_worker
 
 README = ROOT / "README.md"
@@ -460,7 +460,7 @@ def run_block(migration: Migration, block: Block) -> str:
 def run_shell(migration: Migration, script: str) -> str:
     """Run a script as a reader's shell would, with `y` to every question, and return what it prints."""
     ended = subprocess.run(
-        ["sh", "-ec", f'rowferry() {{ {shlex.quote(sys.executable)} -m rowferry "$@"; }}\n{script}'],
+        ["sh", "-ec", f'rowferry() {{ {shlex.quote(sys.executable)} -m rowferry_cli "$@"; }}\n{script}'],
         env=migration.environment,
         cwd=migration.folder,
         input="y\n" * 5,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry.commands.clean_uploads import command as clean_uploads
-from rowferry.commands.prune import command as prune
-from rowferry.commands.sweep import command as sweep
-from rowferry.commands.worker import command as worker
-from rowferry.durations import LONGEST, parse_duration, parse_seconds
+from rowferry.formatting import LONGEST, parse_duration, parse_seconds
+from rowferry_cli.operate.clean_uploads import command as clean_uploads
+from rowferry_cli.operate.prune import command as prune
+from rowferry_cli.work.worker import command as worker
+from rowferry_lab.commands.sweep import command as sweep
 
 WRITTEN = {
     "0s": timedelta(0),

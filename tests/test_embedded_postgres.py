@@ -14,10 +14,10 @@ import psycopg
 import pytest
 
 from processes import find_public_python, is_running, start_elsewhere, wait_for
-from rowferry.demo import postgres, postgres_programs
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.server_process import ServerFailed
 from rowferry.errors import UserMistake
+from rowferry_lab.servers import postgres, postgres_programs
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.server_process import ServerFailed
 from servers import INSTALLATIONS
 
 as_root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -6,11 +6,11 @@ import pytest
 from psycopg import sql
 
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.database import Connection, connect
-from rowferry.schema import initialise
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.verdict import write_failure, write_verdict
+from rowferry.db.connection import Connection, connect
+from rowferry.db.schema import initialise
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.batch.verdict import write_failure, write_verdict
 
 KEY = "image/zoë-😀.png"
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from rowferry.endpoint import Endpoint, resolve_endpoint
 from rowferry.errors import UserMistake
 from rowferry.plan import Addressing, Side
+from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 from tls import Authority
 
 

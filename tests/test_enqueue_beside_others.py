@@ -10,10 +10,10 @@ from psycopg import errors
 
 from entry_table import EntryTable
 from processes import wait_for
-from rowferry.database import connect
+from rowferry.db.connection import connect
+from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import UserMistake
-from rowferry.pausing import pause, resume
-from rowferry.session import LOCK_TIMEOUT
+from rowferry.reports.pause import pause, resume
 from rowferry_enqueue.enqueue import Enqueued
 from waiting_ranges import finish
 

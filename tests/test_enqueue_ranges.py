@@ -15,8 +15,8 @@ from psycopg.rows import dict_row
 
 from entry_table import FROM, TABLE, TO, EntryTable, Record
 from processes import wait_for
-from rowferry.database import Connection, fetch_one
-from rowferry.session import LOCK_TIMEOUT
+from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry_enqueue import enqueue as enqueueing
 from rowferry_enqueue.enqueue import Request, enqueue
 from waiting_ranges import MISCOUNTED, NOT_IN_ONE_RANGE, OVERLAPS, finish

@@ -12,9 +12,8 @@ from entry_table import EntryTable
 from migration import Migration
 from processes import wait_for
 from queue_states import acting, missing
-from rowferry.exporter.collector import KEEP, QueueCollector, is_fresh
-from rowferry.exporter.metrics import describe
-from rowferry.exporter.reading import Reading
+from rowferry_exporter.collector import KEEP, QueueCollector, is_fresh
+from rowferry_exporter.metrics import Reading, describe
 
 READING = Reading([], [], [], seconds=0.0, read_at=100.0)
 
@@ -123,7 +122,7 @@ def test_the_command_serves_and_stops_on_sigterm(migration: Migration) -> None:
     from scrape import fetch, find_served_port, scrape, sum_of
 
     with subprocess.Popen(
-        [sys.executable, "-m", "rowferry", "exporter", "--port", "0", "--log-format", "json"],
+        [sys.executable, "-m", "rowferry_cli", "exporter", "--port", "0", "--log-format", "json"],
         stderr=subprocess.PIPE,
         text=True,
     ) as exporter:

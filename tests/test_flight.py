@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectError, Withdrawn
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request, head_object
-from rowferry_worker.flight import Flight
-from rowferry_worker.journey import Copied, Journey, ask
+from rowferry.s3.operations import Request, head_object
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects.journey import Copied, Journey, ask
+from rowferry_worker.objects.scheduler import Flight
 
 AT_ONCE = timedelta(0)
 SOON = timedelta(seconds=100)

@@ -3,8 +3,7 @@
 import click
 import pytest
 
-from rowferry.commands.forwarding import forward_options
-from rowferry.commands.worker import NOT_FORWARDED, command
+from rowferry_cli.work.worker import NOT_FORWARDED, command, forward_options
 
 OTHER: dict[str, list[str]] = {
     "--queue": ["--queue=verify", "--queue=a name, with -- and ="],

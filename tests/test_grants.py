@@ -9,10 +9,10 @@ from psycopg import errors, sql
 from entry_table import EntryTable
 from migration import Migration
 from roles import Roles, grant, log_in, new_role, new_roles
-from rowferry.database import connect
+from rowferry.db.connection import connect
+from rowferry.db.grants import PURPOSES, apply_grants, compose_grants
+from rowferry.db.statements import list_sql
 from rowferry.errors import UserMistake
-from rowferry.grants import PURPOSES, apply_grants, compose_grants
-from rowferry.statements import list_sql
 
 
 @pytest.fixture

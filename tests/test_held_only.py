@@ -9,8 +9,8 @@ import pytest
 from psycopg import errors, sql
 
 from entry_table import EntryTable
-from rowferry.database import Connection, call, connect
-from rowferry.grants import compose_grants
+from rowferry.db.connection import Connection, call, connect
+from rowferry.db.grants import compose_grants
 
 DONE: tuple[Any, ...] = ("DONE", None, None, 10, 0, 0, [], [], [], [], [], [])
 ACTS = {

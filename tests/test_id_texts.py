@@ -6,11 +6,11 @@ import pytest
 from psycopg import sql
 
 from entry_table import TO, EntryTable
-from rowferry.database import connect
-from rowferry.entry_sql import EntrySql
-from rowferry.session import PGBOUNCER
-from rowferry_worker.entries import read_entries
-from rowferry_worker.rows import Move, Outcome, update_rows
+from rowferry.db.connection import connect
+from rowferry.db.entries import EntrySql
+from rowferry.db.timeouts import PGBOUNCER
+from rowferry_worker.batch.entries import read_entries
+from rowferry_worker.batch.rows import Move, Outcome, update_rows
 
 ODD_SETTINGS = (
     "-c datestyle=German,DMY -c timezone=Asia/Kolkata -c intervalstyle=sql_standard -c extra_float_digits=-10 "

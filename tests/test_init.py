@@ -11,10 +11,10 @@ from psycopg import sql
 
 from cli import Run
 from rowferry import __version__
-from rowferry.database import connect
+from rowferry.db.connection import connect
+from rowferry.db.schema import Initialised, check_version, initialise
+from rowferry.db.statements import list_sql
 from rowferry.errors import UserMistake
-from rowferry.schema import Initialised, check_version, initialise
-from rowferry.statements import list_sql
 
 NAMES = [path.stem for path in list_sql("migrations")]
 

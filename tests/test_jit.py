@@ -13,9 +13,9 @@ import pytest
 from entry_table import EntryTable
 from plans import Plan, explained
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.database import Connection, call, connect
-from rowferry_worker.claim import claim_batch, is_work_left
-from rowferry_worker.verdict import write_failure, write_verdict
+from rowferry.db.connection import Connection, call, connect
+from rowferry_worker.batch.claim import claim_batch, is_work_left
+from rowferry_worker.batch.verdict import write_failure, write_verdict
 
 SWITCHED = """
 select p.proname from pg_proc as p

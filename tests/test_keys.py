@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from entry_table import EntryTable
-from rowferry.database import identifiers
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import identifiers
+from rowferry.db.entries import EntrySql
+from rowferry.db.statements import statement
 from rowferry.keys import MAX_KEY_BYTES, form_of_key, production_key
 from rowferry.plan import Entries
-from rowferry.statements import statement
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 PREFIX = st.text("ab/é%_\\'", max_size=4)

@@ -8,7 +8,8 @@ import pytest
 from migration import Migration
 from processes import wait_for
 from request_log import RequestLog, Seen, logged
-from rowferry_worker import carriers, route
+from rowferry_worker import migration
+from rowferry_worker.objects import transfer as transfers
 from servers import Buckets
 
 MIB = 1024 * 1024
@@ -25,9 +26,9 @@ PROPERTIES = {
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carriers, "STREAM_PART_BYTES", PART_BYTES)
-    monkeypatch.setattr(carriers, "COPY_PART_BYTES", PART_BYTES)
-    monkeypatch.setattr(route, "STREAM_PART_BYTES", PART_BYTES)
+    monkeypatch.setattr(transfers, "STREAM_PART_BYTES", PART_BYTES)
+    monkeypatch.setattr(transfers, "COPY_PART_BYTES", PART_BYTES)
+    monkeypatch.setattr(migration, "STREAM_PART_BYTES", PART_BYTES)
 
 
 @pytest.fixture(params=["server", "stream"])

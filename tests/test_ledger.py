@@ -7,12 +7,12 @@ import pytest
 
 from entry_table import EntryTable
 from held_batches import call_and_lose_the_answer, hold
-from rowferry.database import connect
+from rowferry.db.connection import connect
 from rowferry.errors import DatabaseUnavailable
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.fleet import Fleet
-from rowferry_worker.heart import Heart
-from rowferry_worker.ledger import Ledger
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.monitoring.cluster import Fleet
+from rowferry_worker.monitoring.heartbeat import Heart
 
 LEDGERS = "^rowferry ledger"
 
@@ -43,7 +43,7 @@ def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
         batch = claim_batch(connection, ["migrate"])
         assert batch is not None
         with monkeypatch.context() as breaking:
-            breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
+            breaking.setattr("rowferry_worker.batch.ledger.call", call_and_lose_the_answer)
             with pytest.raises(DatabaseUnavailable):
                 begin_attempt(ledger, batch, "test")
         assert ten.verdicts() == [None]

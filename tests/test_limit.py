@@ -6,7 +6,7 @@ from threading import Event
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry_worker.limit import START, Limit
+from rowferry_worker.objects.concurrency import START, Limit
 
 
 def pass_rounds(limit: Limit, rounds: int, *, seconds: float = 0.05, throttled_share: float = 0.0) -> list[int]:

@@ -12,16 +12,16 @@ import psycopg
 import pytest
 
 from entry_table import FROM, TO, EntryTable
-from rowferry.account import read_account
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
-from rowferry.database import Connection, call, connect
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import Connection, call, connect
+from rowferry.db.entries import EntrySql
+from rowferry.reports.report import read_account
 from rowferry_enqueue.check import check_rows
 from rowferry_enqueue.enqueue import Request, enqueue
-from rowferry_worker.claim import claim_batch
-from rowferry_worker.entries import read_entries
-from rowferry_worker.rows import Move, update_rows
-from rowferry_worker.verdict import write_verdict
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.entries import read_entries
+from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.verdict import write_verdict
 
 ROWS = 100_000
 BATCH_SIZE = 100

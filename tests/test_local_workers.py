@@ -9,9 +9,9 @@ import pytest
 
 from migration import Migration
 from processes import is_running
-from rowferry import local_workers
-from rowferry.local_workers import LocalWorkers
-from rowferry.log import LogFile
+from rowferry.logs import LogFile
+from rowferry_cli.run import local_workers
+from rowferry_cli.run.local_workers import LocalWorkers
 
 
 def test_the_first_worker_is_ended_when_the_second_cannot_be_started(

@@ -16,8 +16,7 @@ from migration import Migration
 from patient_worker import patient
 from processes import wait_for
 from request_log import logged
-from rowferry.log import set_up_logging
-from rowferry.log_fields import current_fields, log_fields
+from rowferry.logs import current_fields, log_fields, set_up_logging
 
 VERDICTS = {"batch finished", "batch given back", "batch lost"}
 

@@ -12,11 +12,11 @@ from migration import Migration
 from processes import wait_for
 from request_log import RequestLog
 from rowferry.errors import CutOff
-from rowferry.object_client import ObjectClient
-from rowferry.s3_answer import Answer
-from rowferry.side_client import ask_bucket
-from rowferry_worker import lookout
-from rowferry_worker.lookout import Lookout
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.responses import Answer
+from rowferry.s3.side_client import ask_bucket
+from rowferry_worker.objects import outage
+from rowferry_worker.objects.outage import Lookout
 from stand_in import Behaviour, StandIn, answer, keep_silent, refuse
 
 LONG_DEADLINE = timedelta(minutes=10)
@@ -35,14 +35,14 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask soon and often; whoever answers at all has the usual time for it, for a machine may be busy."""
-    monkeypatch.setattr(lookout, "SILENT_AFTER", SHORT)
-    monkeypatch.setattr(lookout, "ASK_EVERY", SHORT)
+    monkeypatch.setattr(outage, "SILENT_AFTER", SHORT)
+    monkeypatch.setattr(outage, "ASK_EVERY", SHORT)
 
 
 @pytest.fixture
 def _hasty(_eager: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same, and who has not answered soon is silent."""
-    monkeypatch.setattr(lookout, "ANSWER_WITHIN", SHORT)
+    monkeypatch.setattr(outage, "ANSWER_WITHIN", SHORT)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(
         assert take_turn()
         with log.holding(lambda _: True), monkeypatch.context() as hasty:
             for name in ("SILENT_AFTER", "ANSWER_WITHIN", "ASK_EVERY"):
-                hasty.setattr(lookout, name, SHORT)
+                hasty.setattr(outage, name, SHORT)
             assert take_turn()
     first, second = migration.batches()
     assert (first["status"], second["status"], second["attempts"]) == ("DONE", "INIT", 0)

@@ -11,10 +11,10 @@ from held_batches import hold
 from migration import Migration
 from request_log import RequestLog
 from rowferry.batch import Attempt, Batch
-from rowferry.database import connect
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.treatment import choose_wait
+from rowferry.db.connection import connect
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.crash_policy import choose_wait
+from rowferry_worker.batch.ledger import Ledger
 from worker_process import eventually
 
 CULPRIT = 7

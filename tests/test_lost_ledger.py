@@ -13,12 +13,12 @@ from held_batches import call_and_lose_the_answer
 from processes import wait_for
 from relay import silent_after_connecting
 from roles import grant, log_in, new_role
-from rowferry import session
 from rowferry.batch import Attempt
-from rowferry.database import connect
+from rowferry.db import timeouts
+from rowferry.db.connection import connect
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.ledger import Ledger
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.ledger import Ledger
 
 AT_COMMIT = """
 create function public.wait_at_commit() returns trigger language plpgsql as $$
@@ -40,8 +40,8 @@ def test_an_attempt_that_is_recorded_after_its_worker_gave_it_up_is_no_crash(
 ) -> None:
     """The lost session is still at it when the worker is back on another one, and would commit behind its back."""
     ten.execute(AT_COMMIT)
-    monkeypatch.setattr(session, "ANSWER_DEADLINE", timedelta(seconds=3))
-    monkeypatch.setenv(session.LOCK_TIMEOUT, "1")
+    monkeypatch.setattr(timeouts, "ANSWER_DEADLINE", timedelta(seconds=3))
+    monkeypatch.setenv(timeouts.LOCK_TIMEOUT, "1")
     with (
         silent_after_connecting(ten.dsn) as (slow, _),
         closing(Ledger("test")) as ledger,
@@ -104,7 +104,7 @@ def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
         assert batch is not None
         monkeypatch.setattr(ledger, "_turn", TurnThatIsTaken(take_over))
         breaking = until.enter_context(monkeypatch.context())
-        breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
+        breaking.setattr("rowferry_worker.batch.ledger.call", call_and_lose_the_answer)
         with pytest.raises(DatabaseUnavailable):
             begin_attempt(ledger, batch, "test")
         ledger.settle()
@@ -133,7 +133,7 @@ def test_a_ledger_says_nothing_while_its_last_session_cannot_be_ended(
 ) -> None:
     """It belongs to another role, which the worker may not signal; or this worker's may signal nobody."""
     ten.execute(hardening)
-    monkeypatch.setenv(session.LOCK_TIMEOUT, "0.2")
+    monkeypatch.setenv(timeouts.LOCK_TIMEOUT, "0.2")
     with new_role(ten.dsn) as role, closing(Ledger("test")) as ledger:
         ten.execute("select pg_advisory_lock(hashtextextended('rowferry.ledger test', 0))")
         grant(ten, {"worker": role})

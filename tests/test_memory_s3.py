@@ -13,8 +13,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from processes import is_running
-from rowferry.demo.memory_s3 import read_length
-from rowferry.demo.s3_server import MemoryServer
+from rowferry_lab.servers.memory_s3 import read_length
+from rowferry_lab.servers.s3_servers import MemoryServer
 from servers import connect_s3
 
 PROPERTIES = {"ContentType": "text/plain", "CacheControl": "no-store", "Metadata": {"author": "me"}}

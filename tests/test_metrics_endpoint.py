@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from migration import Migration
 from processes import wait_for
 from rowferry.errors import UserMistake
-from rowferry.http_endpoint import Endpoint
+from rowferry.health_server import Endpoint
 from scrape import fetch, scrape, served_port, sum_of, values_by
 
 

@@ -12,10 +12,10 @@ from patient_worker import patient
 from processes import wait_for
 from request_log import RequestLog, Seen, logged
 from rowferry.errors import ObjectDamaged
-from rowferry.s3_answer import Answer
-from rowferry_worker.carriers import describe_object
-from rowferry_worker.completion import Part, Upload, _check_completed
-from rowferry_worker.parts import Large, StreamedParts
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects.completion import Part, Upload, _check_completed
+from rowferry_worker.objects.multipart import Large, StreamedParts
+from rowferry_worker.objects.transfer import describe_object
 from servers import Buckets
 from shelves import composite
 

@@ -16,10 +16,10 @@ from clock import Clock
 from migration import Migration
 from processes import wait_for
 from rowferry.errors import DatabaseUnavailable
-from rowferry_worker import heart
-from rowferry_worker.fleet import Fleet
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.notify import Pulse, notify
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.monitoring import heartbeat
+from rowferry_worker.monitoring.cluster import Fleet
+from rowferry_worker.service import Pulse, notify
 
 Listener = Callable[[], list[str]]
 
@@ -76,7 +76,7 @@ def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, socket_pa
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("rowferry_worker.notify.time", clock)
+    monkeypatch.setattr("rowferry_worker.service.time", clock)
     return clock
 
 
@@ -131,8 +131,8 @@ def steady() -> Event:
 
 @pytest.fixture
 def _beating_heart(ledger: StandInLedger, steady: Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(heart, "BEAT_EVERY", timedelta(seconds=0.01))
-    beating = heart.Heart(ledger, "w", 1, 1, ["migrate"], steady.is_set, Fleet(), Event())
+    monkeypatch.setattr(heartbeat, "BEAT_EVERY", timedelta(seconds=0.01))
+    beating = heartbeat.Heart(ledger, "w", 1, 1, ["migrate"], steady.is_set, Fleet(), Event())
     thread = beating.start()
     yield
     beating.sign_off()

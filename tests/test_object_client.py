@@ -10,15 +10,11 @@ from msgspec import structs
 
 from clients import COPY, GET, HEAD, WAIT_SECONDS, ask, clients_of, facing, opened, side_of
 from processes import wait_for
-from rowferry import object_client, s3_request
-from rowferry.endpoint import resolve_endpoint
-from rowferry.errors import (
-    Cancelled,
-    ObjectRejected,
-    ServerFault,
-    TimedOut,
-)
-from rowferry.s3_answer import Answer
+from rowferry.errors import Cancelled, ObjectRejected, ServerFault, TimedOut
+from rowferry.s3 import client as s3_client
+from rowferry.s3 import operations
+from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.responses import Answer
 from servers import Buckets
 from stand_in import StandIn, answer, keep_silent, refuse, reset
 
@@ -46,7 +42,7 @@ def test_the_bucket_is_in_the_path_behind_the_endpoints_own() -> None:
     with StandIn(answer(200)) as server:
         endpoint = resolve_endpoint(side_of(server))
         with opened(side_of(server)) as client:
-            ask(client, s3_request.head_object("production", "/a b"))
+            ask(client, operations.head_object("production", "/a b"))
         with opened(side_of(server), endpoint=replace(endpoint, base_path="/s3")) as client:
             ask(client, HEAD)
     assert server.request_lines == ["HEAD /bucket//a%20b HTTP/1.1", "HEAD /s3/bucket/k HTTP/1.1"]
@@ -94,7 +90,7 @@ def test_nothing_is_ever_written_to_the_legacy_side() -> None:
     with StandIn(answer(200)) as server, opened(side_of(server, "legacy")) as client:
         assert isinstance(ask(client, structs.replace(COPY, side="legacy")).error, ObjectRejected)
         assert isinstance(ask(client, COPY).error, ObjectRejected)
-        assert ask(client, s3_request.head_object("legacy", "k")).error is None
+        assert ask(client, operations.head_object("legacy", "k")).error is None
     assert server.request_lines == ["HEAD /bucket/k HTTP/1.1"]
 
 
@@ -102,14 +98,14 @@ def test_nothing_is_ever_written_to_the_legacy_side() -> None:
 def test_an_object_within_the_bound_is_read_whole(buckets: Buckets, size: int) -> None:
     buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"x" * size)
     with clients_of(buckets, max_body_bytes=1000) as (legacy, _):
-        got = ask(legacy, s3_request.get_object("legacy", "k"))
+        got = ask(legacy, operations.get_object("legacy", "k"))
     assert (got.error, got.status, got.body, got.content_length) == (None, 200, b"x" * size, size)
 
 
 def test_no_more_than_the_bound_is_asked_of_a_larger_object(buckets: Buckets) -> None:
     buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"x" * 1001)
     with clients_of(buckets, max_body_bytes=1000) as (legacy, _):
-        got = ask(legacy, s3_request.get_object("legacy", "k"))
+        got = ask(legacy, operations.get_object("legacy", "k"))
     assert isinstance(got.error, ObjectRejected)
     assert got.error.code == "AnswerTooLong"
     with facing(answer(206, b"x" * 1001), max_body_bytes=1000) as (client, server):
@@ -123,7 +119,7 @@ def test_a_server_that_ignores_ranges_is_held_to_the_bound_too() -> None:
 
 
 def test_a_range_of_ones_own_is_sent_as_it_is() -> None:
-    ranged = s3_request.get_object("production", "k", first_byte=5, last_byte=7)
+    ranged = operations.get_object("production", "k", first_byte=5, last_byte=7)
     with facing(refuse(416, "InvalidRange"), max_body_bytes=1000) as (client, server):
         assert isinstance(ask(client, ranged).error, ObjectRejected)
     assert ["Range: bytes=5-7" in request for request in server.requests] == [True]
@@ -144,7 +140,7 @@ def test_a_failing_callback_is_neither_lost_nor_contagious(caplog: pytest.LogCap
 
 
 def test_a_stuck_event_loop_does_not_hold_answers_back_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_client, "GRACE", timedelta(0))
+    monkeypatch.setattr(s3_client, "GRACE", timedelta(0))
     stuck, release = threading.Event(), threading.Event()
 
     def block(_: Answer) -> None:

@@ -23,8 +23,8 @@ from rowferry.errors import (
     Unreachable,
 )
 from rowferry.plan import Side
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
 from stand_in import Behaviour, answer, babble, error_body, hang_up, keep_silent, refuse, reset, stop_halfway
 
 

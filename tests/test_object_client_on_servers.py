@@ -6,16 +6,11 @@ import pytest
 from botocore.credentials import Credentials
 
 from clients import HEAD, WAIT_SECONDS, ask, clients_of, opened
-from rowferry import s3_request
-from rowferry.errors import (
-    BucketNotFound,
-    ObjectNotFound,
-    PreconditionFailed,
-    SideFault,
-)
+from rowferry.errors import BucketNotFound, ObjectNotFound, PreconditionFailed, SideFault
 from rowferry.plan import Side
-from rowferry.s3_answer import Answer, read_tags, read_text
-from rowferry.s3_result import read_copied_etag
+from rowferry.s3 import operations
+from rowferry.s3.responses import Answer, read_tags, read_text
+from rowferry.s3.results import read_copied_etag
 from servers import Buckets
 
 STRANGE_KEYS = [
@@ -40,15 +35,15 @@ def check_that_a_key_travels(buckets: Buckets, key: str) -> None:
     buckets.client.put_object(
         Bucket=buckets.legacy, Key=key, Body=content, ContentType="image/x-odd", Metadata={"a": "1"}, Tagging="t=u%2Bv"
     )
-    copy = s3_request.copy_object(key, source_bucket=buckets.legacy, source_key=key, if_none_match=False)
+    copy = operations.copy_object(key, source_bucket=buckets.legacy, source_key=key, if_none_match=False)
     with clients_of(buckets) as (legacy, production):
-        copied, found = ask(production, copy), ask(production, s3_request.head_object("production", key))
+        copied, found = ask(production, copy), ask(production, operations.head_object("production", key))
         assert copied.error is None
-        assert read_copied_etag(copied) == found.etag == ask(legacy, s3_request.head_object("legacy", key)).etag
+        assert read_copied_etag(copied) == found.etag == ask(legacy, operations.head_object("legacy", key)).etag
         assert (found.content_length, found.headers["content-type"]) == (len(content), "image/x-odd")
         assert found.headers["x-amz-meta-a"] == "1"
-        assert ask(production, s3_request.get_object("production", key)).body == content
-        assert read_tags(ask(production, s3_request.get_object_tagging("production", key)).body) == (("t", "u+v"),)
+        assert ask(production, operations.get_object("production", key)).body == content
+        assert read_tags(ask(production, operations.get_object_tagging("production", key)).body) == (("t", "u+v"),)
     assert [found["Key"] for found in buckets.client.list_objects_v2(Bucket=buckets.production)["Contents"]] == [key]
 
 
@@ -65,20 +60,20 @@ def test_a_key_that_looks_like_a_path_is_copied_byte_for_byte(moto_buckets: Buck
 def test_nfc_and_nfd_stay_two_objects(buckets: Buckets) -> None:
     with clients_of(buckets) as (_, production):
         for key in ("\u00e9", "e\u0301"):
-            put = s3_request.put_object(key, key.encode(), headers=[], if_none_match=True)
+            put = operations.put_object(key, key.encode(), headers=[], if_none_match=True)
             assert ask(production, put).error is None
-        assert ask(production, s3_request.get_object("production", "e\u0301")).body == "e\u0301".encode()
+        assert ask(production, operations.get_object("production", "e\u0301")).body == "e\u0301".encode()
 
 
 def test_a_missing_object_is_not_found_by_head_and_copy(buckets: Buckets) -> None:
-    copy = s3_request.copy_object("new", source_bucket=buckets.legacy, source_key="gone", if_none_match=False)
+    copy = operations.copy_object("new", source_bucket=buckets.legacy, source_key="gone", if_none_match=False)
     with clients_of(buckets) as (legacy, production):
-        assert isinstance(ask(legacy, s3_request.head_object("legacy", "gone")).error, ObjectNotFound)
+        assert isinstance(ask(legacy, operations.head_object("legacy", "gone")).error, ObjectNotFound)
         assert isinstance(ask(production, copy).error, ObjectNotFound)
 
 
 def test_a_missing_bucket_is_told_from_a_missing_object(buckets: Buckets) -> None:
-    copy = s3_request.copy_object("new", source_bucket="no-such-bucket", source_key="k", if_none_match=False)
+    copy = operations.copy_object("new", source_bucket="no-such-bucket", source_key="k", if_none_match=False)
     with clients_of(buckets) as (_, production):
         assert isinstance(ask(production, copy).error, BucketNotFound)
 
@@ -86,51 +81,51 @@ def test_a_missing_bucket_is_told_from_a_missing_object(buckets: Buckets) -> Non
 def test_a_wrong_secret_is_refused_access(versitygw_buckets: Buckets) -> None:
     side = Side("production", versitygw_buckets.production, endpoint_url=versitygw_buckets.server.endpoint_url)
     with opened(side, Credentials(versitygw_buckets.server.access_key, "wrong")) as client:
-        assert isinstance(ask(client, s3_request.get_object("production", "k")).error, SideFault)
-        assert isinstance(ask(client, s3_request.head_object("production", "k")).error, SideFault)
+        assert isinstance(ask(client, operations.get_object("production", "k")).error, SideFault)
+        assert isinstance(ask(client, operations.head_object("production", "k")).error, SideFault)
 
 
 def test_a_range_returns_just_its_bytes_of_the_pinned_version(buckets: Buckets) -> None:
     buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"0123456789")
     with clients_of(buckets) as (legacy, _):
-        etag = ask(legacy, s3_request.head_object("legacy", "k")).etag
-        part = ask(legacy, s3_request.get_object("legacy", "k", first_byte=2, last_byte=4, if_match=etag))
-        changed = ask(legacy, s3_request.get_object("legacy", "k", if_match="another"))
+        etag = ask(legacy, operations.head_object("legacy", "k")).etag
+        part = ask(legacy, operations.get_object("legacy", "k", first_byte=2, last_byte=4, if_match=etag))
+        changed = ask(legacy, operations.get_object("legacy", "k", if_match="another"))
     assert (part.status, part.body) == (206, b"234")
     assert isinstance(changed.error, PreconditionFailed)
 
 
 def test_a_conditional_put_never_overwrites(buckets: Buckets) -> None:
     with clients_of(buckets) as (_, production):
-        first = ask(production, s3_request.put_object("k", b"first", headers=[], if_none_match=True))
-        second = ask(production, s3_request.put_object("k", b"second", headers=[], if_none_match=True))
+        first = ask(production, operations.put_object("k", b"first", headers=[], if_none_match=True))
+        second = ask(production, operations.put_object("k", b"second", headers=[], if_none_match=True))
         assert first.error is None
         assert isinstance(second.error, PreconditionFailed)
-        assert ask(production, s3_request.get_object("production", "k")).body == b"first"
+        assert ask(production, operations.get_object("production", "k")).body == b"first"
 
 
 def test_an_object_is_uploaded_in_parts(buckets: Buckets) -> None:
     part, key = b"p" * (5 * 1024 * 1024), "large one"
     with clients_of(buckets) as (_, production):
-        begun = ask(production, s3_request.create_multipart_upload(key, headers=[("Content-Type", "image/x-odd")]))
+        begun = ask(production, operations.create_multipart_upload(key, headers=[("Content-Type", "image/x-odd")]))
         upload_id = read_text(begun.body, "UploadId")
         assert upload_id
         parts: list[tuple[int, str]] = []
         for number, body in enumerate((part, b"the rest"), start=1):
-            sent = ask(production, s3_request.upload_part(key, body, upload_id=upload_id, part_number=number))
+            sent = ask(production, operations.upload_part(key, body, upload_id=upload_id, part_number=number))
             assert sent.etag
             parts.append((number, sent.etag))
-        done = s3_request.complete_multipart_upload(key, upload_id=upload_id, parts=parts, if_none_match=True)
+        done = operations.complete_multipart_upload(key, upload_id=upload_id, parts=parts, if_none_match=True)
         assert ask(production, done).error is None
-        found = ask(production, s3_request.head_object("production", key))
+        found = ask(production, operations.head_object("production", key))
     assert (found.content_length, found.headers["content-type"]) == (len(part) + 8, "image/x-odd")
 
 
 def test_an_aborted_upload_leaves_no_object(buckets: Buckets) -> None:
     with clients_of(buckets) as (_, production):
-        upload_id = read_text(ask(production, s3_request.create_multipart_upload("k")).body, "UploadId")
+        upload_id = read_text(ask(production, operations.create_multipart_upload("k")).body, "UploadId")
         assert upload_id
-        assert ask(production, s3_request.abort_multipart_upload("k", upload_id=upload_id)).error is None
+        assert ask(production, operations.abort_multipart_upload("k", upload_id=upload_id)).error is None
         assert isinstance(ask(production, HEAD).error, ObjectNotFound)
 
 
@@ -138,7 +133,7 @@ def test_every_one_of_many_requests_is_answered_once(moto_buckets: Buckets) -> N
     answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
     with clients_of(moto_buckets) as (_, production):
         for number in range(200):
-            request = s3_request.head_object("production", f"missing-{number}")
+            request = operations.head_object("production", f"missing-{number}")
             production.send(request, lambda answer, number=number: answers.put((number, answer)))
         received = [answers.get(timeout=WAIT_SECONDS) for _ in range(200)]
     assert sorted(number for number, _ in received) == list(range(200))

@@ -12,9 +12,7 @@ from botocore.credentials import RefreshableCredentials
 
 from clients import HEAD, WAIT_SECONDS, ask, facing
 from processes import wait_for
-from rowferry.errors import (
-    CredentialsUnavailable,
-)
+from rowferry.errors import CredentialsUnavailable
 from stand_in import StandIn, answer
 
 
@@ -26,7 +24,7 @@ def expiring(renew: Callable[[], dict[str, str]], *, valid: timedelta) -> Refres
 
 @pytest.fixture
 def _renewed_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowferry.credentials.CHECK_EVERY", timedelta(milliseconds=20))
+    monkeypatch.setattr("rowferry.s3.credentials.CHECK_EVERY", timedelta(milliseconds=20))
 
 
 @pytest.mark.usefixtures("_renewed_often")

@@ -7,7 +7,7 @@ import pytest
 
 from migration import Migration
 from request_log import RequestLog, Seen, logged, writes_of
-from rowferry_worker import patience
+from rowferry_worker.objects import patience
 from servers import Buckets
 
 

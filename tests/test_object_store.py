@@ -17,8 +17,8 @@ from rowferry.errors import (
     Unreachable,
     UserMistake,
 )
-from rowferry.object_store import Bucket, open_bucket
 from rowferry.plan import Side, SideName
+from rowferry.s3.boto import Bucket, open_bucket
 from servers import Buckets
 from stand_in import StandIn, answer, refuse
 

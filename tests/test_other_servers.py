@@ -10,7 +10,7 @@ from conformance.commands import COMMANDS
 from conformance.page import BEGIN, END, PAGE, fill_in, read_results
 from conformance.run import run_stage
 from conformance.stage import Direction, make_stage
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.s3_servers import S3Server
 from s3_servers import SERVERS, NotInstalled
 from servers import DatabaseServers
 

@@ -5,12 +5,12 @@ import pytest
 from journeys import NEW, OLD, move, shelves_with, way_of
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ServerFault
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
-from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.condition import Belief
-from rowferry_worker.copy import copy_object, overwrite
-from rowferry_worker.journey import Copied
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects.conditional_writes import Belief
+from rowferry_worker.objects.copy import copy_object, overwrite
+from rowferry_worker.objects.journey import Copied
+from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
 from shelves import RGW, WRITING, Shelves, Stored, header, refuse
 
 LARGE = b"0123456789"

@@ -7,17 +7,18 @@ import pytest
 
 from clock import Clock
 from migration import Migration
-from rowferry.database import connect
-from rowferry_worker import heart, pace
-from rowferry_worker.fleet import Fleet
-from rowferry_worker.heart import Heart
-from rowferry_worker.pace import Pace
+from rowferry.db.connection import connect
+from rowferry_worker.monitoring import heartbeat
+from rowferry_worker.monitoring.cluster import Fleet
+from rowferry_worker.monitoring.heartbeat import Heart
+from rowferry_worker.objects import rate_limit
+from rowferry_worker.objects.rate_limit import Pace
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(pace, "time", clock)
+    monkeypatch.setattr(rate_limit, "time", clock)
     return clock
 
 
@@ -29,7 +30,7 @@ def test_without_a_bound_nobody_waits(clock: Clock) -> None:
 def test_turns_come_at_the_rate_whatever_is_asked_at_once(clock: Clock) -> None:
     slow = Pace(lambda: 10.0)
     waits = [slow.reserve().total_seconds() for _ in range(21)]
-    assert waits[-1] == pytest.approx(2.0 - pace.BURST.total_seconds())
+    assert waits[-1] == pytest.approx(2.0 - rate_limit.BURST.total_seconds())
     clock.now += 5
     assert slow.reserve() == timedelta(0)
 
@@ -37,7 +38,7 @@ def test_turns_come_at_the_rate_whatever_is_asked_at_once(clock: Clock) -> None:
 def test_many_turns_at_once_are_paid_for_by_who_comes_next(clock: Clock) -> None:
     rows = Pace(lambda: 100.0)
     assert rows.reserve(100) == timedelta(0)
-    assert rows.reserve(1).total_seconds() == pytest.approx(1.0 - pace.BURST.total_seconds())
+    assert rows.reserve(1).total_seconds() == pytest.approx(1.0 - rate_limit.BURST.total_seconds())
 
 
 def test_an_unused_hour_is_not_caught_up_with(clock: Clock) -> None:
@@ -45,7 +46,7 @@ def test_an_unused_hour_is_not_caught_up_with(clock: Clock) -> None:
     bounded.reserve()
     clock.now += 3600
     waits = [bounded.reserve().total_seconds() for _ in range(12)]
-    assert waits[-1] == pytest.approx(1.1 - pace.BURST.total_seconds())
+    assert waits[-1] == pytest.approx(1.1 - rate_limit.BURST.total_seconds())
 
 
 def test_a_bound_is_shared_out_evenly_among_the_live() -> None:
@@ -65,10 +66,10 @@ def test_workers_hold_back_only_where_a_replica_is_further_behind_than_it_may_be
 def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from threading import Event
 
-    from rowferry_worker.ledger import Ledger
+    from rowferry_worker.batch.ledger import Ledger
 
     monkeypatch.setenv("DATABASE_URL", database)
-    monkeypatch.setattr(heart, "BEAT_EVERY", timedelta(hours=1))  # none beats but when the test says so
+    monkeypatch.setattr(heartbeat, "BEAT_EVERY", timedelta(hours=1))  # none beats but when the test says so
     ledger, fleet = Ledger("test"), Fleet()
     try:
         hearts = [Heart(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, fleet, Event()) for n in range(3)]

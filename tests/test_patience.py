@@ -17,11 +17,11 @@ from rowferry.errors import (
     TimedOut,
     Unreachable,
 )
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request, complete_multipart_upload, copy_object, head_object, put_object
-from rowferry_worker import patience
-from rowferry_worker.alarm import Alarm
-from rowferry_worker.patience import TRIES, Patience
+from rowferry.s3.operations import Request, complete_multipart_upload, copy_object, head_object, put_object
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects import patience
+from rowferry_worker.objects.alarm import Alarm
+from rowferry_worker.objects.patience import TRIES, Patience
 
 REQUEST = head_object("production", "key")
 FINE = Answer(200)

@@ -7,10 +7,10 @@ from entry_table import FROM, TO, EntryTable
 from migration import Migration
 from processes import wait_for
 from request_log import logged
-from rowferry.database import connect
+from rowferry.db.connection import connect
 from rowferry.errors import DatabaseBusy
-from rowferry.pausing import pause, resume
 from rowferry.plan_file import parse_plan
+from rowferry.reports.pause import pause, resume
 from rowferry_enqueue.enqueue import Request, enqueue
 
 

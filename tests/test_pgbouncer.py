@@ -13,11 +13,11 @@ from migration import Migration
 from pgbouncer import pgbouncer, read_pool
 from processes import wait_for
 from request_log import RequestLog
-from rowferry.database import Connection, connect
-from rowferry.exporter.reading import Reader
-from rowferry.session import LOCK_TIMEOUT, PGBOUNCER, PooledConnection
-from rowferry.statements import statement
-from rowferry_worker.ledger import Ledger
+from rowferry.db.connection import Connection, connect
+from rowferry.db.statements import statement
+from rowferry.db.timeouts import LOCK_TIMEOUT, PGBOUNCER, PooledConnection
+from rowferry_exporter.metrics import Reader
+from rowferry_worker.batch.ledger import Ledger
 from worker_process import eventually
 
 POOL_SIZE = 4
@@ -89,7 +89,7 @@ def test_every_transaction_bounds_its_waits(
 
 def test_a_server_that_cannot_look_for_its_client_is_asked_once(pooled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", pooled)
-    monkeypatch.setattr("rowferry.session.CHECK_INTERVAL", "-1")  # which is refused as by a platform that cannot
+    monkeypatch.setattr("rowferry.db.timeouts.CHECK_INTERVAL", "-1")  # which is refused as by a platform that cannot
     with closing(connect("test", autocommit=True)) as connection:
         assert isinstance(connection, PooledConnection)
         assert not connection.notices_loss

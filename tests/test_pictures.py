@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry.demo.pictures import draw_pictures, draw_png
-from rowferry.demo.simulated_tables import list_tables, share_rows
 from rowferry.errors import UserMistake
 from rowferry.keys import form_of_key
 from rowferry.plan import Entries
 from rowferry.plan_file import parse_plan
+from rowferry_lab.simulated.images import draw_pictures, draw_png
+from rowferry_lab.simulated.tables import list_tables, share_rows
 
 
 def test_a_picture_is_a_valid_png() -> None:

@@ -9,7 +9,7 @@ import pytest
 from cli import Run
 from rowferry.plan_file import parse_plan, read_plan
 
-EXAMPLE = Path(__file__).parent.parent / "rowferry" / "example_plan.toml"
+EXAMPLE = Path(__file__).parent.parent / "cli/rowferry_cli/setup/example_plan.toml"
 
 
 def test_the_example_is_a_plan(run_rowferry: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rowferry.errors import PlanMistake
 from rowferry.plan import Entries, Plan, Side
 from rowferry.plan_file import parse_plan, plan_document, read_plan
-from rowferry.sql_condition import find_fault
+from rowferry.plan_problems import find_fault
 
 MINIMAL = """
 [migration]

@@ -13,13 +13,13 @@ from psycopg import sql
 from crowd import MANY, fill
 from plans import Plan, explained
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.database import Connection, call, connect
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import Connection, call, connect
+from rowferry.db.entries import EntrySql
 from rowferry.plan import Entries
-from rowferry_worker.claim import claim_batch
-from rowferry_worker.entries import read_entries
-from rowferry_worker.rows import Move, update_rows
-from rowferry_worker.verdict import write_verdict
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.entries import read_entries
+from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.verdict import write_verdict
 from servers import INSTALLATIONS, DatabaseServers
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("a million batches")]

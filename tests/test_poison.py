@@ -8,8 +8,8 @@ import pytest
 from migration import Migration
 from poison import work_in_spite_of_poison
 from rowferry.batch import Attempt, Batch
-from rowferry_worker import metrics
-from rowferry_worker.treatment import Treatment, choose_treatment
+from rowferry_worker.batch.crash_policy import Treatment, choose_treatment
+from rowferry_worker.monitoring import metrics
 
 
 def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> Treatment:

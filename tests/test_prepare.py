@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from migration import Migration
-from rowferry.database import connect
-from rowferry.demo.prepare import Prepared, prepare
-from rowferry.demo.simulated_buckets import Uploads, ready_bucket
+from rowferry.db.connection import connect
 from rowferry.errors import UserMistake
 from rowferry.keys import production_key
+from rowferry_lab.simulated.buckets import Uploads, ready_bucket
+from rowferry_lab.simulated.prepare import Prepared, prepare
 from servers import Buckets, remove_bucket
 
 
@@ -207,7 +207,7 @@ def test_it_names_what_it_will_delete_and_takes_no_for_an_answer(simulated: Migr
     simulated.fill(2)
     simulated.write_plan()
     done = subprocess.run(
-        [sys.executable, "-m", "rowferry", "prepare", "5"],
+        [sys.executable, "-m", "rowferry_cli", "prepare", "5"],
         cwd=simulated.folder,
         input="n\n",
         capture_output=True,
@@ -242,7 +242,7 @@ def test_a_server_that_refuses_the_pictures_leaves_the_table_as_it_was(
     simulated: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulated.insert({"1": "image/1"})
-    monkeypatch.setattr("rowferry.demo.prepare.ready_bucket", lambda *_, **__: None)
+    monkeypatch.setattr("rowferry_lab.simulated.prepare.ready_bucket", lambda *_, **__: None)
     simulated.plan["production"]["bucket"] = "there-is-none"
     with pytest.raises(UserMistake, match="could not be written: NoSuchBucket"):
         make(simulated, 40)

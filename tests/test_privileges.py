@@ -12,7 +12,7 @@ from psycopg import errors
 from entry_table import EntryTable
 from privileges import list_privileges, may, write_trials
 from roles import Roles, grant, log_in, new_role, new_roles
-from rowferry.grants import PURPOSES, Purpose
+from rowferry.db.grants import PURPOSES, Purpose
 
 EVERYBODY = {"CONNECT this database", "TEMPORARY this database", "USAGE schema public"}
 """What PostgreSQL gives to PUBLIC, and rowferry does not take away: the database is the application's."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from migration import Migration
 from processes import is_running, same_packages, wait_for
-from rowferry_worker.metrics_server import SharedMetrics
+from rowferry_worker.monitoring.server import SharedMetrics
 from scrape import fetch, scrape, served_port, sum_of, values_by
 from worker_process import WorkerProcess
 
@@ -127,7 +127,7 @@ print("two signals", flush=True)
 SUPERVISES = f"""
 import sys
 from datetime import timedelta
-from rowferry_worker.processes import Supervisor
+from rowferry_worker.supervisor import Supervisor
 command = [sys.executable, "-c", {COUNTS_SIGNALS!r}]
 sys.exit(Supervisor(1, command, timedelta(seconds=60)).run())
 """

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from migration import Migration
-from rowferry.database import call, connect
+from rowferry.db.connection import call, connect
 
 
 @pytest.fixture

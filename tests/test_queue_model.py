@@ -12,7 +12,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from entry_table import EntryTable
 from processes import wait_for
 from queue_machine import WorkersMachine
-from rowferry.database import call, connect
+from rowferry.db.connection import call, connect
 
 pytestmark = pytest.mark.timeout(1200)
 """Some 15 s on a quiet machine; a thousand steps, each held against the whole queue."""

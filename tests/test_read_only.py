@@ -8,9 +8,9 @@ import pytest
 from psycopg import errors
 
 from migration import Migration
-from rowferry.database import translate
-from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.db.connection import translate
 from rowferry.errors import DatabaseUnavailable
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 from servers import make_schema
 from worker_process import eventually
 

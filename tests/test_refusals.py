@@ -12,9 +12,9 @@ import pytest
 from clients import COPY, GET, HEAD, ask, opened, side_of
 from processes import wait_for
 from rowferry.errors import AccessDenied, ObjectRejected, SideFault
-from rowferry.object_client import ObjectClient
 from rowferry.plan import Side
-from rowferry.side_client import open_object_client
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.side_client import open_object_client
 from stand_in import Behaviour, StandIn, answer, refuse, refuse_with
 
 HOUR = 3600

@@ -12,8 +12,8 @@ from checks import row_problems
 from entry_table import EntryTable
 from migration import Migration
 from processes import wait_for
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.postgres_programs import choose_postgres_binaries
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
 from scrape import scrape, served_port, sum_of
 from servers import Buckets, make_schema
 from torture.standby import execute, make_standby, wait_for_standby

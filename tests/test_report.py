@@ -10,9 +10,9 @@ import pytest
 from entry_table import EntryTable
 from migration import Migration
 from queue_runs import migrate, revert
-from rowferry import account as accounts
-from rowferry.account import Account, read_account
-from rowferry.database import connect
+from rowferry.db.connection import connect
+from rowferry.reports import report as accounts
+from rowferry.reports.report import Account, read_account
 
 
 def read(dsn_is_set: EntryTable, name: str = "avatars") -> tuple[Account, list[dict[str, Any]]]:

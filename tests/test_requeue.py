@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from entry_table import EntryTable
 from migration import Migration
-from rowferry.commands.errors import escape_like
+from rowferry_cli.observe.errors import escape_like
 
 UPDATE = "update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'"
 

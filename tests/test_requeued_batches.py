@@ -7,9 +7,9 @@ import pytest
 from entry_table import EntryTable
 from held_batches import HOUR, crash, hold
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.database import call, connect
-from rowferry_worker.claim import claim_batch
-from rowferry_worker.verdict import write_verdict
+from rowferry.db.connection import call, connect
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.verdict import write_verdict
 
 
 def put_in_error(table: EntryTable) -> dict[str, Any]:

@@ -12,15 +12,15 @@ import pytest
 from journeys import NEW, OLD, shelves_with, way_of
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
-from rowferry_worker import patience
-from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.condition import Belief
-from rowferry_worker.copy import copy_object, overwrite
-from rowferry_worker.flight import Ended, Flight
-from rowferry_worker.journey import Copied, Journey
-from rowferry_worker.work import Released, Work
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
+from rowferry_worker.batch.context import Released, Work
+from rowferry_worker.objects import patience
+from rowferry_worker.objects.conditional_writes import Belief
+from rowferry_worker.objects.copy import copy_object, overwrite
+from rowferry_worker.objects.journey import Copied, Journey
+from rowferry_worker.objects.scheduler import Ended, Flight
+from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
 from shelves import WRITING, Shelves, Stored, refuse
 
 DEADLINE = timedelta(seconds=60)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry_worker.retry import LONGEST, jittered, retry_delay
+from rowferry_worker.objects.retry import LONGEST, jittered, retry_delay
 
 SECONDS = st.floats(0.001, 1000).map(lambda seconds: timedelta(seconds=seconds))
 

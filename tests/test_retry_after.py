@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rowferry.errors import Throttled
-from rowferry.s3_answer import Answer, read_answer
-from rowferry.s3_request import head_object
-from rowferry_worker.patience import LONGEST_ASKED, Patience
+from rowferry.s3.operations import head_object
+from rowferry.s3.responses import Answer, read_answer
+from rowferry_worker.objects.patience import LONGEST_ASKED, Patience
 from stand_in import error_body
 
 

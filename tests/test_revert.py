@@ -9,7 +9,7 @@ import pytest
 from entry_table import FROM, EntryTable
 from migration import Migration
 from queue_runs import migrate, outcomes, revert
-from rowferry.database import connect
+from rowferry.db.connection import connect
 from rowferry.keys import form_of_key, legacy_key, production_key
 from rowferry.plan import Entries
 from rowferry_enqueue.left_alone import LeftAlone, find_left_alone
@@ -56,7 +56,7 @@ def test_rows_without_a_legacy_object_stay_production(any_migration: Migration) 
 
 
 def test_only_the_range_that_is_named_goes_back(migration: Migration) -> None:
-    from rowferry_enqueue.request import Within
+    from rowferry_enqueue.enqueue import Within
 
     migration.fill(10)
     migrate(migration)

@@ -15,8 +15,8 @@ from rowferry.errors import (
     Throttled,
     TimedOut,
 )
-from rowferry.s3_answer import Answer, read_answer, read_error, read_tags, read_text
-from rowferry.s3_error import classify
+from rowferry.s3.error_codes import classify
+from rowferry.s3.responses import Answer, read_answer, read_error, read_tags, read_text
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry import s3_request
 from rowferry.errors import ObjectRejected
-from rowferry.s3_request import encode_key
+from rowferry.s3 import operations
+from rowferry.s3.operations import encode_key
 
 
 def climbs(key: str) -> bool:
@@ -67,26 +67,26 @@ def test_a_key_of_1024_bytes_is_taken() -> None:
 )
 def test_what_no_server_can_store_is_refused_with_the_reason(key: str, code: str) -> None:
     with pytest.raises(ObjectRejected) as refused:
-        s3_request.head_object("production", key)
+        operations.head_object("production", key)
     assert refused.value.code == code
 
 
 @pytest.mark.parametrize("key", ["..", "../other-bucket/x", "a/../../other-bucket/x", "/../x", "./../x", "a//../../x"])
 def test_a_key_cannot_climb_out_of_its_bucket(key: str) -> None:
     with pytest.raises(ObjectRejected, match="climbs above"):
-        s3_request.copy_object(key, source_bucket="legacy", source_key="x", if_none_match=True)
+        operations.copy_object(key, source_bucket="legacy", source_key="x", if_none_match=True)
     with pytest.raises(ObjectRejected, match="climbs above"):
-        s3_request.copy_object("x", source_bucket="legacy", source_key=key, if_none_match=True)
+        operations.copy_object("x", source_bucket="legacy", source_key=key, if_none_match=True)
 
 
 def test_a_copy_names_its_source_encoded_like_the_path() -> None:
-    request = s3_request.copy_object("new +", source_bucket="old", source_key="/a b?c", if_none_match=False)
+    request = operations.copy_object("new +", source_bucket="old", source_key="/a b?c", if_none_match=False)
     assert (request.side, request.method, request.target) == ("production", "PUT", "new%20%2B")
     assert request.headers == (("x-amz-copy-source", "/old//a%20b%3Fc"),)
 
 
 def test_a_conditional_copy_forbids_overwriting_and_pins_its_source() -> None:
-    request = s3_request.copy_object("k", source_bucket="b", source_key="k", if_none_match=True, source_etag="abc")
+    request = operations.copy_object("k", source_bucket="b", source_key="k", if_none_match=True, source_etag="abc")
     headers = dict(request.headers)
     assert headers["If-None-Match"] == "*"
     assert headers["x-amz-copy-source-if-match"] == '"abc"'
@@ -98,28 +98,28 @@ def test_a_conditional_copy_forbids_overwriting_and_pins_its_source() -> None:
     [(None, None, None), (0, 0, "bytes=0-0"), (5, None, "bytes=5-"), (None, 9, "bytes=0-9"), (7, 9, "bytes=7-9")],
 )
 def test_a_range_counts_both_of_its_ends(first: int | None, last: int | None, header: str | None) -> None:
-    request = s3_request.get_object("legacy", "k", first_byte=first, last_byte=last)
+    request = operations.get_object("legacy", "k", first_byte=first, last_byte=last)
     assert dict(request.headers).get("Range") == header
 
 
 def test_a_get_can_be_pinned_to_a_version() -> None:
-    assert s3_request.get_object("legacy", "k", if_match="abc").headers == (("If-Match", '"abc"'),)
+    assert operations.get_object("legacy", "k", if_match="abc").headers == (("If-Match", '"abc"'),)
 
 
 def test_a_subresource_has_an_empty_value_so_that_its_signature_agrees() -> None:
-    assert s3_request.get_object_tagging("legacy", "a b").target == "a%20b?tagging="
-    assert s3_request.create_multipart_upload("k").target == "k?uploads="
+    assert operations.get_object_tagging("legacy", "a b").target == "a%20b?tagging="
+    assert operations.create_multipart_upload("k").target == "k?uploads="
 
 
 def test_an_upload_id_is_encoded_in_a_query() -> None:
-    assert s3_request.upload_part("k", b"x", upload_id="a/b+c=", part_number=7).target == (
+    assert operations.upload_part("k", b"x", upload_id="a/b+c=", part_number=7).target == (
         "k?partNumber=7&uploadId=a%2Fb%2Bc%3D"
     )
-    assert s3_request.abort_multipart_upload("k", upload_id="u&v").target == "k?uploadId=u%26v"
+    assert operations.abort_multipart_upload("k", upload_id="u&v").target == "k?uploadId=u%26v"
 
 
 def test_a_part_copied_by_the_server_is_pinned_and_ranged() -> None:
-    request = s3_request.upload_part_copy(
+    request = operations.upload_part_copy(
         "k",
         source_bucket="old",
         source_key="s",
@@ -137,7 +137,7 @@ def test_a_part_copied_by_the_server_is_pinned_and_ranged() -> None:
 
 
 def test_completing_lists_the_parts_in_well_formed_xml() -> None:
-    request = s3_request.complete_multipart_upload(
+    request = operations.complete_multipart_upload(
         "k", upload_id="u", parts=[(1, "a<b"), (2, "c&d")], if_none_match=True
     )
     root = ElementTree.fromstring(request.body)
@@ -147,11 +147,11 @@ def test_completing_lists_the_parts_in_well_formed_xml() -> None:
 
 def test_every_write_is_for_the_production_side() -> None:
     writes = [
-        s3_request.copy_object("k", source_bucket="b", source_key="k", if_none_match=True),
-        s3_request.put_object("k", b"", headers=[("x-amz-meta-a", "1")], if_none_match=True),
-        s3_request.create_multipart_upload("k"),
-        s3_request.upload_part("k", b"", upload_id="u", part_number=1),
-        s3_request.complete_multipart_upload("k", upload_id="u", parts=[], if_none_match=False),
-        s3_request.abort_multipart_upload("k", upload_id="u"),
+        operations.copy_object("k", source_bucket="b", source_key="k", if_none_match=True),
+        operations.put_object("k", b"", headers=[("x-amz-meta-a", "1")], if_none_match=True),
+        operations.create_multipart_upload("k"),
+        operations.upload_part("k", b"", upload_id="u", part_number=1),
+        operations.complete_multipart_upload("k", upload_id="u", parts=[], if_none_match=False),
+        operations.abort_multipart_upload("k", upload_id="u"),
     ]
     assert {request.side for request in writes} == {"production"}

@@ -4,16 +4,10 @@ import pytest
 
 from clients import GET, HEAD, ask, facing
 from rowferry.errors import ObjectDamaged, ServerFault, SideFault
-from rowferry.s3_answer import Answer
-from rowferry.s3_error import REMEDY_OF_CODE, classify
-from rowferry.s3_request import get_object
-from rowferry.s3_result import (
-    read_completed_etag,
-    read_copied_etag,
-    read_tag_count,
-    read_upload_id,
-    read_written_etag,
-)
+from rowferry.s3.error_codes import REMEDY_OF_CODE, classify
+from rowferry.s3.operations import get_object
+from rowferry.s3.responses import Answer
+from rowferry.s3.results import read_completed_etag, read_copied_etag, read_tag_count, read_upload_id, read_written_etag
 from stand_in import answer
 from test_wire import OK, say
 

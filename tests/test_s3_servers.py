@@ -11,14 +11,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from processes import is_running, wait_for
-from rowferry.demo import s3_server
-from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
 from rowferry.errors import UserMistake
+from rowferry_lab.servers import s3_servers
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from servers import Buckets, connect_s3, find_versitygw
 
 START_AND_WAIT = """
 import sys
-from rowferry.demo.s3_server import MotoServer
+from rowferry_lab.servers.s3_servers import MotoServer
 with MotoServer() as server:
     print(server.pid, flush=True)
     sys.stdin.read()
@@ -85,8 +85,8 @@ def test_a_port_that_is_taken_meanwhile_is_exchanged_for_another(monkeypatch: py
         rival.bind(("127.0.0.1", 0))
         rival.listen()
         taken = rival.getsockname()[1]
-        ports = iter([taken, s3_server.find_free_port()])
-        monkeypatch.setattr(s3_server, "find_free_port", lambda: next(ports))
+        ports = iter([taken, s3_servers.find_free_port()])
+        monkeypatch.setattr(s3_servers, "find_free_port", lambda: next(ports))
         with MotoServer() as server:
             assert server.endpoint_url != f"http://127.0.0.1:{taken}"
             assert connect_s3(server).list_buckets()["Buckets"] == []

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from migration import Migration
-from rowferry.credentials import load_credentials
-from rowferry.database import connect, name_database
+from rowferry.db.connection import connect, name_database
+from rowferry.environment import read_secret
 from rowferry.errors import UserMistake
 from rowferry.plan import Side
-from rowferry.secret_files import read_secret
+from rowferry.s3.credentials import load_credentials
 
 SECRET = "s3cr3t"
 

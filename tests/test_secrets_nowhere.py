@@ -18,8 +18,8 @@ from psycopg import sql
 
 from haystack import Haystack, forms_of
 from processes import wait_for
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.s3_server import S3Server, VersityServer
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 from scrape import fetch
 from secret_stage import LOUD, SECRETS, UNIQUE, Stage
 from secret_tour import MARKS, fail, look_and_repair, prepare_and_plan, work

@@ -9,9 +9,9 @@ import pytest
 from cli import Run
 from migration import Migration
 from relay import silent_after_connecting, telling_version
-from rowferry import session
-from rowferry.database import connect
-from rowferry.session import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, answered
+from rowferry.db import timeouts
+from rowferry.db.connection import connect
+from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, answered
 
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
 
@@ -73,7 +73,7 @@ def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatc
 def test_whatever_a_worker_asks_is_answered_or_its_connection_cut(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "ANSWER_DEADLINE", timedelta(seconds=2.5))
+    monkeypatch.setattr(timeouts, "ANSWER_DEADLINE", timedelta(seconds=2.5))
     monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
     with silent_after_connecting(database) as (dsn, silent):
         monkeypatch.setenv("DATABASE_URL", dsn)

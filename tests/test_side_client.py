@@ -8,10 +8,10 @@ import pytest
 
 from clients import side_of
 from rowferry.errors import AccessDenied, BucketNotFound, TimedOut, Unreachable, UserMistake
-from rowferry.object_client import ObjectClient
 from rowferry.plan import Side
-from rowferry.s3_request import head_object
-from rowferry.side_client import ask_bucket, check_bucket, open_object_client
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.operations import head_object
+from rowferry.s3.side_client import ask_bucket, check_bucket, open_object_client
 from stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
 

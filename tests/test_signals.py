@@ -10,10 +10,10 @@ import pytest
 from entry_table import EntryTable
 from processes import wait_for
 from rowferry_worker import daemon
-from rowferry_worker.flight import Flight
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.route import Routes
-from rowferry_worker.shared import Shared
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.migration import Routes
+from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.state import Shared
 
 
 class Watched(threading.Event):

@@ -11,9 +11,9 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry import signature
-from rowferry.s3_request import copy_object, get_object_tagging, head_object, upload_part
-from rowferry.signature import SIGNED_BODY_BYTES, UNSIGNED_PAYLOAD, Signer
+from rowferry.s3 import signing
+from rowferry.s3.operations import copy_object, get_object_tagging, head_object, upload_part
+from rowferry.s3.signing import SIGNED_BODY_BYTES, UNSIGNED_PAYLOAD, Signer
 
 HOST = "bucket.example.org:8333"
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1).map("x-amz-meta-{}".format)
@@ -51,7 +51,7 @@ def _standing_clock() -> Any:
 
     noon = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
     with (
-        patch.object(signature.time, "time", noon.timestamp),
+        patch.object(signing.time, "time", noon.timestamp),
         patch("botocore.auth.get_current_datetime", lambda *_, **__: noon.replace(tzinfo=None)),
     ):
         yield

@@ -14,12 +14,12 @@ from rich.console import Console
 from entry_table import EntryTable
 from migration import Migration
 from request_log import RequestLog
-from rowferry.data_status import DataStatus, print_data_status, read_data_status
-from rowferry.database import connect
+from rowferry.db.connection import connect
 from rowferry.errors import UserMistake
 from rowferry.keys import form_of_key
-from rowferry.object_count import ObjectCount
 from rowferry.plan import Entries
+from rowferry.reports.status import DataStatus, print_data_status, read_data_status
+from rowferry.s3.listing import ObjectCount
 
 
 def read(table: EntryTable, **more: Any) -> DataStatus:
@@ -173,7 +173,7 @@ def test_a_long_listing_is_broken_off_and_told_as_at_least(
     migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migration.fill(2)
-    monkeypatch.setattr("rowferry.data_status.WITHIN", timedelta(seconds=-1))
+    monkeypatch.setattr("rowferry.reports.status.WITHIN", timedelta(seconds=-1))
     migration.write_plan()
     shown = migration.run("status").stdout
     assert ["objects", "≥", "2", "≥", "0", "≥", "2"] in [line.split() for line in shown.splitlines()]

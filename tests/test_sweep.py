@@ -18,7 +18,7 @@ import pytest
 from cli import Run
 from doc_pages import ROOT, read_table
 from processes import wait_for
-from rowferry.commands.sweep import command
+from rowferry_lab.commands.sweep import command
 
 SMALL = ("--entries", "60", "--latency", "1ms", "--repetitions", "1")
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from processes import is_running, wait_for
-from rowferry.demo.server_process import post_guard
-from rowferry.sweep import run
-from rowferry.sweep.grid import Grid, Setting, Trial
-from rowferry.sweep.run import Arena, bound_run, run_trial
-from rowferry.sweep.session import open_arena
+from rowferry_lab.servers.server_process import post_guard
+from rowferry_lab.sweep import run
+from rowferry_lab.sweep.grid import Grid, Setting, Trial
+from rowferry_lab.sweep.run import Arena, bound_run, run_trial
+from rowferry_lab.sweep.session import open_arena
 
 LEGACY, PRODUCTION = "sketch-legacy-s3", "sketch-production-s3"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry.sweep.files import CsvFile, describe_sweep
-from rowferry.sweep.grid import Grid, Setting, Trial, choose_rows
-from rowferry.sweep.screen import Screen
-from rowferry.sweep.summary import Result, Summary, recommend, summarise
-from rowferry.sweep.terminal_plot import draw_plot
+from rowferry_lab.sweep.grid import Grid, Setting, Trial, choose_rows
+from rowferry_lab.sweep.results import CsvFile, describe_sweep
+from rowferry_lab.sweep.screen import Screen
+from rowferry_lab.sweep.summary import Result, Summary, recommend, summarise
+from rowferry_lab.sweep.terminal_plot import draw_plot
 
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True).map(lambda found: tuple(sorted(found)))
 

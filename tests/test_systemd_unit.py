@@ -10,7 +10,7 @@ import pytest
 
 from migration import Migration
 from rowferry_worker.daemon import GIVE_BACK_WITHIN, Options
-from rowferry_worker.heart import BEAT_EVERY
+from rowferry_worker.monitoring.heartbeat import BEAT_EVERY
 
 UNIT = Path(__file__).parents[1] / "worker" / "rowferry-worker@.service"
 OLDEST = 250
@@ -78,7 +78,7 @@ def test_every_secret_is_a_credential_and_none_is_in_the_environment() -> None:
 
 
 def test_the_program_takes_the_options_that_the_unit_gives() -> None:
-    from rowferry.commands.worker import command
+    from rowferry_cli.work.worker import command
 
     given = set(re.findall(r"(--[a-z-]+)=", find("ExecStart")))
     assert given <= {option for parameter in command.params for option in parameter.opts}
@@ -88,7 +88,7 @@ REFUSE_WRITABLE_CODE = """
 import ctypes, os, sys
 if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, since Linux 6.3
     sys.exit(77)
-os.execv(sys.executable, [sys.executable, "-m", "rowferry", "worker", "--until-empty"])
+os.execv(sys.executable, [sys.executable, "-m", "rowferry_cli", "worker", "--until-empty"])
 """
 
 

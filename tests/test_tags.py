@@ -5,12 +5,12 @@ import pytest
 from journeys import NEW, OLD, move, shelves_with
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectRejected, ServerFault
-from rowferry.s3_answer import Answer
-from rowferry.s3_request import Request
-from rowferry_worker.carriers import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.condition import Condition
-from rowferry_worker.copy import Way
-from rowferry_worker.tagging import ASKED_FIRST
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Answer
+from rowferry_worker.objects.conditional_writes import Condition
+from rowferry_worker.objects.copy import Way
+from rowferry_worker.objects.tags import ASKED_FIRST
+from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
 from shelves import Shelves, Stored, header, refuse
 
 TAGS = {"kind": "a b", "owner": "me", "empty": ""}

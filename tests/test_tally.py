@@ -20,8 +20,8 @@ from psycopg import errors
 from psycopg.rows import tuple_row
 
 from plans import explained
-from rowferry.database import Connection, call, connect
-from rowferry.schema import initialise
+from rowferry.db.connection import Connection, call, connect
+from rowferry.db.schema import initialise
 
 SCAN = """
 select

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from entry_table import FROM
 from migration import Migration
-from rowferry.log import WordsFormatter
-from rowferry.wording import hide_unfit, show_text
+from rowferry.formatting import hide_unfit, show_text
+from rowferry.logs import WordsFormatter
 
 UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 TITLE = "\x1b]0;owned\x07"
@@ -52,7 +52,7 @@ def test_the_key_can_be_read_all_the_same(command: str, failed: Migration) -> No
 def test_the_command_that_requeues_a_reason_with_control_characters_finds_it(failed: Migration) -> None:
     (line,) = [line for line in failed.run("errors").stdout.splitlines() if "try again" in line]
     done = subprocess.run(
-        ["sh", "-c", line.replace("    try again    rowferry", f"{subprocess.sys.executable} -m rowferry")],
+        ["sh", "-c", line.replace("    try again    rowferry", f"{subprocess.sys.executable} -m rowferry_cli")],
         capture_output=True,
         text=True,
         check=True,

@@ -5,13 +5,13 @@ import time
 
 from migration import Migration
 from rowferry.batch import Attempt, Batch, Entry
-from rowferry.database import connect
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.flight import Flight
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.process import process_batch
-from rowferry_worker.route import Routes
-from rowferry_worker.work import Work
+from rowferry.db.connection import connect
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.context import Work
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.batch.run import process_batch
+from rowferry_worker.migration import Routes
+from rowferry_worker.objects.scheduler import Flight
 
 
 def take_one_turn(migration: Migration, until: float, parallel: int = 1) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from cli import Run
 from processes import wait_for
-from rowferry.database import connect
-from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry.db.connection import connect
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 from servers import INSTALLATIONS, make_schema
 from tls import Authority, Certificate, give_to_postgres
 from worker_process import WorkerProcess

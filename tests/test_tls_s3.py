@@ -15,9 +15,9 @@ from botocore.credentials import Credentials
 
 from clients import HEAD, ask, opened, side_of
 from migration import Migration
-from rowferry.demo.s3_server import S3Server
 from rowferry.errors import ObjectError, ServerNotTrusted
-from rowferry.object_store import open_bucket
+from rowferry.s3.boto import open_bucket
+from rowferry_lab.servers.s3_servers import S3Server
 from servers import Buckets, find_versitygw, remove_bucket
 from stand_in import StandIn, answer
 from tls import Authority, TlsVersityServer, serving_context

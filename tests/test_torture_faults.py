@@ -9,7 +9,7 @@ import pytest
 
 from processes import wait_for
 from request_log import Seen
-from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 from torture.bad_s3 import BadS3
 from torture.builder import make_s3_server
 from torture.scenarios import NAMES, find_scenario

@@ -12,10 +12,10 @@ from opentelemetry.trace import StatusCode
 
 from migration import Migration
 from rowferry.errors import UserMistake
-from rowferry_worker import tracing
 from rowferry_worker.daemon import Options, run_worker
+from rowferry_worker.monitoring import tracing
 
-SPANS = "rowferry_worker.tracing._tracer"
+SPANS = "rowferry_worker.monitoring.tracing._tracer"
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from psycopg import sql
 from checks import entries_of, row_problems
 from entry_table import TO, EntryTable
 from rowferry.batch import Entry, Outcome
-from rowferry.database import connect
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import connect
+from rowferry.db.entries import EntrySql
 from rowferry.errors import PlanMistake, UserMistake
 from rowferry.plan_file import parse_plan
-from rowferry_worker.entries import read_entries
-from rowferry_worker.rows import Move, update_rows
+from rowferry_worker.batch.entries import read_entries
+from rowferry_worker.batch.rows import Move, update_rows
 
 UNFIT = {
     "repeating ids": ("create table odd (id bigint not null, path text)", "is not unique; name a primary key"),

@@ -8,9 +8,9 @@ import pytest
 from cli import Run
 from processes import wait_for
 from rowferry import __version__
-from rowferry.database import Connection, call, connect
-from rowferry.schema import initialise
-from rowferry.statements import list_sql, read_sql, statement
+from rowferry.db.connection import Connection, call, connect
+from rowferry.db.schema import initialise
+from rowferry.db.statements import list_sql, read_sql, statement
 
 OLD = 7
 """The last migration of the schema before batches were claimed one by one, and tallied."""

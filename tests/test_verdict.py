@@ -19,7 +19,7 @@ from rowferry.errors import (
     TimedOut,
     Unreachable,
 )
-from rowferry_worker.verdict import describe, judge, judge_failure
+from rowferry_worker.batch.verdict import describe, judge, judge_failure
 
 MIGRATED = EntryResult(Entry("1", "image/1"), Outcome.MIGRATED)
 SETTLED = [EntryResult(Entry(outcome, "k"), outcome) for outcome in Outcome if outcome.settled]

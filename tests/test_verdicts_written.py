@@ -8,9 +8,9 @@ import pytest
 from entry_table import EntryTable
 from held_batches import HOUR, hold
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.database import connect
-from rowferry_worker.claim import claim_batch
-from rowferry_worker.verdict import write_verdict
+from rowferry.db.connection import connect
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.verdict import write_verdict
 
 
 def test_done_counts_every_entry(ten: EntryTable) -> None:

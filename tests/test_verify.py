@@ -10,7 +10,7 @@ from migration import Migration
 from processes import wait_for
 from queue_runs import migrate, outcomes, verify
 from rowferry.errors import ServerFault
-from rowferry_worker import examine as examining
+from rowferry_worker.objects import verify as examining
 
 MIB = 1024 * 1024
 
@@ -152,7 +152,7 @@ def test_an_attempt_that_is_repeated_counts_each_entry_once(
 
 def test_the_bytes_are_read_only_where_asked_to(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     """ETags that are digests say enough, unless --deep."""
-    from rowferry_worker import reading
+    from rowferry_worker.objects import reading
 
     migration.fill(2)
     migration.add_row(3, "avatar/new.png")

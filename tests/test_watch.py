@@ -21,16 +21,15 @@ from rich.console import Console
 from entry_table import EntryTable
 from queue_states import Actor, acting, denied, missing
 from rowferry.batch import Verdict
-from rowferry.database import connect
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.grants import Purpose, apply_grants, compose_grants
-from rowferry.progress import Counts, read_counts
-from rowferry.schema import initialise
-from rowferry.watch.dialog import Dialog, press
-from rowferry.watch.frame import KEYS, draw_frame
-from rowferry.watch.layout import cut_rows, share_lines
-from rowferry.watch.picture import Hand, Picture, Reason, Resting, Worker, read_picture
-from rowferry.watch.source import LONGEST_REST, Seen, act, choose_rest
+from rowferry.db.connection import connect
+from rowferry.db.grants import Purpose, apply_grants, compose_grants
+from rowferry.db.schema import initialise
+from rowferry.reports.progress import Counts, read_counts
+from rowferry_cli.watching.keys import Dialog, press
+from rowferry_cli.watching.poller import LONGEST_REST, Seen, act, choose_rest
+from rowferry_cli.watching.snapshot import Hand, Picture, Reason, Resting, Worker, read_picture
+from rowferry_cli.watching.view import KEYS, cut_rows, draw_frame, share_lines
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 
 NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
@@ -327,7 +326,7 @@ def test_a_migration_that_is_not_there_is_a_mistake(table: EntryTable) -> None:
 
 
 def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rowferry", "watch", "--once", *arguments]
+    command = [sys.executable, "-m", "rowferry_cli", "watch", "--once", *arguments]
     return subprocess.run(command, env=without_size(os.environ), capture_output=True, text=True, check=False)
 
 

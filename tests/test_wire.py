@@ -9,9 +9,9 @@ import pytest
 from clients import COPY, GET, HEAD, ask, facing, opened
 from processes import wait_for
 from rowferry.errors import ObjectRejected, ServerFault, Throttled, Unreachable
+from rowferry.http.pool import REST_SECONDS
 from rowferry.plan import Side
-from rowferry.pool import REST_SECONDS
-from rowferry.s3_request import put_object
+from rowferry.s3.operations import put_object
 from stand_in import Behaviour, StandIn, answer, error_body
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -11,10 +11,10 @@ import pytest
 from clients import COPY, GET, HEAD, ask, facing, opened
 from processes import wait_for
 from rowferry.errors import ObjectDamaged, ServerFault, Throttled, TimedOut, Unreachable
-from rowferry.http_answer import AnswerReader
+from rowferry.http.connection import Call
+from rowferry.http.parser import AnswerReader
 from rowferry.plan import Side
-from rowferry.s3_request import put_object
-from rowferry.wire import Call
+from rowferry.s3.operations import put_object
 from stand_in import StandIn, answer, keep_silent
 from test_wire import OK, connections_of, say
 

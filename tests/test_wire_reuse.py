@@ -13,14 +13,15 @@ import pytest
 
 from clients import COPY, GET, HEAD, ask, facing
 from processes import wait_for
-from rowferry import dial, exchange
-from rowferry.dial import Dial
 from rowferry.errors import ServerFault, TimedOut, Unreachable
-from rowferry.exchange import LONGEST, Exchange, Traffic
-from rowferry.pool import Pool
-from rowferry.s3_request import complete_multipart_upload
-from rowferry.s3_wire import explain_failure
-from rowferry.wire import Connection
+from rowferry.http import connect
+from rowferry.http.connect import Dial
+from rowferry.http.connection import Connection
+from rowferry.http.pool import Pool
+from rowferry.s3 import exchange
+from rowferry.s3.exchange import LONGEST, Exchange, Traffic
+from rowferry.s3.operations import complete_multipart_upload
+from rowferry.s3.wire import explain_failure
 from stand_in import StandIn, answer, hang_up, reset, stop_halfway
 from test_wire import OK, connections_of, say
 
@@ -173,7 +174,7 @@ def test_three_addresses_that_swallow_everything_do_not_hide_the_fourth(monkeypa
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
 
         async def find(_: Dial, __: object) -> list[Any]:
-            return found[: dial.ADDRESSES_AT_ONCE]
+            return found[: connect.ADDRESSES_AT_ONCE]
 
         monkeypatch.setattr(Dial, "_find_addresses", find)
         client, _ = until.enter_context(facing(answer(200), backoff=None))

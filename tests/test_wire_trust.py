@@ -11,12 +11,12 @@ import pytest
 from botocore.credentials import Credentials
 
 from clients import GET, HEAD, ask, opened, side_of
-from rowferry.endpoint import resolve_endpoint
 from rowferry.errors import ServerNotTrusted, SideFault, Unreachable, UserMistake
-from rowferry.object_store import open_bucket
+from rowferry.http.proxy import find_proxy
+from rowferry.http.trust import VARIABLES, trust
 from rowferry.plan import Side
-from rowferry.proxy import find_proxy
-from rowferry.trust import VARIABLES, trust
+from rowferry.s3.boto import open_bucket
+from rowferry.s3.endpoint import resolve_endpoint
 from stand_in import StandIn, answer
 from tls import Authority, serving_context
 

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from rowferry.demo.s3_server import VersityServer
-from rowferry.demo.server_process import choose_account
+from rowferry_lab.servers.s3_servers import VersityServer
+from rowferry_lab.servers.server_process import choose_account
 
 LOOPBACK = "127.0.0.1"
 
@@ -105,7 +105,7 @@ class TlsVersityServer(VersityServer):
         return [program, *tls, *arguments]
 
     def start(self) -> None:
-        with patch("rowferry.demo.s3_server.answers_http", self._answers):
+        with patch("rowferry_lab.servers.s3_servers.answers_http", self._answers):
             super().start()
         self.endpoint_url = self.endpoint_url.replace("http://", "https://")
 

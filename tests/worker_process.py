@@ -16,7 +16,7 @@ class WorkerProcess:
         self._log_path = log_path
         with log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "rowferry", "worker", "--log-format", "json", *arguments],
+                [sys.executable, "-m", "rowferry_cli", "worker", "--log-format", "json", *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -21,9 +21,9 @@ from psycopg import sql
 from bench.record import Figures, Record
 from bench.stage import execute, read_postgres_version, running_postgres
 from bench.starting_gate import start_together
-from rowferry.database import connect
-from rowferry.schema import initialise
-from rowferry_worker.claim import claim_batch
+from rowferry.db.connection import connect
+from rowferry.db.schema import initialise
+from rowferry_worker.batch.claim import claim_batch
 
 WORKERS = 16
 BUDGET_SECONDS = 1.0

@@ -13,8 +13,8 @@ from bench.record import Figures, Record
 from bench.server_cpu import read_backend_cpu, read_server_cpu
 from bench.stage import execute, running_postgres, stand_in
 from bench.trees import list_trees, run_in
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.postgres_programs import find_postgres_binaries, read_version
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres_programs import find_postgres_binaries, read_version
 
 CLAIM = "select id from rowferry.claim_batch(array['migrate'])"
 FINISH = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count where id = %s"
@@ -24,7 +24,7 @@ from bench.migration import make_rows, enqueue_rows
 make_rows(int(sys.argv[1]))
 enqueue_rows(sys.argv[2], sys.argv[2], int(sys.argv[3]))
 """
-WORK = ("-m", "rowferry", "worker", "--until-empty", "--slots=1", "--log-format=json")
+WORK = ("-m", "rowferry_cli", "worker", "--until-empty", "--slots=1", "--log-format=json")
 LARGE_BATCH = 100
 
 
@@ -48,7 +48,7 @@ def measure(binaries: Path, tree: Path, batches: int, entries: int) -> Figures:
     """Return what a fresh server uses for claims alone, for batches of one, and for batches of a hundred."""
     with running_postgres(binaries=binaries) as postgres, stand_in(0) as server:
         execute("drop schema rowferry cascade")
-        run_in(tree, "-m", "rowferry", "init")
+        run_in(tree, "-m", "rowferry_cli", "init")
         run_in(tree, "-c", PREPARE, str(batches), server.url, "1")
         claims = measure_claims(batches)
         ones = migrate(postgres, tree, server.url, batches, 1)

@@ -11,7 +11,7 @@ from bench.record import Figures, Record
 from bench.rivals import programs
 from bench.rivals.span import run_script
 from bench.stage import read_postgres_version, run_measured, running_postgres, stand_in
-from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 
 LATENCY_MS = 70
 IN_FLIGHT = 512

@@ -12,8 +12,8 @@ from psycopg import sql
 
 from bench.record import Figures, Record
 from bench.stage import read_postgres_version, running_postgres
-from rowferry.database import Connection, connect, fetch_one
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import Connection, connect, fetch_one
+from rowferry.db.entries import EntrySql
 from rowferry.plan import Entries, Plan, Side
 from rowferry_enqueue.enqueue import Request, enqueue
 

@@ -22,8 +22,8 @@ from bench.record import Figures, Record
 from bench.server_cpu import read_backend_cpu, read_server_cpu
 from bench.stage import execute, read_postgres_version, running_postgres
 from bench.trees import list_trees, run_in
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.postgres_programs import find_postgres_binaries
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres_programs import find_postgres_binaries
 
 SETTINGS = {"shared_buffers": "2GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "autovacuum": "off"}
 MACROS = (
@@ -61,9 +61,9 @@ def run(record: Record) -> None:
         execute("create database large")
         with leading_to(postgres, "large"):
             first, plan = next(iter(trees.values())), write_plan(Path(temporary))
-            run_in(first, "-m", "rowferry", "init")
+            run_in(first, "-m", "rowferry_cli", "init")
             make_tables(os.environ["DATABASE_URL"])
-            run_in(first, "-m", "rowferry", "enqueue", "--yes", "--plan", str(plan))
+            run_in(first, "-m", "rowferry_cli", "enqueue", "--yes", "--plan", str(plan))
             fill_queue(os.environ["DATABASE_URL"], done)
             sizes = execute(SIZES)
         record.settings |= {"done": done, "in_error": done // 250, "waiting": done // 5}
@@ -149,5 +149,5 @@ def measure_command(postgres: EmbeddedPostgres, tree: Path, command: tuple[str, 
     if command[0] == "enqueue":
         execute(NEW_ROWS)
     began, used = time.monotonic(), read_server_cpu(postgres.pid)
-    run_in(tree, "-m", "rowferry", *command, exits=(0, 1))
+    run_in(tree, "-m", "rowferry_cli", *command, exits=(0, 1))
     return {"cpu_ms": 1000 * (read_server_cpu(postgres.pid) - used), "wall_ms": 1000 * (time.monotonic() - began)}

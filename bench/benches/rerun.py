@@ -5,7 +5,7 @@ from functools import partial
 from bench.migration import enqueue_rows, make_rows, run_worker
 from bench.record import Figures, Record
 from bench.stage import execute, read_postgres_version, running_postgres, stand_in
-from rowferry.database import connect
+from rowferry.db.connection import connect
 
 BATCH_SIZE = 1000
 SLOTS = 4

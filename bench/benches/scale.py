@@ -8,7 +8,7 @@ from typing import Any
 from bench.migration import check_rows, enqueue_rows, make_rows, run_worker
 from bench.record import Figures, Record
 from bench.stage import Usage, read_postgres_version, running_postgres, stand_in
-from rowferry.database import connect
+from rowferry.db.connection import connect
 
 LATENCY_MS = 400
 IN_FLIGHT = 32

@@ -15,7 +15,7 @@ from bench.rivals import programs
 from bench.rivals.span import run_script
 from bench.stage import read_postgres_version, run_measured, running_postgres
 from bench.stand_in_store import key_of
-from rowferry.demo.s3_server import S3Server, VersityServer
+from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 
 PROGRAM = Path(__file__).parent.parent.parent / ".tools" / "bin" / "versitygw"
 BODY = b"\x89PNG" + bytes(range(256)) * 40

@@ -29,7 +29,7 @@ from matplotlib import pyplot as plt  # noqa: E402 - after the choice of its bac
 
 from grafana import View, list_panels  # noqa: E402 - found by the path above
 from prometheus_server import Prometheus, running_prometheus  # noqa: E402
-from rowferry.demo.stage import Stage, set_stage  # noqa: E402
+from rowferry_lab.simulated.environment import Stage, set_stage  # noqa: E402
 from scrape import find_served_port  # noqa: E402
 
 PICTURES, LOST = 6000, 12
@@ -95,7 +95,7 @@ class Source:
 @contextmanager
 def daemon(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Yield a running rowferry command and the port that it serves its metrics on."""
-    command = [sys.executable, "-m", "rowferry", *arguments, "--log-format", "json"]
+    command = [sys.executable, "-m", "rowferry_cli", *arguments, "--log-format", "json"]
     with tempfile.TemporaryFile("w+") as log, subprocess.Popen(command, stderr=log, text=True) as process:
         try:
             yield process, wait_for_port(log)
@@ -115,7 +115,7 @@ def wait_for_port(log: Any) -> int:
 
 def rowferry(*arguments: str) -> None:
     """Run a command to its end."""
-    subprocess.run([sys.executable, "-m", "rowferry", *arguments], check=True)
+    subprocess.run([sys.executable, "-m", "rowferry_cli", *arguments], check=True)
 
 
 def migrate(stage: Stage, folder: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from rowferry.demo.stage import Stage, set_stage
-from rowferry.local_workers import LocalWorkers
+from rowferry_cli.run.local_workers import LocalWorkers
+from rowferry_lab.simulated.environment import Stage, set_stage
 
 PICTURE = Path(__file__).with_name("watch.svg")
 WIDTH, HEIGHT = 88, 18
@@ -71,7 +71,7 @@ def main() -> None:
         prepare(stage)
         log = stage.folder / "workers.log"
         with (
-            terminal(stage, f"{sys.executable} -m rowferry watch --interval 0.5") as capture,
+            terminal(stage, f"{sys.executable} -m rowferry_cli watch --interval 0.5") as capture,
             LocalWorkers(WORKERS, ["--parallel", "4"], log, lambda _line: None),
         ):
             frame = wait_for_frame(capture)
@@ -93,7 +93,7 @@ def prepare(stage: Stage) -> None:
 
 def rowferry(*arguments: str) -> None:
     """Run a command; what it says is for nobody."""
-    subprocess.run([sys.executable, "-m", "rowferry", *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "rowferry_cli", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 @contextmanager

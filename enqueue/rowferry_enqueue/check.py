@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from rowferry.database import Connection, fetch_one
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.entries import EntrySql
+from rowferry.db.schema import check_version
+from rowferry.db.statements import statement
 from rowferry.errors import UserMistake
-from rowferry.object_count import OnProgress, ignore_progress
 from rowferry.plan import OnConflict, Plan
-from rowferry.schema import check_version
-from rowferry.statements import statement
+from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.check_buckets import check_buckets
 from rowferry_enqueue.check_collisions import check_collisions
 from rowferry_enqueue.check_keys import check_keys

@@ -5,11 +5,11 @@ from contextlib import closing
 from datetime import timedelta
 
 from rowferry.errors import ObjectError, RowferryError
-from rowferry.object_client import ObjectClient
-from rowferry.object_count import OnProgress
 from rowferry.plan import Plan, Side
-from rowferry.s3_request import get_object
-from rowferry.side_client import open_object_client
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.listing import OnProgress
+from rowferry.s3.operations import get_object
+from rowferry.s3.side_client import open_object_client
 from rowferry_enqueue.check_objects import check_objects, find_any_object
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.probe import Probe, written_probe

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Literal
 
-from rowferry.credentials import load_credentials
-from rowferry.database import Connection, translated_errors
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.entries import EntrySql
 from rowferry.errors import ObjectNotFound, RowferryError
-from rowferry.object_count import OnProgress
-from rowferry.object_store import Bucket, ObjectFacts, open_bucket
+from rowferry.formatting import count
 from rowferry.plan import OnConflict, Plan
-from rowferry.wording import count
+from rowferry.s3.boto import Bucket, ObjectFacts, open_bucket
+from rowferry.s3.credentials import load_credentials
+from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.check_keys import quote_key
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.key_pairs import Pair, compose_other, find_colliding_pairs, other_parameters

@@ -6,13 +6,13 @@ from typing import Any
 
 from psycopg import sql
 
-from rowferry.database import Connection, translated_errors
-from rowferry.entry_sql import EntrySql, describe
+from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.entries import EntrySql, describe
+from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
+from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES
-from rowferry.object_count import OnProgress
-from rowferry.statements import statement
-from rowferry.wording import count
+from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.key_pairs import Pair, compose_other, find_clashing_pairs, other_parameters
 

@@ -10,11 +10,11 @@ from functools import partial
 from urllib.parse import unquote
 
 from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, SideFault
-from rowferry.object_client import ObjectClient
+from rowferry.formatting import count
 from rowferry.plan import Side
-from rowferry.s3_answer import Answer, read_text
-from rowferry.s3_request import head_object, list_first_object
-from rowferry.wording import count
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.operations import head_object, list_first_object
+from rowferry.s3.responses import Answer, read_text
 from rowferry_enqueue.check_keys import quote_key
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.samples import Sample

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import errors, sql
 
-from rowferry.database import Connection, fetch_one, summarise, translate
-from rowferry.entry_sql import Description, EntrySql, describe, split_table
+from rowferry.db.connection import Connection, fetch_one, summarise, translate
+from rowferry.db.entries import Description, EntrySql, describe, split_table
 from rowferry.errors import DatabaseUnavailable, UserMistake
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.finding import Finding, fine, note, problem

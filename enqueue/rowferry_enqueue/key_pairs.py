@@ -7,7 +7,7 @@ from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
-from rowferry.entry_sql import EntrySql
+from rowferry.db.entries import EntrySql
 from rowferry.plan import Entries
 
 Pair = tuple[EntrySql, EntrySql]

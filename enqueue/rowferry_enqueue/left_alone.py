@@ -3,11 +3,11 @@
 import shlex
 from dataclasses import dataclass
 
-from rowferry.database import Connection, fetch_one, translated_errors
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.entries import EntrySql
+from rowferry.db.statements import statement
+from rowferry.formatting import count, count_batches
 from rowferry.plan import Plan
-from rowferry.statements import statement
-from rowferry.wording import count, count_batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from rowferry.errors import (
     ServerNotTrusted,
     SideFault,
 )
-from rowferry.object_client import ObjectClient
-from rowferry.s3_answer import Answer, read_tags
-from rowferry.s3_request import (
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.operations import (
     Request,
     abort_multipart_upload,
     complete_multipart_upload,
@@ -31,7 +30,8 @@ from rowferry.s3_request import (
     upload_part,
     upload_part_copy,
 )
-from rowferry.s3_result import read_copied_etag, read_upload_id, read_written_etag
+from rowferry.s3.responses import Answer, read_tags
+from rowferry.s3.results import read_copied_etag, read_upload_id, read_written_etag
 from rowferry_enqueue.finding import Finding, note
 from rowferry_enqueue.probe_properties import HEADERS, METADATA, TAGGING, TAGS, encode_tags, find_lost
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rowferry.database import Connection, fetch_one, translated_errors
-from rowferry.entry_sql import EntrySql
+from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.entries import EntrySql
+from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
-from rowferry.object_count import OnProgress
 from rowferry.plan import Entries, Plan
-from rowferry.statements import statement
+from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.check_keys import quote_key
 from rowferry_enqueue.finding import Finding, note, problem
 

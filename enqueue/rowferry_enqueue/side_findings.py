@@ -1,6 +1,5 @@
 """What a side refuses, as a finding: the real reason, and what to do about it."""
 
-from rowferry.endpoint import resolve_endpoint
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
@@ -14,12 +13,13 @@ from rowferry.errors import (
     Unreachable,
     UserMistake,
 )
-from rowferry.object_client import ObjectClient
 from rowferry.plan import Side
-from rowferry.s3_answer import Answer
-from rowferry.s3_error import REMEDY_OF_CODE
-from rowferry.s3_request import list_first_object
-from rowferry.side_client import check_bucket
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.error_codes import REMEDY_OF_CODE
+from rowferry.s3.operations import list_first_object
+from rowferry.s3.responses import Answer
+from rowferry.s3.side_client import check_bucket
 from rowferry_enqueue.finding import Finding, note, problem
 
 _KEYS = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile, to valid ones"

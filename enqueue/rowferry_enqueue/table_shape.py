@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from rowferry.entry_sql import Description
+from rowferry.db.entries import Description
 from rowferry.plan import Entries
 from rowferry_enqueue.finding import Finding, note, problem
 

@@ -18,7 +18,7 @@ begin
         select
             q.payload,
             e.value ->> 'id' as id,
-            -- A plan's names are exactly as written: rowferry/entry_sql.py reads them in the same way.
+            -- A plan's names are exactly as written: rowferry/db/entries.py reads them in the same way.
             array(
                 select coalesce(replace(p.parts[1], '""', '"'), p.parts[2])
                 from regexp_matches(e.value ->> 'table', '"((?:[^"]|"")+)"|([^".]+)', 'g') with ordinality as p (parts, n)

@@ -16,8 +16,8 @@ from conformance.checks import CHECKS
 from conformance.page import record
 from conformance.run import Finding, run_stage
 from conformance.stage import Direction, make_stage
-from rowferry.demo.s3_server import S3Server
-from rowferry.demo.server_process import ServerFailed
+from rowferry_lab.servers.s3_servers import S3Server
+from rowferry_lab.servers.server_process import ServerFailed
 from s3_servers import SERVERS, NotInstalled
 from s3_servers.versions import read_version
 from servers import DatabaseServers

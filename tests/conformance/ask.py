@@ -8,7 +8,7 @@ from typing import Any
 from conformance.keys import list_keys
 from conformance.plain import PlainRequests, make_buckets
 from conformance.properties import PROPERTIES, TAGS, compare_properties, encode_tags
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.s3_servers import S3Server
 from servers import connect_s3
 
 WAYS = ("PutObject", "CopyObject", "CreateMultipartUpload")

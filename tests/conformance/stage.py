@@ -15,7 +15,7 @@ from conformance.plain import make_buckets
 from entry_table import FROM, TO
 from migration import Migration
 from objects import digest
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.s3_servers import S3Server
 from servers import DatabaseServers, connect_s3, find_installations
 
 Direction = Literal["within", "from", "to"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from s3_servers.ceph import CephServer
 from s3_servers.gofakes3 import GoFakeS3Server
 from s3_servers.juicefs import JuiceServer

@@ -5,8 +5,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from processes import wait_for
-from rowferry.demo.s3_server import START_DEADLINE, answers_http
-from rowferry.demo.server_process import ServerFailed
+from rowferry_lab.servers.s3_servers import START_DEADLINE, answers_http
+from rowferry_lab.servers.server_process import ServerFailed
 from s3_servers.own import Crew, ManyPrograms, find_low_port, find_program
 
 ADVICE = "install ceph-mon, ceph-mgr, ceph-osd and radosgw (`tools/install-debian-servers`, as root)"

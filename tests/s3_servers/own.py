@@ -15,8 +15,8 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from processes import wait_for
-from rowferry.demo.s3_server import START_DEADLINE, S3Server
-from rowferry.demo.server_process import ServerFailed, ServerProcess
+from rowferry_lab.servers.s3_servers import START_DEADLINE, S3Server
+from rowferry_lab.servers.server_process import ServerFailed, ServerProcess
 from servers import connect_s3
 
 TOOLS = Path(__file__).parent.parent.parent / ".tools"

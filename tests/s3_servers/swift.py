@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rowferry.demo.s3_server import answers_http
+from rowferry_lab.servers.s3_servers import answers_http
 from s3_servers.own import Crew, ManyPrograms, find_low_port, find_program
 
 ADVICE = (

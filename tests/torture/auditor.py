@@ -12,7 +12,7 @@ import psycopg
 
 from entry_table import FROM
 from objects import ObjectSide
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.s3_servers import S3Server
 from torture.object_reader import ObjectReader
 from torture.sight import Sight
 from torture.truth import Truth

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from migration import Migration
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.s3_server import MotoServer, S3Server, VersityServer
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from servers import Buckets, connect_s3, find_versitygw, make_schema, temporary_folders_in_memory
 from torture.auditor import Auditor
 from torture.truth import Truth

@@ -11,8 +11,9 @@ from typing import Any
 
 import psycopg
 
-from rowferry.commands import main
-from rowferry_worker import process, rows, slot
+from rowferry_cli import main
+from rowferry_worker import slot
+from rowferry_worker.batch import rows, run
 from rowferry_worker.queues import migrate
 
 MID_COPY = 3
@@ -54,7 +55,7 @@ def die_in_the_middle_of_copying() -> None:
 
 def die_in_commit() -> None:
     """Kill the process when it has sent COMMIT on the batch and not yet read the answer."""
-    write = process.write_processed
+    write = run.write_processed
 
     def doomed_commit(connection: psycopg.Connection[Any]) -> None:
         connection.pgconn.send_query(b"COMMIT")
@@ -66,7 +67,7 @@ def die_in_commit() -> None:
         write(connection, *arguments)
         psycopg.Connection.commit = doomed_commit
 
-    process.write_processed = doomed
+    run.write_processed = doomed
 
 
 STEPS: dict[str, Callable[[], None]] = {
@@ -75,7 +76,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "mid-copy": die_in_the_middle_of_copying,
     "after-copy": lambda: die_after(migrate, "copy_objects"),
     "in-savepoint": lambda: die_after(rows, "_execute_update"),
-    "before-commit": lambda: die_after(process, "_isolate"),
+    "before-commit": lambda: die_after(run, "_isolate"),
     "in-commit": die_in_commit,
     "after-commit": lambda: die_after(slot, "process_batch"),
 }

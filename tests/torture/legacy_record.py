@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import local
 
 from objects import ObjectSide
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.s3_servers import S3Server
 from torture.object_reader import Found, ObjectReader
 
 READERS = 8

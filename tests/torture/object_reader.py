@@ -11,7 +11,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.s3_servers import S3Server
 
 TRIES = 5
 TIMEOUT = timedelta(seconds=60)

@@ -9,9 +9,9 @@ from urllib.parse import quote
 import psycopg
 
 from processes import wait_for
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.postgres_programs import choose_postgres_binaries, make_reachable, run_program
-from rowferry.demo.server_process import choose_account
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries, make_reachable, run_program
+from rowferry_lab.servers.server_process import choose_account
 
 STREAMING_WITHIN = timedelta(seconds=60)
 STREAMING = "select coalesce(string_agg(sync_state, ' '), 'none') from pg_stat_replication where state = 'streaming'"

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from rowferry.demo.server_process import ServerProcess, find_free_port
+from rowferry_lab.servers.server_process import ServerProcess, find_free_port
 
 BUILT = Path(__file__).parent.parent.parent / ".tools" / "bin" / "toxiproxy-server"
 START_DEADLINE = timedelta(seconds=30)

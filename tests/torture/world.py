@@ -20,8 +20,8 @@ from psycopg.rows import dict_row
 from entry_table import FROM
 from migration import Migration
 from processes import wait_for
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.s3_server import S3Server
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.s3_servers import S3Server
 from torture.auditor import Auditor
 from torture.crew import Command, Crew
 from torture.legacy_record import LegacyRecord
@@ -84,7 +84,7 @@ class World:
     def rowferry(self, *arguments: str, statuses: tuple[int, ...] = (0,)) -> str:
         """Run a command to its end, and return what it printed."""
         ended = subprocess.run(
-            [sys.executable, "-m", "rowferry", *arguments],
+            [sys.executable, "-m", "rowferry_cli", *arguments],
             env={**os.environ, **self.migration.environment},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,

@@ -8,7 +8,7 @@ from datetime import timedelta
 from threading import Lock
 
 from rowferry.errors import UserMistake
-from rowferry_worker.retry import retry_delay
+from rowferry_worker.objects.retry import retry_delay
 
 _log = logging.getLogger(__name__)
 

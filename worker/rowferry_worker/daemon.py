@@ -15,23 +15,22 @@ from threading import Event, Thread
 from types import FrameType
 
 from rowferry import __version__
-from rowferry.database import Connection, connect
+from rowferry.db.connection import Connection, connect
+from rowferry.db.schema import check_version
+from rowferry.db.statements import statement
 from rowferry.errors import UserMistake
-from rowferry.log_fields import set_process_fields
-from rowferry.schema import check_version
-from rowferry.statements import statement
-from rowferry_worker import metrics
-from rowferry_worker.fleet import Fleet
-from rowferry_worker.flight import Flight
-from rowferry_worker.heart import Heart
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.metrics_server import serve_own_metrics
-from rowferry_worker.notify import notify
+from rowferry.logs import set_process_fields
+from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.migration import REQUEST_DEADLINE, Routes
+from rowferry_worker.monitoring import metrics
+from rowferry_worker.monitoring.cluster import Fleet
+from rowferry_worker.monitoring.heartbeat import Heart
+from rowferry_worker.monitoring.server import serve_own_metrics
+from rowferry_worker.objects.scheduler import Flight
 from rowferry_worker.queues import list_queues
-from rowferry_worker.route import REQUEST_DEADLINE, Routes
-from rowferry_worker.shared import Shared
+from rowferry_worker.service import is_orphan, notify
 from rowferry_worker.slot import Slot
-from rowferry_worker.supervised import is_orphan
+from rowferry_worker.state import Shared
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import logging
 
 from rowferry.batch import Batch
 from rowferry.errors import DatabaseBusy, MigrationFault, UserMistake
-from rowferry_worker.route import Route
-from rowferry_worker.shared import Shared
+from rowferry_worker.migration import Route
+from rowferry_worker.state import Shared
 
 _log = logging.getLogger(__name__)
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rowferry.database import Connection
+from rowferry.db.connection import Connection
+from rowferry.db.statements import statement
 from rowferry.errors import UserMistake, WorkLeft
-from rowferry.statements import statement
-from rowferry.wording import count_batches
-from rowferry_worker.claim import is_work_left
-from rowferry_worker.shared import Shared
+from rowferry.formatting import count_batches
+from rowferry_worker.batch.claim import is_work_left
+from rowferry_worker.state import Shared
 
 
 def is_empty(connection: Connection, shared: Shared) -> bool:

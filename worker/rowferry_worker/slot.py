@@ -7,24 +7,24 @@ from datetime import timedelta
 
 import psycopg
 
-from rowferry.answers import cut
 from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
-from rowferry.database import Connection, connect, translate
+from rowferry.db.connection import Connection, connect, translate
+from rowferry.db.watchdog import cut
 from rowferry.errors import MigrationFault, ObjectError, PoolExhausted, RowferryError, UserMistake, WorkLeft
-from rowferry.log_fields import log_fields
-from rowferry_worker import metrics
-from rowferry_worker.claim import begin_attempt, claim_batch
-from rowferry_worker.heart import BEAT_EVERY
+from rowferry.logs import log_fields
+from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.batch.context import Released, Work
+from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
+from rowferry_worker.batch.run import Processed, process_batch
+from rowferry_worker.batch.verdict import write_failure
+from rowferry_worker.migration import Route
+from rowferry_worker.monitoring import metrics
+from rowferry_worker.monitoring.heartbeat import BEAT_EVERY
+from rowferry_worker.monitoring.tracing import trace_batch
+from rowferry_worker.objects.retry import jittered, retry_delay
 from rowferry_worker.pausing import note_fault
-from rowferry_worker.process import Processed, process_batch
 from rowferry_worker.remainder import is_empty
-from rowferry_worker.retry import jittered, retry_delay
-from rowferry_worker.route import Route
-from rowferry_worker.shared import Shared
-from rowferry_worker.tracing import trace_batch
-from rowferry_worker.treatment import choose_wait, count_strikes, describe_wait
-from rowferry_worker.verdict import write_failure
-from rowferry_worker.work import Released, Work
+from rowferry_worker.state import Shared
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import get_args
 
 from processes import wait_for
-from rowferry.demo.postgres import StopMode
+from rowferry_lab.servers.postgres import StopMode
 from torture.run import Run
 from torture.world import World
 

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import psycopg
 
 from processes import is_running, wait_for
-from rowferry.demo.postgres import EmbeddedPostgres
-from rowferry.demo.server_process import choose_account
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.server_process import choose_account
 from torture.crew import Crew
 from torture.run import Run
 from torture.standby import execute

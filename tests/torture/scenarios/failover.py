@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from processes import wait_for
-from rowferry.demo.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 from torture.run import Run
 from torture.settlement import Expected
 from torture.standby import cut_off, dsn_of_both, make_standby, promote, wait_for_standby

@@ -17,7 +17,7 @@ from pkgutil import iter_modules
 
 from rowferry.batch import Entry, EntryResult
 from rowferry.errors import UserMistake
-from rowferry_worker.work import Work
+from rowferry_worker.batch.context import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import ObjectNotFound, Withdrawn
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
-from rowferry_worker.entries import Form
-from rowferry_worker.flight import Ended
-from rowferry_worker.journey import Copied, Journey, head
-from rowferry_worker.ranges import check_update, find_entry_sql, read_range, rewrite_rows
-from rowferry_worker.rows import Move
-from rowferry_worker.travel import travel
-from rowferry_worker.work import Work
+from rowferry_worker.batch.context import Work
+from rowferry_worker.batch.entries import Form
+from rowferry_worker.batch.ranges import check_update, find_entry_sql, read_range, rewrite_rows
+from rowferry_worker.batch.rows import Move
+from rowferry_worker.objects.journey import Copied, Journey, head
+from rowferry_worker.objects.scheduler import Ended
+from rowferry_worker.objects.travel import travel
 
 FORM: Form = "production"
 WRITES_OBJECTS = False

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.entry_sql import EntrySql
+from rowferry.db.entries import EntrySql
 from rowferry.errors import ObjectNotFound, Withdrawn
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
-from rowferry_worker.entries import Form
-from rowferry_worker.examine import Demand, Different, examine
-from rowferry_worker.flight import Ended
-from rowferry_worker.journey import Copied
-from rowferry_worker.ranges import find_entry_sql, read_range
-from rowferry_worker.rows import find_excused
-from rowferry_worker.travel import travel
-from rowferry_worker.verbose import watch_journey
-from rowferry_worker.work import Work
+from rowferry_worker.batch.context import Work
+from rowferry_worker.batch.entries import Form
+from rowferry_worker.batch.ranges import find_entry_sql, read_range
+from rowferry_worker.batch.rows import find_excused
+from rowferry_worker.monitoring.verbose import watch_journey
+from rowferry_worker.objects.journey import Copied
+from rowferry_worker.objects.scheduler import Ended
+from rowferry_worker.objects.travel import travel
+from rowferry_worker.objects.verify import Demand, Different, examine
 
 FORM: Form = "production"
 

@@ -1,0 +1,36 @@
+"""`rowferry exporter`: serve what the whole queue looks like, for Prometheus."""
+
+import click
+
+from rowferry.logs import LogFormat, set_up_logging
+from rowferry_cli.options import log_format_option
+
+
+@click.command("exporter", short_help="Serve metrics of the whole queue, for Prometheus.")
+@click.option("--port", default=9465, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0: all of them.")
+@log_format_option
+def command(port: int, host: str, log_format: LogFormat) -> None:
+    """Serve /metrics of the whole queue, and /healthz and /readyz, until told to stop.
+
+    One exporter is enough for any number of workers, which each serve their own (`rowferry worker --metrics-port`).
+    It reads views and writes nothing: a role made by `rowferry init --grants ROLE --for grafana` is enough. While the
+    database is away it says so (rowferry_exporter_up 0) and goes on.
+    """
+    import signal
+    from contextlib import closing
+
+    from prometheus_client import CollectorRegistry, ProcessCollector
+
+    from rowferry.health_server import Endpoint
+    from rowferry_exporter.collector import QueueCollector
+
+    set_up_logging(log_format)
+    stops = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    with closing(QueueCollector()) as queue:
+        registry.register(queue)
+        with Endpoint(host, port, registry, queue.is_ready):
+            signal.sigwait(stops)

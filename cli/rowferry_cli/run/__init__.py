@@ -1,0 +1,1 @@
+"""A run of workers on this host, for migrate, verify and revert."""

@@ -1,0 +1,1 @@
+"""Commands that come before the first batch."""

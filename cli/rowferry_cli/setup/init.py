@@ -1,0 +1,116 @@
+"""`rowferry init`: the schema, and who may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from rowferry_cli.options import plan_option
+
+if TYPE_CHECKING:
+    from rowferry.db.grants import Purpose
+    from rowferry.db.schema import Initialised
+    from rowferry.plan import Plan
+
+
+@click.command("init", short_help="Bring the schema `rowferry` of the database to this version.")
+@click.option("--grants", "role", metavar="ROLE", help="Print the GRANTs that this role needs, as SQL; change nothing.")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["enqueuer", "worker", "operator", "grafana", "all"]),
+    default="all",
+    show_default=True,
+    help="With --grants: what the role is for. An operator looks at failures and requeues them; grafana, and the "
+    "exporter, see the views and nothing else.",
+)
+@click.option("--apply", is_flag=True, help="With --grants: bring the schema to this version and run the GRANTs, too.")
+@plan_option
+@click.pass_context
+def command(ctx: click.Context, role: str | None, purpose: str, apply: bool, plan_path: Path) -> None:
+    """Bring the schema `rowferry` of the database to this version.
+
+    Migrations of the schema are applied once, functions and views every time. Run it after each update of rowferry,
+    on any host, on two at once if it so happens. It touches no other schema.
+
+    \b
+    For the least that a role needs, in the plan's tables as well:
+      rowferry init --grants app_worker --for worker            prints SQL to read, change, and pipe into psql
+      rowferry init --grants app_worker --for worker --apply    runs it
+    """
+    if role is None:
+        for option, given in (("--apply", apply), ("--for", _is_given(ctx, "purpose"))):
+            if given:
+                raise click.UsageError(f"{option} goes with --grants")
+        _initialise(plan_path)
+        return
+    if not role:
+        raise click.UsageError("--grants needs the name of a role")
+    purposes: Sequence[Purpose] = _list_purposes(purpose)
+    plan = _find_plan(ctx, plan_path)
+    if apply:
+        _initialise(plan_path)
+    _grant(role, purposes, plan, apply=apply)
+
+
+def _is_given(ctx: click.Context, parameter: str) -> bool:
+    return ctx.get_parameter_source(parameter) is not ParameterSource.DEFAULT
+
+
+def _list_purposes(purpose: str) -> Sequence[Purpose]:
+    from rowferry.db.grants import PURPOSES
+
+    return [known for known in PURPOSES if purpose in {known, "all"}]
+
+
+def _find_plan(ctx: click.Context, path: Path) -> Plan | None:
+    """Return the plan; None when there is none and nobody named one."""
+    from rowferry.plan_file import read_plan
+
+    return read_plan(path) if _is_given(ctx, "plan_path") or path.exists() else None
+
+
+def _initialise(plan_path: Path) -> None:
+    from rowferry.db.connection import connect, name_database
+    from rowferry.db.schema import initialise
+
+    with connect("init", autocommit=True) as connection:
+        done = initialise(connection)
+    for line in _word(done, name_database()):
+        click.echo(line)
+    click.echo(f"Next: `rowferry check`{'' if plan_path.exists() else ', with a plan: see `rowferry plan --example`'}.")
+
+
+def _word(done: Initialised, database: str) -> list[str]:
+    """Return what was done, line by line."""
+    from rowferry import __version__
+
+    versions = __version__ if done.version_before == __version__ else f"{done.version_before or 'new'} → {__version__}"
+    names = ", ".join(done.migrations) or "none, all were applied before"
+    are_due = done.migrations and done.version_before is not None
+    return [
+        f"Schema rowferry in {database}",
+        f"  version     {versions}",
+        f"  migrations  {names}",
+        f"  replaced    {done.functions} functions, {done.views} views",
+        *(["  grants      run `rowferry init --grants` again for each role that works here"] if are_due else []),
+    ]
+
+
+def _grant(role: str, purposes: Sequence[Purpose], plan: Plan | None, *, apply: bool) -> None:
+    """Print the grants, and run them if they are to be applied."""
+    from rowferry.db.connection import connect
+    from rowferry.db.grants import apply_grants, compose_grants
+
+    grants = compose_grants(role, purposes, plan)
+    if apply:
+        with connect("init", autocommit=True) as connection:
+            apply_grants(connection, grants)
+        click.echo(f"Granted to {role}:\n")
+    click.echo(grants.as_string().rstrip())
+    if plan is None:
+        click.echo("\n-- There is no plan here, so nothing was said of the tables to migrate: add --plan.")

@@ -1,0 +1,1 @@
+"""Commands that put batches in the queue or work on them."""

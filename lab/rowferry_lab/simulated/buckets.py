@@ -1,0 +1,139 @@
+"""The buckets of a simulated environment: made, emptied and filled. The only code that writes to a legacy bucket."""
+
+import os
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from threading import Semaphore
+from typing import Any, Self
+
+from rowferry.errors import BucketNotFound, ObjectError, UserMistake
+from rowferry.plan import Plan, Side, SideName
+from rowferry.s3.boto import Bucket, open_client
+from rowferry.s3.boto_errors import BOTO_ERRORS, translate_boto_error
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.credentials import load_credentials
+from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.operations import put_object
+from rowferry.s3.responses import Answer
+from rowferry_lab.simulated.images import Picture
+
+IN_FLIGHT = 32
+"""Pictures on their way at once."""
+DEADLINE = timedelta(seconds=60)
+
+
+def refuse_real_data(plan: Plan) -> None:
+    """Raise UserMistake unless the plan says that all it names may be thrown away."""
+    if not plan.simulated:
+        raise UserMistake(
+            f"The plan {plan.name} is not simulated, so nothing was touched: `prepare` deletes tables and objects, "
+            "and does so only where [migration] says `simulated = true`."
+        )
+
+
+def ready_bucket(plan: Plan, side: Side, *, empty: bool) -> None:
+    """Make the bucket if it is not there; otherwise delete all its objects if `empty`.
+
+    Raises UserMistake, ObjectError. Deletes nothing of a plan that is not simulated.
+    """
+    refuse_real_data(plan)
+    client = open_client(side, load_credentials(side, os.environ))
+    with _translated(side):
+        try:
+            Bucket(side, client).check_exists()
+        except BucketNotFound:
+            _make_bucket(client, side)
+        else:
+            if empty:
+                _empty_bucket(client, side)
+        finally:
+            client.close()
+
+
+def _make_bucket(client: Any, side: Side) -> None:
+    elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": side.region}}
+    client.create_bucket(Bucket=side.bucket, **({} if side.region == "us-east-1" else elsewhere))
+
+
+def _empty_bucket(client: Any, side: Side) -> None:
+    """Delete all objects, a thousand a request."""
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=side.bucket):
+        doomed = [{"Key": found["Key"]} for found in page.get("Contents", [])]
+        if not doomed:
+            continue
+        answer = client.delete_objects(Bucket=side.bucket, Delete={"Objects": doomed, "Quiet": True})
+        for error in answer.get("Errors", []):
+            raise UserMistake(f"Object {error['Key']!r} of {side.bucket} cannot be deleted: {error.get('Message')}.")
+
+
+@contextmanager
+def _translated(side: Side) -> Generator[None]:
+    try:
+        yield
+    except BOTO_ERRORS as error:
+        raise translate_boto_error(error, side) from error
+
+
+class Uploads:
+    """Writes pictures to both buckets, many at once; a context manager that waits for all of them in the end."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Connect at the first picture. Raises UserMistake unless the plan is simulated."""
+        refuse_real_data(plan)
+        self._plan = plan
+        self._free = Semaphore(IN_FLIGHT)
+        self._error: ObjectError | None = None
+        self._clients: dict[SideName, ObjectClient] = {}
+        self._until = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Open a client a side."""
+        for side in (self._plan.legacy, self._plan.production):
+            client = _open_writer(side)
+            self._until.callback(client.close)
+            self._clients[side.name] = client
+        return self
+
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        """Wait for what is on its way. Raises the first ObjectError among the answers."""
+        with self._until:
+            if error_type is None:
+                self.wait()
+            else:
+                for client in self._clients.values():
+                    client.cancel_all()
+
+    def send(self, picture: Picture) -> None:
+        """Send a picture as soon as there is room. Raises the first ObjectError among the answers so far."""
+        self._free.acquire()
+        self._refuse_errors()
+        request = put_object(picture.key, picture.body, headers=picture.headers, if_none_match=False)
+        self._clients[picture.side].send(request, self._note)
+
+    def wait(self) -> None:
+        """Return when nothing is on its way. Raises the first ObjectError among the answers."""
+        for _ in range(IN_FLIGHT):
+            self._free.acquire()
+        self._free.release(IN_FLIGHT)
+        self._refuse_errors()
+
+    def _note(self, answer: Answer) -> None:
+        self._error = self._error or answer.error
+        self._free.release()
+
+    def _refuse_errors(self) -> None:
+        if self._error is not None:
+            raise UserMistake(f"A picture could not be written: {self._error}.") from self._error
+
+
+def _open_writer(side: Side) -> ObjectClient:
+    """Return a client that writes to the side's bucket: as if it were production, for no other code may do that."""
+    return ObjectClient(
+        replace(side, name="production"),
+        load_credentials(side, os.environ),
+        endpoint=resolve_endpoint(side),
+        max_in_flight=IN_FLIGHT,
+        deadline=DEADLINE,
+    )

@@ -1,0 +1,97 @@
+"""The stage of the demo: a PostgreSQL, an S3 server and a plan, and the environment that leads to them."""
+
+# pyright: reportMissingTypeStubs=false
+# boto3 carries no types.
+
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import boto3
+
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server
+
+PLAN = """\
+[migration]
+name = "avatars"
+simulated = true                    # `rowferry prepare` may recreate everything here
+
+[legacy]
+bucket = "sketch-legacy-s3"
+endpoint_url = "{endpoint_url}"
+
+[production]
+bucket = "sketch-production-s3"
+endpoint_url = "{endpoint_url}"
+
+[[entries]]
+table = "public.avatars"
+id = "id"
+key = "path"
+from = "image/"
+to = "avatar/"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Running servers, a plan file, and the environment that leads to them."""
+
+    folder: Path
+    plan_path: Path
+    s3_server: S3Server
+    environment: dict[str, str]
+
+    def exports(self) -> str:
+        """Return the environment as shell commands."""
+        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment.items())
+
+    def open_s3(self) -> Any:
+        """Return a boto3 client of the S3 server."""
+        return cast("Any", boto3).client(
+            "s3",
+            endpoint_url=self.s3_server.endpoint_url,
+            aws_access_key_id=self.s3_server.access_key,
+            aws_secret_access_key=self.s3_server.secret_key,
+            region_name="us-east-1",
+        )
+
+
+@contextmanager
+def set_stage(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Stage]:
+    """Start both servers, write the plan, and point this process's environment at them; undo it all in the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="rowferry-demo-") as name,
+        EmbeddedPostgres() as postgres,
+        choose_s3() as s3_server,
+    ):
+        folder = Path(name)
+        plan_path = folder / "rowferry.toml"
+        plan_path.write_text(PLAN.format(endpoint_url=s3_server.endpoint_url), encoding="utf-8")
+        environment = {
+            "DATABASE_URL": postgres.dsn(),
+            "ROWFERRY_PLAN": str(plan_path),
+            **{
+                f"ROWFERRY_{side}_{name}": value
+                for side in ("LEGACY", "PRODUCTION")
+                for name, value in (
+                    ("ACCESS_KEY_ID", s3_server.access_key),
+                    ("SECRET_ACCESS_KEY", s3_server.secret_key),
+                )
+            },
+        }
+        before = dict(os.environ)
+        for variable in [name for name in before if name.startswith(("ROWFERRY_", "DATABASE_URL"))]:
+            del os.environ[variable]  # What is set for the real migration is not meant for this one.
+        os.environ.update(environment)
+        try:
+            yield Stage(folder, plan_path, s3_server, environment)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)

@@ -1,0 +1,99 @@
+"""Prepares a simulated environment: tables and buckets made anew, with many small pictures to migrate."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count as count_from
+from random import Random, SystemRandom
+
+from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.schema import check_version
+from rowferry.db.statements import statement
+from rowferry.errors import ObjectError, UserMistake
+from rowferry.plan import Plan, SideName
+from rowferry_lab.simulated.buckets import Uploads, ready_bucket, refuse_real_data
+from rowferry_lab.simulated.images import draw_pictures
+from rowferry_lab.simulated.tables import MigrationRole, SimulatedTable, list_tables, make_role, share_rows
+
+OnPicture = Callable[[int, int], None]
+"""Told how many of how many rows have been made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What there is now."""
+
+    rows: int
+    pictures: dict[SideName, int]
+    """Objects written to each bucket."""
+    role: MigrationRole
+    seed: int
+    """Makes the same pictures again."""
+
+
+def prepare(
+    connection: Connection,
+    plan: Plan,
+    count: int,
+    *,
+    seed: int | None = None,
+    clean_production: bool = False,
+    role_password: str | None = None,
+    on_progress: OnPicture = lambda _done, _total: None,
+) -> Prepared:
+    """Drop and make anew the plan's tables, empty its legacy bucket, and make `count` rows with their pictures.
+
+    Each row gets one picture for each key column of its table, legacy or production at random. The production bucket
+    is emptied only if `clean_production`. Batches of this migration that are in the queue are forgotten: their rows
+    are gone. Raises UserMistake, and touches nothing, unless the plan says that it is simulated, and when another
+    version of rowferry has initialised the database.
+    """
+    refuse_real_data(plan)
+    tables = list_tables(plan)
+    seed = SystemRandom().getrandbits(32) if seed is None else seed
+    has_schema = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
+    if has_schema:
+        check_version(connection)
+    _ready_buckets(plan, clean_production=clean_production)
+    with translated_errors(), connection.transaction():
+        if has_schema:
+            connection.execute(statement("forget_batches"), {"migration": plan.name})
+        for table in tables:
+            table.recreate(connection)
+        pictures = _fill(connection, plan, share_rows(count, tables), seed, on_progress)
+        role = make_role(connection, plan, role_password)
+        for table in tables:
+            table.analyze(connection)
+    return Prepared(count, pictures, role, seed)
+
+
+def _ready_buckets(plan: Plan, *, clean_production: bool) -> None:
+    for side, empty in ((plan.legacy, True), (plan.production, clean_production)):
+        try:
+            ready_bucket(plan, side, empty=empty)
+        except ObjectError as error:
+            raise UserMistake(f"The {side.name} bucket {side.bucket} cannot be prepared: {error}.") from error
+
+
+def _fill(
+    connection: Connection, plan: Plan, shares: list[tuple[SimulatedTable, int]], seed: int, on_progress: OnPicture
+) -> dict[SideName, int]:
+    """Write pictures and rows side by side, and return how many pictures each bucket got."""
+    rng = Random(seed)  # noqa: S311 - to be repeatable, not to be secret
+    numbers = count_from(1)
+    counts: Counter[SideName] = Counter()
+    total = sum(share for _, share in shares)
+    done = 0
+    with Uploads(plan) as uploads:
+        for table, share in shares:
+            columns = [draw_pictures(entries, numbers, rng) for entries in table.entries]
+            with table.fill(connection) as copy:
+                for _ in range(share):
+                    pictures = [next(column) for column in columns]
+                    for picture in pictures:
+                        uploads.send(picture)
+                        counts[picture.side] += 1
+                    done += 1
+                    copy.write_row([f"avatar {done}", *(picture.key for picture in pictures)])
+                    on_progress(done, total)
+    return {"legacy": counts["legacy"], "production": counts["production"]}

@@ -1,0 +1,166 @@
+"""Holds the end of a run against what it must be: every row, every object of both buckets, the counts."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import Any
+
+from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.statements import statement
+from rowferry.keys import production_key
+from rowferry.plan import Plan, Side
+from rowferry.reports.progress import read_counts
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.credentials import load_credentials
+from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.operations import Request, get_object, get_object_tagging
+from rowferry.s3.responses import Answer, read_tags
+from rowferry_lab.simulated.environment import Stage
+from rowferry_lab.simulated.images import Picture
+
+IN_FLIGHT = 64
+DEADLINE = timedelta(seconds=30)
+LISTED = 3
+"""How many keys a problem names."""
+
+Listing = Mapping[str, tuple[str, object]]
+"""The ETag of each object and when it was last written, by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is known before a run: the pictures, where they will be, and the legacy bucket as it stands."""
+
+    pictures: Sequence[Picture]
+    at: Mapping[str, Picture]
+    """By production key: where every picture must stand in the end."""
+    legacy: Listing
+
+    @classmethod
+    def of(cls, plan: Plan, pictures: Sequence[Picture], legacy: Listing) -> "Expected":
+        """Work out where the pictures must end."""
+        (entries,) = plan.entries
+        ends = {
+            production_key(picture.key, entries) if picture.side == "legacy" else picture.key: picture
+            for picture in pictures
+        }
+        return cls(pictures, ends, legacy)
+
+    @property
+    def legacy_entries(self) -> int:
+        """Return how many there are to migrate."""
+        return sum(picture.side == "legacy" for picture in self.pictures)
+
+
+def list_bucket(stage: Stage, bucket: str) -> Listing:
+    """Return all objects of a bucket."""
+    s3: Any = stage.open_s3()
+    try:
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        return {
+            item["Key"]: (item["ETag"], item["LastModified"]) for page in pages for item in page.get("Contents", [])
+        }
+    finally:
+        s3.close()
+
+
+def find_problems(connection: Connection, stage: Stage, plan: Plan, expected: Expected) -> list[str]:
+    """Return what is wrong, in words; nothing where the migration was correct."""
+    return [
+        *_check_rows(connection, expected),
+        *_check_counts(connection, plan, expected.legacy_entries),
+        *_check_objects(stage, plan.production, expected.at),
+        *_name_keys(
+            "legacy objects were written, deleted or added",
+            _differ(list_bucket(stage, plan.legacy.bucket), expected.legacy),
+        ),
+    ]
+
+
+def _check_rows(connection: Connection, expected: Expected) -> list[str]:
+    """Compare the keys of all rows with those they must have; each belongs to one picture."""
+    with translated_errors():
+        keys = [row["path"] for row in connection.execute(statement("demo_keys"))]
+    wanted = expected.at.keys()
+    problems = _name_keys("rows have another key than they must", sorted(set(keys) - wanted))
+    return problems if len(keys) == len(wanted) else [*problems, f"{len(keys):,} rows instead of {len(wanted):,}"]
+
+
+def _check_counts(connection: Connection, plan: Plan, legacy_entries: int) -> list[str]:
+    counts = read_counts(connection, plan.name)
+    problems: list[str] = []
+    if not counts.balances:
+        problems.append("the counts do not balance")
+    if counts.waiting or counts.batches_error or counts.migrated != legacy_entries or counts.entries != legacy_entries:
+        problems.append(
+            f"{counts.migrated:,} of {legacy_entries:,} entries migrated, {counts.waiting:,} waiting, "
+            f"{counts.batches_error:,} batches in ERROR"
+        )
+    return problems
+
+
+def _check_objects(stage: Stage, side: Side, expected: Mapping[str, Picture]) -> list[str]:
+    """Read every production object and compare bytes, headers and tags with its picture's."""
+    bodies = _ask_all(side, [get_object("production", key) for key in expected])
+    tagged = [key for key, picture in expected.items() if _tags_of(picture)]
+    tags = _ask_all(side, [get_object_tagging("production", key) for key in tagged])
+    wrong = [key for key, picture in expected.items() if not _is_picture(bodies[key], picture)]
+    wrong += [key for key in tagged if tags[key].error or dict(read_tags(tags[key].body)) != _tags_of(expected[key])]
+    strangers = list_bucket(stage, side.bucket).keys() - expected.keys()
+    return [
+        *_name_keys("production objects are missing or not equal", sorted(set(wrong))),
+        *_name_keys("production objects that nobody asked for", sorted(strangers)),
+    ]
+
+
+def _is_picture(answer: Answer, picture: Picture) -> bool:
+    """Return whether an answer has the picture's bytes and every header that it was written with."""
+    said = [(name.lower(), value) for name, value in picture.headers if name.lower() != "x-amz-tagging"]
+    return (
+        answer.error is None
+        and answer.body == picture.body
+        and all(answer.headers.get(name) == value for name, value in said)
+        and answer.headers.get("x-amz-tagging-count", "0") == str(len(_tags_of(picture)))
+    )
+
+
+def _tags_of(picture: Picture) -> dict[str, str]:
+    tagging = dict(picture.headers).get("x-amz-tagging", "")
+    return dict(re.findall(r"([^=&]+)=([^&]*)", tagging))
+
+
+def _ask_all(side: Side, requests: Sequence[Request]) -> dict[str, Answer]:
+    """Send all requests, IN_FLIGHT at a time, and return the answers by key."""
+    client = ObjectClient(
+        side,
+        load_credentials(side, os.environ),
+        endpoint=resolve_endpoint(side),
+        max_in_flight=IN_FLIGHT,
+        deadline=DEADLINE,
+    )
+    came: SimpleQueue[tuple[str, Answer]] = SimpleQueue()
+    answers: dict[str, Answer] = {}
+    try:
+        for number, request in enumerate(requests):
+            if number >= IN_FLIGHT:
+                key, answer = came.get()
+                answers[key] = answer
+            client.send(request, lambda answer, key=request.key: came.put((key, answer)))
+        while len(answers) < len(requests):
+            key, answer = came.get()
+            answers[key] = answer
+    finally:
+        client.close()
+    return answers
+
+
+def _differ(now: Listing, before: Listing) -> list[str]:
+    return sorted({key for key, _ in now.items() ^ before.items()})
+
+
+def _name_keys(words: str, keys: Iterable[str]) -> list[str]:
+    listed = list(keys)
+    return [f"{len(listed):,} {words}: {', '.join(listed[:LISTED])}"] if listed else []

@@ -1,0 +1,138 @@
+"""One run of a sweep: make the environment anew, enqueue, let one worker migrate, look at the end of it."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count, islice
+from random import Random
+
+from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.statements import statement
+from rowferry.errors import RowferryError
+from rowferry.interrupts import hold_interrupts
+from rowferry.plan import Plan
+from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_lab.servers.s3_servers import MemoryServer
+from rowferry_lab.servers.server_process import dismiss_guard, post_guard
+from rowferry_lab.simulated.environment import Stage
+from rowferry_lab.simulated.images import Picture, draw_pictures
+from rowferry_lab.simulated.prepare import prepare
+from rowferry_lab.sweep.audit import Expected, find_problems, list_bucket
+from rowferry_lab.sweep.grid import Grid, Setting, Trial
+from rowferry_lab.sweep.summary import Result
+
+REQUESTS_AN_ENTRY = 3
+"""At the most, where nothing fails: a look, a copy, and the one copy that asks what the server honours."""
+PATIENCE = 10
+"""How many times as long as the latency alone would take, a run may take."""
+AT_LEAST = timedelta(seconds=60)
+STOP_WITHIN = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The running servers of a sweep, and the plan between their buckets."""
+
+    connection: Connection
+    stage: Stage
+    server: MemoryServer
+    """The S3 server of the stage."""
+    plan: Plan
+
+
+def run_trial(arena: Arena, grid: Grid, trial: Trial) -> Result:
+    """Run one trial and return what it gave. Raises RowferryError when its worker fails or takes far too long."""
+    connection, server, plan = arena.connection, arena.server, arena.plan
+    server.set_latency(timedelta(0))
+    prepare(connection, plan, grid.entries, seed=grid.seed, clean_production=True)
+    expected = Expected.of(plan, _draw_again(plan, grid), list_bucket(arena.stage, plan.legacy.bucket))
+    enqueue(connection, plan, Request(trial.setting.batch_size))
+    server.set_latency(grid.latency)
+    cpu_before = server.read_cpu_seconds()
+    worker_cpu = _work(trial.setting, grid)
+    server_cpu = timedelta(seconds=server.read_cpu_seconds() - cpu_before)
+    server.set_latency(timedelta(0))
+    problems = find_problems(connection, arena.stage, plan, expected)
+    duration = _read_span(connection, plan)
+    return Result(trial, expected.legacy_entries, duration, worker_cpu, server_cpu, tuple(problems))
+
+
+def compose_command(setting: Setting, slots: int) -> list[str]:
+    """Return the arguments of the `rowferry worker` that a setting stands for."""
+    return ["worker", "--parallel", str(setting.parallel), "--slots", str(slots)]
+
+
+def bound_run(grid: Grid, setting: Setting) -> timedelta:
+    """Return how long the worker of a run may take at the most."""
+    return AT_LEAST + PATIENCE * REQUESTS_AN_ENTRY * grid.latency * grid.entries / setting.parallel
+
+
+def _draw_again(plan: Plan, grid: Grid) -> list[Picture]:
+    """Return the pictures that `prepare` has just made: the same seed draws the same."""
+    (entries,) = plan.entries
+    rng = Random(grid.seed)  # noqa: S311 - to be repeatable, not to be secret
+    return list(islice(draw_pictures(entries, count(1), rng), grid.entries))
+
+
+def _work(setting: Setting, grid: Grid) -> timedelta:
+    """Run one worker until the queue is empty and return the CPU time that it used."""
+    before, bound = _read_children_cpu(), bound_run(grid, setting)
+    with _started([*compose_command(setting, grid.slots), "--until-empty", "--log-format", "json"]) as process:
+        try:
+            _, words = process.communicate(timeout=bound.total_seconds())
+        except subprocess.TimeoutExpired:
+            raise RowferryError(f"A worker with {setting} was not done within {bound.total_seconds():.0f} s.") from None
+    if process.returncode:
+        last = (words.strip().splitlines() or ["it said nothing"])[-1]
+        raise RowferryError(f"A worker with {setting} ended with exit status {process.returncode}: {last}")
+    return _read_children_cpu() - before
+
+
+@contextmanager
+def _started(arguments: Sequence[str]) -> Generator[subprocess.Popen[str]]:
+    """Start a process of rowferry; it is gone however the block ends, and however this process dies."""
+    with ExitStack() as until:
+        with hold_interrupts():
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rowferry_cli", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=os.environ,
+                start_new_session=True,  # Ctrl-C is for the sweep, which then stops its worker in order.
+            )
+            until.callback(_stop, process)
+            until.callback(dismiss_guard, post_guard(process.pid, signal.SIGKILL, None))
+        yield process
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """End the worker if it still runs: twice told, it gives its batches back at once; otherwise it is killed."""
+    if process.poll() is None:
+        try:
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)  # two alike may arrive as one
+            process.communicate(timeout=STOP_WITHIN.total_seconds())
+        except BaseException as error:
+            process.kill()
+            process.communicate()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+
+
+def _read_children_cpu() -> timedelta:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return timedelta(seconds=used.ru_utime + used.ru_stime)
+
+
+def _read_span(connection: Connection, plan: Plan) -> timedelta:
+    with translated_errors():
+        row = fetch_one(connection, statement("sweep_span"), {"migration": plan.name})
+    return timedelta(seconds=row["seconds"] or 0)

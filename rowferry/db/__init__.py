@@ -1,0 +1,1 @@
+"""PostgreSQL: connections, timeouts, statements, the schema."""

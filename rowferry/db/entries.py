@@ -1,0 +1,148 @@
+"""The SQL face of entries: identifiers and parameters that the statements over a user's table need."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from psycopg import sql
+
+from rowferry.db.connection import Connection, fetch_one, identifiers, literal
+from rowferry.db.statements import statement
+from rowferry.errors import MigrationFault
+from rowferry.keys import production_is_finer
+from rowferry.plan import Entries
+
+_HAS_MIN_AND_MAX = re.compile(
+    r"(smallint|integer|bigint|oid|real|double precision|numeric|money|date|time|timestamp|interval|text"
+    r"|character varying|inet)(\(.*\))?( with(out)? time zone)?"
+)
+_NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the catalogue knows about the table and columns of entries."""
+
+    table_number: int | None
+    """The table's oid; None when there is no such table."""
+    schema_name: str | None
+    kind: str | None
+    """As pg_class.relkind has it: `r` and `p` are tables."""
+    id_type: str | None
+    """As format_type() writes it, quoted where needed; None when there is no such column."""
+    key_type: str | None
+    key_is_text: bool
+    id_not_null: bool
+    id_unique: bool
+    id_unique_by_partition: bool
+    """Whether the id is unique together with the columns that the table is partitioned by."""
+    id_is_generated: bool
+    key_is_generated: bool
+    has_children: bool
+    """Whether other tables inherit from it; partitions do not count."""
+    has_update_rule: bool
+    ancestors: Sequence[int]
+    """The oids of the tables that it is a partition of, itself included."""
+    key_constraints: Sequence[str]
+    """The names and definitions of CHECK constraints and foreign keys that the key column takes part in."""
+    may_select: bool
+    may_update: bool
+
+
+def split_table(name: str) -> tuple[str, ...]:
+    """Return the parts of `schema.table` or `"a.b".table`, exactly as written: case is not folded."""
+    return tuple(quoted.replace('""', '"') or plain for quoted, plain in _NAME_PART.findall(name))
+
+
+def describe(connection: Connection, entries: Entries) -> Description:
+    """Look the table and columns of entries up in the catalogue."""
+    table = sql.Identifier(*split_table(entries.table)).as_string(connection)
+    row = fetch_one(connection, statement("describe_entries"), {"table": table, "id": entries.id, "key": entries.key})
+    return Description(**row)
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySql:
+    """Fills the statements over one table in."""
+
+    entries: Entries
+    id_type: str
+    """The type of the id column, as `describe` has it."""
+    schema_name: str | None = None
+    """The schema of the table, where the plan does not name it: a bare name could be that of one of our CTEs."""
+
+    @classmethod
+    def of(cls, connection: Connection, entries: Entries) -> "EntrySql":
+        """Return the SQL face of entries. Raises MigrationFault when the table or one of its columns does not exist."""
+        found = describe(connection, entries)
+        if found.table_number is None:
+            raise MigrationFault(f"There is no table {entries.table} in this database; correct `table` in the plan.")
+        for column, kind in ((entries.id, found.id_type), (entries.key, found.key_type)):
+            if kind is None:
+                raise MigrationFault(f"Table {entries.table} has no column {column}; correct the plan.")
+        return cls(entries, found.id_type or "text", found.schema_name)
+
+    def check(self, connection: Connection, *, update: bool) -> None:
+        """Raise MigrationFault unless the table still is what the statements need, and this role may use it.
+
+        `update`: for writing as well.
+        """
+        entries, found = self.entries, describe(connection, self.entries)
+        now = EntrySql.of(connection, entries)
+        if now.id_type != self.id_type:
+            words = f"Column {entries.id} of {entries.table} was of type {self.id_type} and is {now.id_type} now"
+            raise MigrationFault(f"{words}; change it back, or delete the batches that wait and enqueue again.")
+        if not found.key_is_text:
+            words = f"Column {entries.key} of {entries.table} holds no text, it is of type {found.key_type}"
+            raise MigrationFault(f"{words}; change it back, or correct the plan.")
+        if not (found.may_select and (found.may_update or not update)):
+            right = "update" if found.may_select else "read"
+            words = f"The role of the workers may not {right} {entries.label}"
+            raise MigrationFault(f"{words}; grant it that, as `rowferry init --grants` does.")
+
+    def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
+        """Return sql/statements/`name`.sql for this table."""
+        return statement(
+            name,
+            table=identifiers(*self._locate_table()),
+            id=identifiers(self.entries.id),
+            key=identifiers(self.entries.key),
+            id_type=literal(self.id_type),
+            first_id=self._outermost_id("first"),
+            last_id=self._outermost_id("last"),
+            # On a line of its own, the bracket is no part of a comment that ends the condition.
+            where=literal(f"({self.entries.where}\n)" if self.entries.where else "true"),
+            is_legacy=self.has_form("legacy"),
+            is_production=self.has_form("production"),
+            **more,
+        )
+
+    def _locate_table(self) -> tuple[str, ...]:
+        parts = split_table(self.entries.table)
+        return (self.schema_name, *parts) if self.schema_name and len(parts) == 1 else parts
+
+    def has_form(self, form: Literal["legacy", "production"]) -> sql.Composed:
+        """Return the condition that an entry's key has this form."""
+        return statement(f"is_{form}", key=identifiers(self.entries.key))
+
+    def parameters(self, **more: Any) -> dict[str, Any]:
+        """Return the parameters that the conditions need, with those of the statement itself."""
+        return {
+            "legacy_prefix": self.entries.legacy_prefix,
+            "production_prefix": self.entries.production_prefix,
+            "production_is_finer": production_is_finer(self.entries),
+            **more,
+        }
+
+    def _outermost_id(self, which: Literal["first", "last"]) -> sql.SQL:
+        """Return the first or the last id of a group, as text: of any type that has an order.
+
+        PostgreSQL has no min() and max() of every type: below 18 none of uuid and bytea, nor ever one of bit strings.
+        """
+        function, order = ("min", "") if which == "first" else ("max", " desc")
+        if self.id_type == "uuid":
+            return literal(f'{function}(f.id::text collate "C")')
+        if _HAS_MIN_AND_MAX.fullmatch(self.id_type):
+            return literal(f"{function}(f.id)::text")
+        return literal(f"(array_agg(f.id::text order by f.position{order}))[1]")

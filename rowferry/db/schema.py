@@ -1,0 +1,135 @@
+"""Brings the schema `rowferry` of a database to this version: migrations once, functions and views every time."""
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from psycopg import errors, sql
+from psycopg.rows import tuple_row
+
+from rowferry import __version__
+from rowferry.db.connection import Connection, call, fetch_one, translated_errors
+from rowferry.db.statements import list_sql, read_sql, sql_folder, statement
+from rowferry.errors import DatabaseBusy, UserMistake
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    """What `initialise` did."""
+
+    migrations: tuple[str, ...]
+    """Names of the migrations that were applied just now, in order; empty when there was nothing new."""
+    functions: int
+    views: int
+    version_before: str | None
+    """The version that initialised the database last; None for a new one."""
+
+
+def initialise(connection: Connection) -> Initialised:
+    """Apply what is missing, in one transaction. A second caller, on any host, waits and then finds nothing to do.
+
+    Raises UserMistake, and changes nothing, when a newer rowferry has been here or the role may not create a schema;
+    DatabaseBusy, when workers hold what has to change.
+    """
+    with _worded(), translated_errors(), connection.transaction():
+        connection.execute(statement("lift_statement_timeout"))
+        connection.execute(statement("lock_schema"))
+        connection.execute(statement("create_schema"))
+        before = _refuse_newer(connection)
+        applied = _apply_migrations(connection)
+        functions, views = list_sql("functions"), _views_in_order()
+        connection.execute(statement("check_functions_later"))
+        for path in functions:
+            _apply(connection, path)
+        for path in views:
+            _replace_view(connection, path)
+        if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
+            call(connection, "recount_batches")
+        connection.execute(statement("close_functions"))
+        connection.execute(statement("record_installation"), {"version": __version__})
+    return Initialised(tuple(applied), len(functions), len(views), before)
+
+
+@contextmanager
+def _worded() -> Generator[None]:
+    """Say what to do about a table that is in use."""
+    try:
+        yield
+    except DatabaseBusy as error:
+        raise DatabaseBusy(
+            "The tables of rowferry are in use, so nothing was changed: stop the workers, or pause them with "
+            "`rowferry pause --all` and wait for what is in hand; then run `rowferry init` again."
+        ) from error
+
+
+def check_version(connection: Connection) -> None:
+    """Raise UserMistake unless this database was initialised by exactly this schema: the same migrations."""
+    with translated_errors():
+        known = [number for number, _ in _known_migrations()]
+        applied = _applied_numbers(connection)
+    if applied != known:
+        who = "an older" if len(applied) < len(known) else "a newer"
+        raise UserMistake(f"The database was initialised by {who} rowferry: run `rowferry init` of the newest version.")
+
+
+def _refuse_newer(connection: Connection) -> str | None:
+    row = connection.execute(statement("installed_version")).fetchone()
+    before: str | None = row["version"] if row else None
+    newest_known = max(number for number, _ in _known_migrations())
+    newer_schema = any(number > newest_known for number in _applied_numbers(connection))
+    if newer_schema or (before is not None and _numbers(before) > _numbers(__version__)):
+        raise UserMistake(
+            f"This database was initialised by rowferry {before}, which is newer than this {__version__}: "
+            "update rowferry on this host."
+        )
+    return before
+
+
+def _apply_migrations(connection: Connection) -> list[str]:
+    done = set(_applied_numbers(connection))
+    names: list[str] = []
+    for number, path in _known_migrations():
+        if number not in done:
+            _apply(connection, path)
+            record = {"number": number, "name": path.stem, "applied_by": __version__}
+            connection.execute(statement("record_migration"), record)
+            names.append(path.stem)
+    return names
+
+
+def _known_migrations() -> list[tuple[int, Path]]:
+    return [(int(path.stem.split("_")[0]), path) for path in list_sql("migrations")]
+
+
+def _applied_numbers(connection: Connection) -> list[int]:
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        return [number for (number,) in cursor.execute(statement("applied_migrations"))]
+
+
+def _views_in_order() -> list[Path]:
+    """Return the view files so that a view comes after those it reads."""
+    paths = {path.stem: path for path in list_sql("views")}
+    reads = {name: set(re.findall(r"rowferry\.(\w+)", path.read_text())) & set(paths) for name, path in paths.items()}
+    order = TopologicalSorter({name: names - {name} for name, names in reads.items()}).static_order()
+    return [paths[name] for name in order]
+
+
+def _replace_view(connection: Connection, path: Path) -> None:
+    """Replace a view in place, which keeps its grants; drop it first only where its columns have changed."""
+    try:
+        with connection.transaction():
+            _apply(connection, path)
+    except errors.InvalidTableDefinition:
+        connection.execute(statement("drop_view", view=sql.Identifier(path.stem)))
+        _apply(connection, path)
+
+
+def _apply(connection: Connection, path: Path) -> None:
+    connection.execute(read_sql(str(path.relative_to(sql_folder()))))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"\d+", version)[:3])

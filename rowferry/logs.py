@@ -1,0 +1,173 @@
+"""Logs: a fixed message and its fields, as JSON lines for machines and as words for people."""
+
+import logging
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pythonjsonlogger.json import JsonFormatter
+
+from rowferry.errors import UserMistake
+from rowferry.formatting import show_text
+
+LogFormat = Literal["auto", "text", "json"]
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class WordsFormatter(logging.Formatter):
+    """`2026-11-21 06:00:00.123 WARNING batch finished  batch=7 verdict=RETRY`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line; an exception's traceback follows below it."""
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        fields = " ".join(f"{name}={_show(value)}" for name, value in vars(record).items() if name not in _STANDARD)
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname} "
+        line = f"{moment} {level}{show_text(record.getMessage())}{'  ' if fields else ''}{fields}"
+        if not record.exc_info:
+            return line
+        return "\n".join([line, *map(show_text, self.formatException(record.exc_info).splitlines())])
+
+
+class LogFile:
+    """A file to append lines to. What it cannot take is left out, and said once: no work waits for a log."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it. Raises UserMistake when that fails."""
+        self.path = path
+        self._fault_is_told = False
+        try:
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise UserMistake(f"The log file {path} cannot be written: {error.strerror}.") from error
+
+    def write(self, line: str) -> None:
+        """Append a line, as far as there is room; nothing once it is closed."""
+        if self._file.closed:
+            return
+        try:
+            self._file.write(f"{line}\n".encode(errors="replace"))
+        except OSError as error:
+            if not self._fault_is_told:
+                self._fault_is_told = True
+                words = f"The log file {self.path} is not complete: {error.strerror}. The work goes on."
+                sys.stderr.write(f"{show_text(words)}\n")
+
+    def close(self) -> None:
+        """Close it; some file systems say only now that they are full."""
+        with suppress(OSError):
+            self._file.close()
+
+
+class LogFileHandler(logging.Handler):
+    """Writes records to a LogFile, and closes it in the end."""
+
+    def __init__(self, file: LogFile) -> None:
+        """Write them in words."""
+        super().__init__()
+        self.setFormatter(WordsFormatter())
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        self._file.write(self.format(record))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
+    """Send the logs of rowferry to stderr; `auto` is text on a terminal and JSON lines elsewhere."""
+    if log_format == "auto":
+        log_format = "text" if sys.stderr.isatty() else "json"
+    handler = logging.StreamHandler()
+    if log_format == "text":
+        handler.setFormatter(WordsFormatter())
+        handler.addFilter(AddFields("batch", "attempt"))
+    else:
+        handler.setFormatter(_json_formatter())
+        handler.addFilter(AddFields())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for package in ("rowferry", "rowferry_worker", "rowferry_enqueue"):
+        logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+@contextmanager
+def log_to_file(path: Path) -> Generator[LogFile]:
+    """Send the logs of rowferry to a file as well, and yield it. Raises UserMistake when it cannot be opened."""
+    log = LogFile(path)
+    handler = LogFileHandler(log)
+    logger = logging.getLogger("rowferry")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield log
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def _json_formatter() -> JsonFormatter:
+    formatter = JsonFormatter(
+        "{asctime}{levelname}{name}{message}",
+        style="{",
+        rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
+        datefmt="%Y-%m-%dT%H:%M:%SZ",
+    )
+    formatter.converter = time.gmtime
+    return formatter
+
+
+def _show(value: object) -> str:
+    text = str(value)
+    return show_text(repr(text) if " " in text or not text else text)
+
+
+_of_process: dict[str, object] = {}
+_of_thread: ContextVar[Mapping[str, object]] = ContextVar("log fields")
+_NONE: Mapping[str, object] = {}
+
+
+def set_process_fields(**fields: object) -> None:
+    """Have each line of this process say these from now on."""
+    _of_process.update(fields)
+
+
+@contextmanager
+def log_fields(**fields: object) -> Generator[None]:
+    """Have each line that this thread logs in the block say these as well."""
+    token = _of_thread.set({**current_fields(), **fields})
+    try:
+        yield
+    finally:
+        _of_thread.reset(token)
+
+
+def current_fields() -> Mapping[str, object]:
+    """Return what this thread's lines say just now, for another thread that works for it."""
+    return _of_thread.get(_NONE)
+
+
+class AddFields(logging.Filter):
+    """Adds these fields to each record that passes a handler; what a line says of its own goes before them."""
+
+    def __init__(self, *only: str) -> None:
+        """`only`: the names to add; none given: all of them."""
+        super().__init__()
+        self._only = frozenset(only)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass."""
+        for name, value in {**_of_process, **current_fields()}.items():
+            if name not in vars(record) and (not self._only or name in self._only):
+                setattr(record, name, value)
+        return True

@@ -1,0 +1,1 @@
+"""What the queue says of a migration: progress, status, report, pause."""

@@ -1,0 +1,211 @@
+"""The status of the data: objects in each bucket, entries by form, batches by status, and what goes on now."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rowferry.batch import Outcome
+from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.entries import EntrySql
+from rowferry.db.statements import statement
+from rowferry.plan import Plan, SideName
+from rowferry.reports.pause import find_pause
+from rowferry.reports.progress import Counts, read_counts, show_time
+from rowferry.s3.listing import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
+
+
+@dataclass(frozen=True, slots=True)
+class EntryCounts:
+    """The entries of one [[entries]], or of all of them, by the form of their key."""
+
+    label: str
+    legacy: int
+    production: int
+    unexpected: int
+
+    @property
+    def total(self) -> int:
+        """Return all entries, whatever their form."""
+        return self.legacy + self.production + self.unexpected
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What goes on now."""
+
+    workers: int = 0
+    """Worker processes that have said lately that they live."""
+    rate: float = 0.0
+    """Entries a second, over the last minute."""
+    time_left: timedelta | None = None
+    """None while nothing moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataStatus:
+    """Everything `rowferry status` shows of one migration."""
+
+    migration: str
+    objects: dict[SideName, ObjectCount] | None
+    """Objects in each bucket; None when they were not to be counted."""
+    tables: tuple[EntryCounts, ...]
+    counts: Counts
+    """Batches and outcomes; all zero while nothing was enqueued."""
+    activity: Activity
+    paused: str | None
+    """How the migration is paused, in words; None: it is not."""
+    initialised: bool
+    """False while the database has no schema `rowferry`."""
+
+    @property
+    def entries(self) -> EntryCounts:
+        """Return the entries of all tables together."""
+        tables = self.tables
+        return EntryCounts(
+            "all",
+            sum(table.legacy for table in tables),
+            sum(table.production for table in tables),
+            sum(table.unexpected for table in tables),
+        )
+
+    def as_document(self) -> dict[str, Any]:
+        """Return the status as plain data, for JSON."""
+        counts, left = self.counts, self.activity.time_left
+        return {
+            "migration": self.migration,
+            "initialised": self.initialised,
+            "paused": self.paused,
+            "objects": self.objects and {side: count.number for side, count in self.objects.items()},
+            "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
+            "entries": _as_document(self.entries),
+            "tables": {table.label: _as_document(table) for table in self.tables},
+            "batches": {
+                "init": counts.batches_init,
+                "done": counts.batches_done,
+                "error": counts.batches_error,
+                "total": counts.batches,
+            },
+            "outcomes": {"waiting": counts.waiting, **{str(name): count for name, count in counts.outcomes.items()}},
+            "bytes": counts.bytes,
+            "workers": self.activity.workers,
+            "entries_per_second": self.activity.rate,
+            "seconds_left": None if left is None else left.total_seconds(),
+        }
+
+
+def read_data_status(
+    connection: Connection,
+    plan: Plan,
+    *,
+    count_objects: bool = True,
+    to_the_end: bool = False,
+    on_progress: OnProgress = ignore_progress,
+) -> DataStatus:
+    """Count entries, batches and, unless `count_objects` is false, the objects of both buckets; write nothing.
+
+    Counting objects ends after WITHIN unless it is to go `to_the_end`. The buckets are listed while the tables are
+    scanned. Raises UserMistake when a table or a bucket cannot be read,
+    DatabaseUnavailable when the connection is lost.
+    """
+    if not count_objects:
+        return _read_database(connection, plan, on_progress)
+    with count_objects_meanwhile(plan, on_progress, None if to_the_end else WITHIN) as read_objects:
+        status = _read_database(connection, plan, on_progress)
+        return replace(status, objects=read_objects())
+
+
+def _read_database(connection: Connection, plan: Plan, on_progress: OnProgress) -> DataStatus:
+    """Return the status without its objects."""
+    on_progress("counting entries")
+    with translated_errors():
+        tables = tuple(_count_entries(connection, plan))
+        initialised = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
+        if not initialised:
+            return DataStatus(plan.name, None, tables, Counts(), Activity(), None, initialised)
+        counts = read_counts(connection, plan.name)
+        now = fetch_one(connection, statement("read_activity"), {"migration": plan.name})
+        paused = find_pause(connection, plan.name)
+    activity = Activity(**now, time_left=timedelta(seconds=counts.waiting / now["rate"]) if now["rate"] else None)
+    return DataStatus(plan.name, None, tables, counts, activity, paused, initialised)
+
+
+def _count_entries(connection: Connection, plan: Plan) -> Generator[EntryCounts]:
+    for entries in plan.entries:
+        entry_sql = EntrySql.of(connection, entries)
+        row = fetch_one(connection, entry_sql.compose("count_entries"), entry_sql.parameters())
+        yield EntryCounts(entries.label, **row)
+
+
+def _as_document(counts: EntryCounts) -> dict[str, int]:
+    forms = {"legacy": counts.legacy, "production": counts.production, "unexpected": counts.unexpected}
+    return {**forms, "total": counts.total}
+
+
+def print_data_status(status: DataStatus, console: Console) -> None:
+    """Print the status as tables: lines and colours on a terminal, bare columns elsewhere."""
+    console.print("Current data status", style="bold")
+    console.print(_tabulate_entries(status, console))
+    if not status.initialised:
+        console.print("Batches: none yet, the database has no schema rowferry. Run `rowferry init`.", soft_wrap=True)
+        return
+    if status.counts.batches:
+        console.print(f"Batches of migration {status.migration}", style="bold", markup=False, soft_wrap=True)
+        console.print(_tabulate_batches(status, console))
+    else:
+        console.print("Batches: none, nothing was enqueued yet.", soft_wrap=True)
+    if status.paused:
+        words = f"Migration {status.migration} is {status.paused}. `rowferry resume {status.migration}` lets it go on."
+        console.print(words, markup=False, soft_wrap=True)
+    activity = status.activity
+    words = f"Workers alive: {activity.workers:,}"
+    if activity.rate:
+        words += f" · {activity.rate:,.0f} entries/s"
+    if activity.time_left is not None and status.counts.waiting:
+        words += f" · {show_time(activity.time_left)} left"
+    console.print(words, soft_wrap=True)
+
+
+def _tabulate_entries(status: DataStatus, console: Console) -> Table:
+    """Return one column a form: objects by bucket, then entries by table, then their sum if there are several."""
+    table = _new_table(console, "", "legacy", "production", "unexpected", "total")
+    if status.objects is not None:
+        legacy, production = status.objects["legacy"], status.objects["production"]
+        both = ObjectCount(legacy.number + production.number, legacy.is_complete and production.is_complete)
+        shown = [f"{'' if count.is_complete else '≥ '}{count.number:,}" for count in (legacy, production, both)]
+        table.add_row("objects", shown[0], shown[1], "", shown[2], end_section=True)
+    tables = status.tables if len(status.tables) == 1 else (*status.tables, status.entries)
+    for counts in tables:
+        numbers = (counts.legacy, counts.production, counts.unexpected, counts.total)
+        name = "all entries" if counts is tables[-1] and len(tables) > 1 else f"entries {counts.label}"
+        table.add_row(name, *(f"{number:,}" for number in numbers))
+    return table
+
+
+def _tabulate_batches(status: DataStatus, console: Console) -> Table:
+    """Return batches by status in one row, entries by outcome in the next, each under its own heading."""
+    counts = status.counts
+    table = _new_table(console, "", "", "")
+    table.columns[1].justify = "left"
+    table.add_row("batches", "INIT", f"{counts.batches_init:,}")
+    table.add_row("", "DONE", f"{counts.batches_done:,}")
+    table.add_row("", "ERROR", f"{counts.batches_error:,}", end_section=True)
+    named = [("waiting", counts.waiting), *counts.outcomes.items()]
+    shown = [(name, count) for name, count in named if count or name in {"waiting", Outcome.MIGRATED, Outcome.FAILED}]
+    for number, (name, count) in enumerate(shown):
+        table.add_row("" if number else "entries", str(name), f"{count:,}")
+    return table
+
+
+def _new_table(console: Console, first: str, *others: str) -> Table:
+    """Return an empty table whose columns but the first are numbers."""
+    lines = box.ROUNDED if console.is_terminal else None
+    table = Table(box=lines, pad_edge=console.is_terminal, show_header=any(others))
+    table.add_column(first, overflow="fold")
+    for heading in others:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table

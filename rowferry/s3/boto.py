@@ -1,0 +1,227 @@
+"""One side's bucket by boto3, for all that is not hot: checks, counting, single objects."""
+
+# pyright: reportMissingTypeStubs=false
+# botocore carries no types; what is used of it is narrowed at once.
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from types import TracebackType
+from typing import Any, Self, cast
+
+import botocore.loaders
+import botocore.session
+from botocore.config import Config
+
+from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectRejected, UserMistake
+from rowferry.http.trust import find_authorities
+from rowferry.plan import Side
+from rowferry.s3.boto_errors import BOTO_ERRORS, translate_boto_error
+from rowferry.s3.credentials import Credentials
+from rowferry.s3.endpoint import Endpoint, resolve_endpoint
+
+__all__ = ["Bucket", "Endpoint", "ObjectFacts", "Upload", "open_bucket", "open_client", "resolve_endpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """What HEAD tells of an object."""
+
+    size_bytes: int
+    etag: str
+    """Without quotes."""
+    content_type: str
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A multipart upload that somebody has begun."""
+
+    key: str
+    id: str
+    begun_at: datetime
+
+
+class Bucket:
+    """One side's bucket. Every method raises ObjectError subclasses, or UserMistake for a name nobody could serve.
+
+    Nothing can be written to or deleted from a legacy bucket through it.
+    """
+
+    def __init__(self, side: Side, client: Any) -> None:
+        """Keep botocore's S3 client of the side."""
+        self._side = side
+        self._client = client
+
+    def __enter__(self) -> Self:
+        """Return itself; the end of the block closes it."""
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the next call would open new ones."""
+        self._client.close()
+
+    def check_exists(self) -> None:
+        """Return when the bucket is there and may be looked at.
+
+        Raises BucketNotFound, AccessDenied, Unreachable and the like; UserMistake when AWS has it in another region.
+        """
+        try:
+            with self._translated():
+                answer = self._client.head_bucket(Bucket=self._side.bucket)
+        except ObjectNotFound as error:
+            # HEAD answers without a body: 404 is all it says.
+            raise BucketNotFound("NoSuchBucket", f"there is no bucket {self._side.bucket!r}") from error
+        region = answer.get("BucketRegion", self._side.region)
+        if self._side.endpoint_url is None and region != self._side.region:
+            side = self._side
+            raise UserMistake(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")
+
+    def count_objects(self, prefix: str = "", on_progress: Callable[[int], None] | None = None) -> int:
+        """Return how many objects have keys beginning with `prefix`; one request and one `on_progress` per 1,000."""
+        count = 0
+        for page in self._list_pages(prefix):
+            count += len(page)
+            if on_progress is not None:
+                on_progress(count)
+        return count
+
+    def first_key(self, prefix: str = "") -> str | None:
+        """Return the first key in the server's order that begins with `prefix`; None when there is none."""
+        with self._translated():
+            answer = self._client.list_objects_v2(Bucket=self._side.bucket, Prefix=prefix, MaxKeys=1)
+        contents: list[dict[str, str]] = answer.get("Contents", [])
+        return contents[0]["Key"] if contents else None
+
+    def head(self, key: str) -> ObjectFacts:
+        """Return what the server tells of an object; raises ObjectNotFound."""
+        with self._translated():
+            answer = self._client.head_object(Bucket=self._side.bucket, Key=key)
+        return ObjectFacts(
+            size_bytes=answer["ContentLength"],
+            etag=answer["ETag"].strip('"'),
+            content_type=answer.get("ContentType", ""),
+            metadata=answer["Metadata"],
+        )
+
+    def get(self, key: str) -> bytes:
+        """Return an object's bytes, all in memory: for small objects. Raises ObjectNotFound."""
+        with self._translated():
+            return self._client.get_object(Bucket=self._side.bucket, Key=key)["Body"].read()
+
+    def put(self, key: str, body: bytes) -> None:
+        """Write an object, over one that may be there; raises ObjectRejected on the legacy side."""
+        self._refuse_legacy("written to")
+        with self._translated():
+            self._client.put_object(Bucket=self._side.bucket, Key=key, Body=body)
+
+    def delete(self, key: str) -> None:
+        """Remove an object that a check wrote, if it is there; raises ObjectRejected on the legacy side."""
+        self._refuse_legacy("deleted from")
+        with self._translated():
+            self._client.delete_object(Bucket=self._side.bucket, Key=key)
+
+    def copy_from(self, source: Side, source_key: str, key: str, *, if_none_match: bool = False) -> None:
+        """Let the server copy an object of at most 5 GiB from another of its buckets; for one, not for many.
+
+        With `if_none_match`, raises PreconditionFailed when `key` names an object already, where the server knows the
+        condition. Raises ObjectNotFound; ObjectRejected on the legacy side.
+        """
+        self._refuse_legacy("written to")
+        condition = {"IfNoneMatch": "*"} if if_none_match else {}
+        source_object = {"Bucket": source.bucket, "Key": source_key}
+        with self._translated():
+            self._client.copy_object(Bucket=self._side.bucket, Key=key, CopySource=source_object, **condition)
+
+    def list_uploads(self, prefix: str = "") -> Iterator[Upload]:
+        """Yield the multipart uploads to keys beginning with `prefix` that were neither completed nor aborted."""
+        with self._translated():
+            pages = self._client.get_paginator("list_multipart_uploads")
+            for page in pages.paginate(Bucket=self._side.bucket, Prefix=prefix):
+                for found in page.get("Uploads", []):
+                    yield Upload(found["Key"], found["UploadId"], found["Initiated"])
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Give an upload up and free its parts, if it is still there; raises ObjectRejected on the legacy side."""
+        self._refuse_legacy("aborted in")
+        try:
+            with self._translated():
+                self._client.abort_multipart_upload(Bucket=self._side.bucket, Key=upload.key, UploadId=upload.id)
+        except ObjectError as error:
+            if error.code != "NoSuchUpload":
+                raise
+
+    def _list_pages(self, prefix: str) -> Iterator[list[dict[str, Any]]]:
+        with self._translated():
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._side.bucket, Prefix=prefix)
+            for page in pages:
+                yield page.get("Contents", [])
+
+    def _refuse_legacy(self, done: str) -> None:
+        if self._side.name == "legacy":
+            raise ObjectRejected("LegacyIsReadOnly", f"nothing is ever {done} the legacy bucket")
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        """Turn botocore's errors into rowferry's."""
+        try:
+            yield
+        except BOTO_ERRORS as error:
+            raise translate_boto_error(error, self._side) from error
+
+
+class _Given:
+    """Stands where botocore looks for credentials, and has those it was given, so that they are renewed as ever."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    def load_credentials(self) -> Credentials:
+        return self._credentials
+
+
+@cache
+def _share_models() -> Any:
+    """Return botocore's loader of its service models, which keeps what it has read: 0.1 s of CPU a client."""
+    return cast("Any", botocore.loaders).create_loader()
+
+
+def open_bucket(side: Side, credentials: Credentials, *, within: timedelta | None = None) -> Bucket:
+    """Return the bucket of `side`; nothing is sent yet. Raises UserMistake for an unusable endpoint or region.
+
+    A server out of reach is given up after two tries of 10 s to connect and 30 s to answer; where `within` is given,
+    after one try of so long for each of the two.
+    """
+    return Bucket(side, open_client(side, credentials, within=within))
+
+
+def open_client(
+    side: Side, credentials: Credentials, *, max_connections: int = 10, within: timedelta | None = None
+) -> Any:
+    """Return botocore's own S3 client of `side`, for what Bucket does not offer; its errors are botocore's."""
+    endpoint = resolve_endpoint(side)
+    session: Any = botocore.session.Session()
+    session.register_component("credential_provider", _Given(credentials))
+    session.register_component("data_loader", _share_models())
+    config: Any = Config(
+        connect_timeout=within.total_seconds() if within else 10,
+        read_timeout=within.total_seconds() if within else 30,
+        max_pool_connections=max_connections,
+        retries={"mode": "standard", "total_max_attempts": 1 if within else 2},
+        s3={"addressing_style": "virtual" if endpoint.virtual_host else "path"},
+        # Other providers refuse the checksums that botocore adds by itself since 1.36.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        ignore_configured_endpoint_urls=True,
+    )
+    url = endpoint.url if side.endpoint_url else None
+    # None leaves it to botocore, which then takes the authorities that it brings along.
+    verify = find_authorities(endpoint.ca_bundle)
+    return session.create_client("s3", region_name=side.region, endpoint_url=url, config=config, verify=verify)

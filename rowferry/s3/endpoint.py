@@ -1,0 +1,144 @@
+"""Where a side's bucket is served: scheme, host, port and the way its name is written into a URL."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from ipaddress import IPv6Address
+from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
+
+import botocore.session
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
+
+from rowferry.errors import UserMistake
+from rowferry.http.proxy import Proxy, find_proxy
+from rowferry.http.trust import check_bundle, find_bundle
+from rowferry.plan import Side
+
+# pyright: reportMissingTypeStubs=false
+# botocore carries no types; what is used of it is narrowed at once.
+
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The server of one side, taken apart: requests must never reach another host or port than this one."""
+
+    scheme: Literal["http", "https"]
+    host: str
+    """A name or an address, IPv6 without brackets."""
+    port: int
+    base_path: str
+    """What comes before the bucket in a path: empty, or begins with `/` and does not end with one."""
+    virtual_host: bool
+    """Whether the bucket is named in the host (`bucket.host`) instead of the path (`host/bucket`)."""
+    ca_bundle: str | None = None
+    """A file of certificates to trust instead of the system's."""
+    proxy: Proxy | None = None
+    """The proxy that leads there, where the environment names one."""
+
+    @property
+    def url(self) -> str:
+        """Return the base URL without the bucket, as boto3 wants it."""
+        return f"{self.scheme}://{self._authority(self.host)}{self.base_path}"
+
+    def host_header(self, bucket: str) -> str:
+        """Return the Host header of requests to `bucket`; the scheme's own port goes unsaid."""
+        return self._authority(f"{bucket}.{self.host}" if self.virtual_host else self.host)
+
+    def path_before_key(self, bucket: str) -> str:
+        """Return what precedes the encoded key in the request line, ending with `/`."""
+        return f"{self.base_path}/" if self.virtual_host else f"{self.base_path}/{bucket}/"
+
+    def _authority(self, host: str) -> str:
+        bracketed = f"[{host}]" if ":" in host else host
+        return bracketed if self.port == _DEFAULT_PORTS[self.scheme] else f"{bracketed}:{self.port}"
+
+
+def resolve_endpoint(side: Side) -> Endpoint:
+    """Return where requests of `side` go: its endpoint_url, else AWS's own host for its region by boto3's rules.
+
+    Endpoints configured for boto3 elsewhere (AWS_ENDPOINT_URL) are ignored: the plan says where objects are.
+    Raises UserMistake when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
+    proxy that the environment names.
+    """
+    session: Any = botocore.session.Session()
+    try:
+        ca_bundle: str | None = find_bundle(session.get_config_variable("ca_bundle"))
+        url = side.endpoint_url or _find_aws_url(session, side.region)
+    except BotoCoreError as error:
+        raise UserMistake(
+            f"{side.name}.region {side.region!r} cannot be used ({error}); name one as AWS does"
+        ) from error
+    endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
+    if endpoint.scheme == "https" and ca_bundle:
+        check_bundle(ca_bundle)
+    return replace(endpoint, proxy=find_proxy(endpoint.scheme, urlsplit(endpoint.url).netloc))
+
+
+def _find_aws_url(session: Any, region: str) -> str:
+    config: Any = Config(ignore_configured_endpoint_urls=True, signature_version=UNSIGNED)
+    return session.create_client("s3", region_name=region, config=config).meta.endpoint_url
+
+
+def _split_url(side: Side, url: str) -> SplitResult:
+    """Return the parts of an endpoint's URL; UserMistake where something is missing or has no business there."""
+    mistake = f"{side.name}.endpoint_url must look like https://host or http://host:port/path"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise UserMistake(f"{mistake} ({error})") from error
+    if "@" in parts.netloc:
+        raise UserMistake(f"{mistake}, without user name or password: credentials come from the environment")
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.query or parts.fragment or " " in url:
+        raise UserMistake(f"{mistake}, not {url!r}")
+    return parts
+
+
+def _take_apart(side: Side, parts: SplitResult, ca_bundle: str | None) -> Endpoint:
+    scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
+    return Endpoint(
+        scheme=scheme,
+        host=parts.hostname or "",
+        port=parts.port or _DEFAULT_PORTS[scheme],
+        base_path=parts.path.rstrip("/"),
+        virtual_host=_names_bucket_in_host(side, parts.hostname or ""),
+        ca_bundle=ca_bundle,
+    )
+
+
+def _names_bucket_in_host(side: Side, host: str) -> bool:
+    """Return whether the bucket goes into the host: as told, else for AWS unless a certificate could not match.
+
+    A wildcard certificate covers one label, so a dotted bucket needs the path (Amazon S3 User Guide, "Virtual
+    hosting"); so do names that are no host names (upper case, `_`).
+    """
+    if side.addressing != "auto":
+        return side.addressing == "virtual" and not _is_address(host)
+    return side.endpoint_url is None and re.fullmatch("[a-z0-9-]+", side.bucket) is not None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return host.replace(".", "").isdigit()
+    return True
+
+
+ALLOWED_ENDPOINTS = "ROWFERRY_ALLOWED_ENDPOINTS"
+"""Comma separated `scheme://host[:port]`, each with `/bucket` where one bucket is meant; unset: everything."""
+
+
+def refuse_foreign_endpoint(side: Side, environ: Mapping[str, str]) -> None:
+    """Raise UserMistake where the environment does not allow the endpoint and bucket of a side."""
+    allowed = [entry.strip().rstrip("/") for entry in environ.get(ALLOWED_ENDPOINTS, "").split(",") if entry.strip()]
+    url = resolve_endpoint(side).url
+    if allowed and url not in allowed and f"{url}/{side.bucket}" not in allowed:
+        words = f"The {side.name} bucket {side.bucket} at {url} is not among those that {ALLOWED_ENDPOINTS} allows"
+        raise UserMistake(f"{words}; add it there, or correct the plan.")

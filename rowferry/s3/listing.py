@@ -1,0 +1,130 @@
+"""Counts the objects of both buckets, each on a thread of its own, while the caller does something else."""
+
+import math
+import os
+import time
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Event
+
+from rowferry.errors import ObjectError, ObjectNotFound, UserMistake
+from rowferry.keys import form_of_key, legacy_key
+from rowferry.plan import Plan, Side, SideName
+from rowferry.s3.boto import Bucket, Upload, open_bucket
+from rowferry.s3.credentials import load_credentials
+
+OnProgress = Callable[[str], None]
+"""Told, in a few words, what a long scan is at; from any thread."""
+
+
+def ignore_progress(words: str) -> None:
+    """Tell nobody."""
+    del words
+
+
+WITHIN = timedelta(seconds=20)
+"""How long is counted: a bucket of 80 million objects takes 80,000 requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCount:
+    """How many objects a bucket holds."""
+
+    number: int
+    is_complete: bool = True
+    """False where the time was over: there are at least so many."""
+
+
+class UncountedObjects(UserMistake):
+    """A bucket could not be listed."""
+
+
+class _GivenUp(Exception):
+    """Nobody waits for the count any more."""
+
+
+@contextmanager
+def count_objects_meanwhile(
+    plan: Plan, on_progress: OnProgress = ignore_progress, within: timedelta | None = WITHIN
+) -> Generator[Callable[[], dict[SideName, ObjectCount]]]:
+    """Begin to count, and yield a function that waits for the counts and returns them; `within` None: for no time.
+
+    That function raises UncountedObjects when a bucket cannot be listed. A block that ends early ends the counting.
+    """
+    given_up = Event()
+    with ThreadPoolExecutor(2, "rowferry-count") as pool:
+        legacy, production = (
+            pool.submit(_count_objects, side, on_progress, given_up, within) for side in (plan.legacy, plan.production)
+        )
+
+        def wait_for_counts() -> dict[SideName, ObjectCount]:
+            return {"legacy": legacy.result(), "production": production.result()}
+
+        try:
+            yield wait_for_counts
+        finally:
+            given_up.set()
+
+
+def _count_objects(side: Side, on_progress: OnProgress, given_up: Event, within: timedelta | None) -> ObjectCount:
+    end = math.inf if within is None else time.monotonic() + within.total_seconds()
+    counted = 0
+
+    def tell(count: int) -> None:
+        nonlocal counted
+        counted = count
+        if given_up.is_set() or time.monotonic() > end:
+            raise _GivenUp
+        on_progress(f"counting objects: {count:,} in the {side.name} bucket so far")
+
+    try:
+        with open_bucket(side, load_credentials(side, os.environ)) as bucket:
+            return ObjectCount(bucket.count_objects(on_progress=tell))
+    except _GivenUp:
+        return ObjectCount(counted, is_complete=False)
+    except ObjectError as error:
+        raise UncountedObjects(
+            f"The objects of the {side.name} bucket {side.bucket} cannot be counted: {error}; --no-objects skips that."
+        ) from error
+
+
+def find_left_uploads(bucket: Bucket, plan: Plan, older_than: timedelta) -> Iterator[Upload]:
+    """Yield the uploads to production keys of the plan that were begun longer ago than `older_than`.
+
+    Where both sides are one bucket, keys that are legacy for any table of the plan are passed over.
+    """
+    latest = datetime.now(UTC) - older_than
+    seen: set[tuple[str, str]] = set()
+    for prefix in dict.fromkeys(entries.production_prefix for entries in plan.entries):
+        for upload in bucket.list_uploads(prefix):
+            known = (upload.key, upload.id)
+            if known not in seen and upload.begun_at < latest and is_ours(upload.key, plan):
+                seen.add(known)
+                yield upload
+
+
+def is_ours(key: str, plan: Plan) -> bool:
+    """Return whether workers write this key: production for some table, and legacy in the same bucket for none."""
+    forms = {form_of_key(key, entries) for entries in plan.entries}
+    same_bucket = (plan.legacy.bucket, plan.legacy.endpoint_url) == (
+        plan.production.bucket,
+        plan.production.endpoint_url,
+    )
+    return "production" in forms and not (same_bucket and "legacy" in forms)
+
+
+def has_legacy_object(legacy: Bucket, upload: Upload, plan: Plan) -> bool:
+    """Return whether the key of an upload is one that a legacy object goes to: workers begin no others.
+
+    One HEAD; raises ObjectError when the legacy side cannot be asked.
+    """
+    for entries in plan.entries:
+        try:
+            legacy.head(legacy_key(upload.key, entries))
+        except (ValueError, ObjectNotFound):
+            continue
+        return True
+    return False

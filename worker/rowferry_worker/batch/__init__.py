@@ -1,0 +1,1 @@
+"""One batch, from its claim to its verdict."""

@@ -1,0 +1,124 @@
+"""Station 4 of 5: rewrite the rows, guarded by the keys they held, and leave out only those the database refuses."""
+
+from collections.abc import Mapping, Sequence
+
+import psycopg
+from msgspec import Struct
+from psycopg import errors, sql
+
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.db.connection import Connection, summarise, translate
+from rowferry.db.entries import EntrySql
+from rowferry.db.statements import statement
+from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
+from rowferry_worker.batch.table_faults import refuse_unwritable
+
+
+class Move(Struct, frozen=True, gc=False):
+    """An entry whose object stands at its production key: the row may follow."""
+
+    entry: Entry
+    new_key: str
+    outcome: Outcome
+    """MIGRATED or KEPT: what the entry's outcome is once the row has followed."""
+    size_bytes: int
+
+
+def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move]) -> list[EntryResult]:
+    """Point each row at its production key if it still holds the legacy one; return one result a move.
+
+    The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that break a
+    constraint, or a trigger's heart, are found by halving; rows that others hold locked are passed over after
+    `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost, MigrationFault when the table
+    is at fault.
+    """
+    if not moves:
+        return []
+    connection.execute(statement("constraints_at_once"))
+    return _update(connection, entry_sql, moves, wait_for_locks=True)
+
+
+def _update(
+    connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
+) -> list[EntryResult]:
+    try:
+        with connection.transaction():
+            updated = _execute_update(connection, entry_sql, moves, wait_for_locks=wait_for_locks)
+            passed_over = [move for move in moves if move.entry.id not in updated]
+            left = _observe(connection, entry_sql, passed_over, waited=wait_for_locks)
+    except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+        if wait_for_locks:
+            return _update(connection, entry_sql, moves, wait_for_locks=False)
+        return [_refused(move, RowBusy(summarise(error))) for move in moves]
+    except (psycopg.Error, RowRefused) as error:
+        if isinstance(error, psycopg.Error):
+            refuse_unwritable(connection, entry_sql, error)
+        refusal = _word_refusal(error)
+        if len(moves) == 1:
+            return [_refused(moves[0], refusal)]
+        middle = len(moves) // 2
+        lower = _update(connection, entry_sql, moves[:middle], wait_for_locks=wait_for_locks)
+        return lower + _update(connection, entry_sql, moves[middle:], wait_for_locks=wait_for_locks)
+    followed = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
+    return followed + left
+
+
+def _execute_update(
+    connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
+) -> set[str]:
+    """Return the ids of the rows that now hold their production keys.
+
+    Raises RowRefused when a row took another key than it was given: it would point at nothing.
+    """
+    query = entry_sql.compose("update_rows", skip_locked=sql.SQL("" if wait_for_locks else "skip locked"))
+    parameters = {
+        "ids": [move.entry.id for move in moves],
+        "old": [move.entry.key for move in moves],
+        "new": [move.new_key for move in moves],
+    }
+    taken: dict[str, str] = {row["id"]: row["key"] for row in connection.execute(query, parameters)}
+    for move in moves:
+        if taken.get(move.entry.id, move.new_key) != move.new_key:
+            raise RowRefused(f"the row took another key than it was given, {taken[move.entry.id]!r} (a trigger?)")
+    return set(taken)
+
+
+def _word_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
+    """Return why the database refused rows. Raises DatabaseUnavailable when the connection is lost."""
+    if isinstance(error, RowRefused):
+        return error
+    known = translate(error)
+    if isinstance(known, DatabaseUnavailable):
+        raise known from error
+    return RowRefused(summarise(error))
+
+
+def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
+    """Return why the update passed these rows over, by what they hold now."""
+    excused = find_excused(connection, entry_sql, [move.entry for move in moves])
+    error = (
+        RowRefused("the update left the row as it was (a trigger or rule?)")
+        if waited
+        else RowBusy("another session holds a lock on the row")
+    )
+    return [excused.get(move.entry.id) or _refused(move, error) for move in moves]
+
+
+def find_excused(connection: Connection, entry_sql: EntrySql, entries: Sequence[Entry]) -> dict[str, EntryResult]:
+    """Return, by id, the results of those entries whose rows are gone, or hold another key than when they were read."""
+    if not entries:
+        return {}
+    rows = connection.execute(entry_sql.compose("observe_rows"), {"ids": [entry.id for entry in entries]})
+    held = {row["id"]: row["key"] for row in rows}
+    return {entry.id: _excuse(entry, held) for entry in entries if held.get(entry.id) != entry.key}
+
+
+def _excuse(entry: Entry, held: Mapping[str, str | None]) -> EntryResult:
+    if entry.id not in held:
+        return EntryResult(entry, Outcome.VANISHED, reason="row deleted", error="the row was deleted meanwhile")
+    words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
+    return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
+
+
+def _refused(move: Move, error: RowferryError) -> EntryResult:
+    return EntryResult.from_error(move.entry, error)

@@ -1,0 +1,67 @@
+"""Every metric of a worker, by name. Nothing else names one; the dashboards are held against this file.
+
+Behind one port with others (`--processes`), a process keeps its values in files that are named after its number: the
+one that replaces it goes on counting where it stopped. Both variables must be set before this is imported.
+"""
+
+import os
+
+from prometheus_client import Counter, Gauge, Histogram, values
+
+from rowferry import __version__
+from rowferry_worker.service import PROCESS_NUMBER
+
+if PROCESS_NUMBER and "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+    values.ValueClass = values.MultiProcessValue(lambda: PROCESS_NUMBER)  # pyright: ignore[reportUnknownMemberType]
+
+SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+"""Seconds: what PostgreSQL does."""
+MIDDLE = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Seconds: what an S3 server does."""
+LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
+"""Seconds: what a batch takes."""
+
+build_info = Gauge("rowferry_build_info", "Always 1; the version is the label.", ["version"], multiprocess_mode="max")
+build_info.labels(__version__).set(1)
+LAST_BEAT = "rowferry_last_beat_timestamp_seconds"
+last_beat = Gauge(
+    LAST_BEAT,
+    "When the database last took a heartbeat of this worker; of several processes, the one that is furthest behind.",
+    multiprocess_mode="livemin",
+)
+
+entries = Counter("rowferry_entries", "Entries that got an outcome.", ["migration", "queue", "outcome"])
+objects_copied = Counter("rowferry_objects_copied", "Objects written to the production bucket.", ["migration", "queue"])
+object_bytes = Counter(
+    "rowferry_object_bytes",
+    "Bytes of those objects, where known: a server-side copy does not tell.",
+    ["migration", "queue"],
+)
+copy_seconds = Histogram(
+    "rowferry_copy_seconds", "From an object's first request to its last answer, retries included.", buckets=MIDDLE
+)
+
+requests = Counter("rowferry_requests", "S3 requests by what became of them.", ["side", "operation", "result"])
+request_seconds = Histogram("rowferry_request_seconds", "S3 requests, each try by itself.", ["side"], buckets=MIDDLE)
+throttled = Counter("rowferry_throttled_requests", "S3 requests that were told to slow down.", ["side"])
+request_retries = Counter("rowferry_request_retries", "S3 requests that were sent again.", ["side"])
+objects_in_flight = Gauge("rowferry_objects_in_flight", "Objects being copied now.", multiprocess_mode="livesum")
+objects_in_flight_limit = Gauge(
+    "rowferry_objects_in_flight_limit", "How many may be copied at once now.", multiprocess_mode="livesum"
+)
+
+batches_in_hand = Gauge("rowferry_batches_in_hand", "Batches claimed and not finished.", multiprocess_mode="livesum")
+attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["queue", "verdict"])
+batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["queue"], buckets=LONG)
+claim_seconds = Histogram("rowferry_claim_seconds", "The claim of a batch, found or not.", buckets=SHORT)
+row_update_seconds = Histogram("rowferry_row_update_seconds", "The update of the rows of a batch.", buckets=SHORT)
+held_up_seconds = Counter(
+    "rowferry_held_up_seconds", "Time that slots spent waiting on purpose, by the bound of the plan.", ["bound"]
+)
+reconnects = Counter("rowferry_reconnects", "Connections to PostgreSQL that were lost and made anew.")
+
+for _side in ("legacy", "production"):  # A counter that is there from the start shows its first step, too.
+    throttled.labels(_side)
+    request_retries.labels(_side)
+for _bound in ("max_rows_per_second", "max_replica_lag"):
+    held_up_seconds.labels(_bound)

@@ -1,0 +1,110 @@
+"""Serves the metrics of a worker: those of this process, or those of all that one supervisor started."""
+
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from prometheus_client import REGISTRY, CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import (
+    MultiProcessCollector,
+    mark_process_dead,  # pyright: ignore[reportUnknownVariableType]
+)
+from prometheus_client.registry import Collector
+
+from rowferry.health_server import Endpoint
+from rowferry_worker.monitoring.metrics import LAST_BEAT
+
+READY_FOR = timedelta(seconds=20)
+"""A worker is ready when the database took a heartbeat at most this long ago: three may be lost."""
+
+Pids = Callable[[], Mapping[int, int]]
+"""Returns the ids of the processes that run, by their numbers."""
+
+
+def serve_own_metrics(host: str, port: int) -> Endpoint:
+    """Serve the metrics of this process. Raises UserMistake when nobody can listen there."""
+    return Endpoint(host, port, REGISTRY, partial(is_ready, REGISTRY))
+
+
+class SharedMetrics:
+    """The folder in which supervised processes keep their values: private, and removed in the end."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take an empty folder."""
+        self._folder = folder
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return what a process must find in its environment to keep its values there."""
+        return {"PROMETHEUS_MULTIPROC_DIR": str(self._folder)}
+
+    def forget(self, number: int) -> None:
+        """Drop what only a living process has, such as objects in flight; its counters stay."""
+        mark_process_dead(number, str(self._folder))
+
+    def serve(self, host: str, port: int, pids: Pids) -> Endpoint:
+        """Serve the metrics of all processes together. Raises UserMistake when nobody can listen there."""
+        registry = CollectorRegistry()
+        registry.register(FilesCollector(self._folder))
+        registry.register(ProcessesCollector(pids))
+        return Endpoint(host, port, registry, partial(is_ready, registry))
+
+
+@contextmanager
+def share_metrics() -> Generator[SharedMetrics]:
+    """Yield a place for the metrics of several processes; remove it afterwards."""
+    with TemporaryDirectory(prefix="rowferry-metrics-") as folder:
+        yield SharedMetrics(Path(folder))
+
+
+def is_ready(registry: CollectorRegistry) -> bool:
+    """Return whether the database took a heartbeat of every process within READY_FOR."""
+    last_beat = registry.get_sample_value(LAST_BEAT)
+    return last_beat is not None and time.time() - last_beat < READY_FOR.total_seconds()
+
+
+class FilesCollector(Collector):
+    """The metrics that processes keep in files, merged. By itself, merging fails on a file that is just being made."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is read at every scrape."""
+        self._folder = folder
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics of all files that hold any yet."""
+        files = [path for path in self._folder.glob("*.db") if _size_bytes(path)]
+        return cast("Any", MultiProcessCollector).merge([str(path) for path in files])
+
+
+class ProcessesCollector(Collector):
+    """CPU, memory and open files of each process, under the standard names, with its number as the label `process`.
+
+    Read from /proc: nothing on systems without one.
+    """
+
+    def __init__(self, pids: Pids) -> None:
+        """`pids` is asked at every scrape."""
+        self._pids = pids
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics of the processes that run now."""
+        families: dict[str, Metric] = {}
+        for number, pid in self._pids().items():
+            for metric in ProcessCollector(pid=partial(str, pid), registry=None).collect():
+                family = families.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+                for sample in metric.samples:
+                    family.add_sample(sample.name, {**sample.labels, "process": str(number)}, sample.value)
+        return families.values()
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0  # The gauges of a process that has just ended.

@@ -1,0 +1,1 @@
+"""One object: copied, compared, retried, throttled."""
