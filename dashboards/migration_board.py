@@ -10,7 +10,7 @@ OUTCOME_COLOURS = {
     "migrated": "green",
     "kept": "blue",
     "changed": "text",
-    "vanished": "purple",
+    "deleted": "purple",
     "missing": "orange",
     "conflict": "yellow",
     "failed": "red",

@@ -183,7 +183,7 @@ def _add_database(board: Dashboard) -> Dashboard:
         .with_panel(
             prom_curves(
                 hands,
-                ("in hand {{host}}", gauge("rowferry_batches_in_hand", "host")),
+                ("in hand {{host}}", gauge("rowferry_claimed_batches", "host")),
                 ("all slots", "sum(rowferry_live_slots)"),
             )
         )

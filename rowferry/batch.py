@@ -17,7 +17,7 @@ class Outcome(StrEnum):
     MIGRATED = "migrated"
     KEPT = "kept"
     CHANGED = "changed"
-    VANISHED = "vanished"
+    DELETED = "deleted"
     MISSING = "missing"
     CONFLICT = "conflict"
     FAILED = "failed"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
         return self in _SETTLED
 
 
-_SETTLED = (Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.VANISHED)
+_SETTLED = (Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.DELETED)
 
 
 class Verdict(StrEnum):

@@ -14,15 +14,15 @@ class RowferryError(Exception):
     """Whether the failure counts towards `max_attempts`: waiting for a busy or absent server does not."""
 
 
-class UserMistake(RowferryError):
+class UsageError(RowferryError):
     """One sentence that says what is wrong and what to do; the command line prints it and exits with 2."""
 
 
-class PlanMistake(UserMistake):
+class PlanError(UsageError):
     """The plan file is missing, unreadable, or says something that cannot be meant."""
 
 
-class MigrationFault(UserMistake):
+class MigrationFault(UsageError):
     """A side or a table of a migration is at fault, not the entries of a batch; the words say what to do.
 
     The batch is released, which costs it nothing; after a few of them the migration is paused with these words.

@@ -11,7 +11,7 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 
 _log = logging.getLogger(__name__)
 
@@ -26,14 +26,14 @@ class Endpoint:
     """Serves on a thread of its own; a context manager that listens once it is made."""
 
     def __init__(self, host: str, port: int, registry: CollectorRegistry, is_ready: IsReady) -> None:
-        """Listen; port 0 is any free one. Raises UserMistake when that cannot be.
+        """Listen; port 0 is any free one. Raises UsageError when that cannot be.
 
         `/healthz` answers 200 as long as the process can answer at all, `/readyz` 200 or 503 as `is_ready` says.
         """
         try:
             self._server = _Server(host, port, registry, is_ready)
         except OSError as error:
-            raise UserMistake(_explain(error, host, port)) from error
+            raise UsageError(_explain(error, host, port)) from error
         self.port: int = self._server.server_address[1]
         Thread(target=self._server.serve_forever, name="http", daemon=True).start()
         _log.info("serving metrics", extra={"host": host, "port": self.port})

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pythonjsonlogger.json import JsonFormatter
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.formatting import show_text
 
 LogFormat = Literal["auto", "text", "json"]
@@ -38,13 +38,13 @@ class LogFile:
     """A file to append lines to. What it cannot take is left out, and said once: no work waits for a log."""
 
     def __init__(self, path: Path) -> None:
-        """Open it. Raises UserMistake when that fails."""
+        """Open it. Raises UsageError when that fails."""
         self.path = path
         self._fault_is_told = False
         try:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
-            raise UserMistake(f"The log file {path} cannot be written: {error.strerror}.") from error
+            raise UsageError(f"The log file {path} cannot be written: {error.strerror}.") from error
 
     def write(self, line: str) -> None:
         """Append a line, as far as there is room; nothing once it is closed."""
@@ -103,7 +103,7 @@ def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
 
 @contextmanager
 def log_to_file(path: Path) -> Generator[LogFile]:
-    """Send the logs of rowferry to a file as well, and yield it. Raises UserMistake when it cannot be opened."""
+    """Send the logs of rowferry to a file as well, and yield it. Raises UsageError when it cannot be opened."""
     log = LogFile(path)
     handler = LogFileHandler(log)
     logger = logging.getLogger("rowferry")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rowferry.errors import PlanMistake
+from rowferry.errors import PlanError
 from rowferry.plan import Addressing, Entries, Plan, Side, SideName, Transfer
 from rowferry.plan_problems import find_mistakes, word_type_mistake
 
@@ -80,29 +80,29 @@ class _Document(_Table):
 
 
 def read_plan(path: Path) -> Plan:
-    """Return the plan in a TOML file. Raises PlanMistake, one sentence, for whatever is wrong with it."""
+    """Return the plan in a TOML file. Raises PlanError, one sentence, for whatever is wrong with it."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise PlanMistake(
+        raise PlanError(
             f"There is no plan at {path}: write one (see `rowferry plan --example`) or name another with --plan."
         ) from None
     except OSError as error:
         words = f"The plan {path} cannot be read ({error.strerror}): name a file that can be with --plan."
-        raise PlanMistake(words) from error
+        raise PlanError(words) from error
     except UnicodeDecodeError as error:
-        raise PlanMistake(f"The plan {path} cannot be read ({error}): save it as UTF-8.") from error
+        raise PlanError(f"The plan {path} cannot be read ({error}): save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        raise PlanMistake(f"The plan {path} is not valid TOML: {error}.") from error
+        raise PlanError(f"The plan {path} is not valid TOML: {error}.") from error
     return parse_plan(document, str(path))
 
 
 def parse_plan(document: dict[str, Any], source: str) -> Plan:
-    """Return the plan that a document (the file's, or the database's jsonb) describes. Raises PlanMistake."""
+    """Return the plan that a document (the file's, or the database's jsonb) describes. Raises PlanError."""
     try:
         plan = msgspec.convert(document, _Document).as_plan()
     except msgspec.ValidationError as error:
-        raise PlanMistake(f"In the plan {source}, {word_type_mistake(str(error))}.") from error
+        raise PlanError(f"In the plan {source}, {word_type_mistake(str(error))}.") from error
     _check_meaning(plan, source)
     return plan
 
@@ -126,6 +126,6 @@ def _pick(values: dict[str, Any], table: type[_Table]) -> dict[str, Any]:
 
 
 def _check_meaning(plan: Plan, source: str) -> None:
-    """Raise PlanMistake for the first thing that has the right type but cannot be meant."""
+    """Raise PlanError for the first thing that has the right type but cannot be meant."""
     for mistake in find_mistakes(plan):
-        raise PlanMistake(f"In the plan {source}, {mistake}.")
+        raise PlanError(f"In the plan {source}, {mistake}.")

@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-SETTLED = ("migrated", "kept", "changed", "vanished")
+SETTLED = ("migrated", "kept", "changed", "deleted")
 UNSETTLED = ("missing", "conflict", "failed")
 COUNTED = (None, "DONE", "RETRY", "ERROR")
 """Verdicts of attempts that cost one of `max_attempts`; None: the worker died, or is at it."""
@@ -85,7 +85,7 @@ class ModelBatch:
 
     def failures(self) -> set[tuple[int, int, str]]:
         """Return the entries whose outcome must be told one by one."""
-        told = (*UNSETTLED, "changed", "vanished")
+        told = (*UNSETTLED, "changed", "deleted")
         return {(self.id, entry, outcome) for entry, outcome in self.outcomes.items() if outcome in told}
 
 

@@ -38,7 +38,7 @@ class Actor:
     def beat(self) -> None:
         """Say that it lives."""
         host, pid, _ = self.id.split(":")
-        self.ledger.call("beat", self.id, host, int(pid), "0.1.0", 2, 64, ["migrate"])
+        self.ledger.call("heartbeat", self.id, host, int(pid), "0.1.0", 2, 64, ["migrate"])
 
     def claim(self) -> Held:
         """Take the oldest batch into the hand."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from migration import Migration
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.plan import Side
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 
@@ -30,7 +30,7 @@ def test_what_is_allowed_goes_on(allowed: str) -> None:
     ["http://s3.example.com:9000", "https://s3.example.com", "https://s3.example.com:9000/other", "https://s3.example"],
 )
 def test_what_is_not_allowed_is_refused(allowed: str) -> None:
-    with pytest.raises(UserMistake, match="is not among those that ROWFERRY_ALLOWED_ENDPOINTS allows"):
+    with pytest.raises(UsageError, match="is not among those that ROWFERRY_ALLOWED_ENDPOINTS allows"):
         refuse_foreign_endpoint(SIDE, {"ROWFERRY_ALLOWED_ENDPOINTS": allowed})
 
 

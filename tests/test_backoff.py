@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_worker.backoff import Backoff
 
 
@@ -34,7 +34,7 @@ def test_a_migration_that_cannot_be_worked_on_is_tried_again_after_a_growing_pau
 ) -> None:
     pauses: list[float] = []
     for _ in range(9):
-        backoff.set_aside(1, UserMistake("there is no bucket"))
+        backoff.set_aside(1, UsageError("there is no bucket"))
         pauses.append(backoff.shorten(timedelta(days=1)).total_seconds())
         clock.now += pauses[-1]
         assert backoff.passed_over() == []
@@ -43,13 +43,13 @@ def test_a_migration_that_cannot_be_worked_on_is_tried_again_after_a_growing_pau
 
 def test_two_slots_that_find_the_same_trouble_make_one_pause(backoff: Backoff, clock: Clock) -> None:
     for _ in range(2):
-        backoff.set_aside(1, UserMistake("there is no bucket"))
+        backoff.set_aside(1, UsageError("there is no bucket"))
     clock.now = 5
     assert backoff.passed_over() == []
 
 
 def test_other_migrations_are_not_passed_over(backoff: Backoff) -> None:
-    backoff.set_aside(1, UserMistake("there is no bucket"))
+    backoff.set_aside(1, UsageError("there is no bucket"))
     backoff.hold_back(3, timedelta(seconds=1))
     assert backoff.passed_over() == [1, 3]
     assert list(backoff.unusable()) == [1]
@@ -60,17 +60,17 @@ def test_why_a_migration_is_set_aside_is_said_once_a_reason(
 ) -> None:
     with caplog.at_level(logging.INFO):
         for reason in ("no bucket", "no bucket", "no credentials", "no credentials"):
-            backoff.set_aside(1, UserMistake(reason))
+            backoff.set_aside(1, UsageError(reason))
             clock.now += 1000
     assert [vars(record)["error"] for record in caplog.records] == ["no bucket", "no credentials"]
 
 
 def test_a_success_forgets_all_trouble(backoff: Backoff, clock: Clock) -> None:
     for _ in range(5):
-        backoff.set_aside(1, UserMistake("no bucket"))
+        backoff.set_aside(1, UsageError("no bucket"))
         clock.now += 1000
     backoff.note_usable(1)
-    backoff.set_aside(1, UserMistake("no bucket"))
+    backoff.set_aside(1, UsageError("no bucket"))
     assert backoff.shorten(timedelta(days=1)) == timedelta(seconds=5)
     backoff.note_success(1)
     assert (backoff.passed_over(), backoff.unusable()) == ([], {})

@@ -4,7 +4,7 @@ import pytest
 
 from checks import check, problems
 from migration import Migration
-from rowferry.s3.boto import ObjectFacts
+from rowferry.s3.boto import ObjectInfo
 from rowferry_enqueue.check_collisions import compare_facts
 
 
@@ -39,10 +39,10 @@ def test_a_row_whose_twin_has_moved_already_is_no_problem(
 
 
 def test_objects_are_compared_by_size_and_etag() -> None:
-    one = ObjectFacts(5, "0" * 32, "", {})
+    one = ObjectInfo(5, "0" * 32, "", {})
     assert compare_facts(one, one) == "identical"
-    assert compare_facts(one, ObjectFacts(6, "0" * 32, "", {})) == "different"
-    assert compare_facts(one, ObjectFacts(5, "1" * 32 + "-2", "", {})) == "undecided"
+    assert compare_facts(one, ObjectInfo(6, "0" * 32, "", {})) == "different"
+    assert compare_facts(one, ObjectInfo(5, "1" * 32 + "-2", "", {})) == "undecided"
 
 
 def test_only_the_first_thousand_collisions_are_compared(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,7 @@ def check_running(scene: Scene, rows: Rows, folder: Path) -> None:
 
 
 def check_hosts(scene: Scene, rows: Rows, folder: Path) -> None:
-    assert [(row["host"], row["live"], row["lost"], row["batches_in_hand"]) for row in rows] == [
+    assert [(row["host"], row["live"], row["lost"], row["claimed_batches"]) for row in rows] == [
         ("fra-1", "1", "0", "1"),
         ("fra-2", "1", "0", "1"),
     ]

@@ -5,7 +5,7 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 
 from processes import wait_for
-from rowferry.errors import CredentialsUnavailable, UserMistake
+from rowferry.errors import CredentialsUnavailable, UsageError
 from rowferry.plan import Side
 from rowferry.s3 import credentials
 from rowferry.s3.credentials import FreshCredentials, expires, freeze_credentials, load_credentials
@@ -67,18 +67,18 @@ def test_boto3s_own_variables_serve_both_sides(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_half_a_pair_is_a_mistake_that_names_the_variables(given: dict[str, str], absent: str) -> None:
-    with pytest.raises(UserMistake, match=absent) as mistake:
+    with pytest.raises(UsageError, match=absent) as mistake:
         load_credentials(LEGACY, given)
     assert "s3cr3t" not in str(mistake.value)
 
 
 def test_no_credentials_at_all_is_a_mistake_that_says_what_to_set() -> None:
-    with pytest.raises(UserMistake, match="ROWFERRY_PRODUCTION_ACCESS_KEY_ID"):
+    with pytest.raises(UsageError, match="ROWFERRY_PRODUCTION_ACCESS_KEY_ID"):
         load_credentials(PRODUCTION, {})
 
 
 def test_a_profile_that_is_not_there_is_named() -> None:
-    with pytest.raises(UserMistake, match=r"legacy\.profile 'archive'"):
+    with pytest.raises(UsageError, match=r"legacy\.profile 'archive'"):
         load_credentials(PROFILE, {})
 
 

@@ -64,9 +64,9 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
     unseen = {name for name in known_metrics() if not {name, f"{name.rpartition('_')[0]}_bucket"} & asked}
     assert unseen == {
         "rowferry_exporter_read_seconds",
-        "rowferry_last_beat_timestamp_seconds",
+        "rowferry_last_heartbeat_timestamp_seconds",
         "rowferry_queue_batches",
-        "rowferry_queue_batches_in_hand",
+        "rowferry_queue_claimed_batches",
     }
 
 

@@ -16,7 +16,7 @@ from botocore.credentials import Credentials
 from rowferry.endpoint import resolve_endpoint
 from rowferry.object_client import ObjectClient
 from rowferry.plan import Side
-from rowferry.s3_request import head_object
+from rowferry.s3.operations import head_object
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 200))
 side = Side("production", "bucket", endpoint_url=sys.argv[1])

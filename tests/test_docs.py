@@ -46,7 +46,21 @@ PERMISSIONS = ROOT / "docs" / "permissions.md"
 COOK_BOOK = ROOT / "docs" / "sql.md"
 """Has tests of its own, with a queue in the state that each recipe is for."""
 
-TREES = ("rowferry", "enqueue", "worker", "sql", "tests", "tools", "docs", "requirements", "dashboards", ".ci")
+TREES = (
+    "rowferry",
+    "enqueue",
+    "worker",
+    "cli",
+    "exporter",
+    "lab",
+    "sql",
+    "tests",
+    "tools",
+    "docs",
+    "requirements",
+    "dashboards",
+    ".ci",
+)
 SHELL_WORDS = {
     ".",
     "cd",
@@ -200,7 +214,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 @each_page()
 def test_every_variable_is_one_that_rowferry_reads(page: Path) -> None:
-    sources = "".join(path.read_text() for path in (ROOT / "rowferry").rglob("*.py"))
+    sources = "".join(path.read_text() for tree in ("rowferry", "cli", "lab") for path in (ROOT / tree).rglob("*.py"))
     known = {"DATABASE_URL", *re.findall(r'"(ROWFERRY_\w+)"', sources)}
     for side in ("legacy", "production"):
         known |= set(_name_variables(Side(side, "")))  # type: ignore[arg-type]
@@ -295,7 +309,7 @@ def busy_queue(migration: Migration) -> Migration:
     migration.work()
     migration.fill(3, start=9)
     migration.enqueue(batch_size=3)
-    migration.execute("select rowferry.beat('host:1:a', 'host', 1, '0.1.0', 2, 64, '{migrate}')")
+    migration.execute("select rowferry.heartbeat('host:1:a', 'host', 1, '0.1.0', 2, 64, '{migrate}')")
     migration.execute(
         "select rowferry.begin_attempt(id, requeues, 'host:1:a') from rowferry.batch_queue where status = 'INIT'"
     )

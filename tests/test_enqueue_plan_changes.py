@@ -3,7 +3,7 @@
 import pytest
 
 from entry_table import EntryTable
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from waiting_ranges import finish, two_tables
 
 CHANGES = {
@@ -27,7 +27,7 @@ def test_a_changed_plan_is_refused_while_batches_of_the_old_one_wait(
     finish(table, table.batch(), status)
     before = table.execute("select * from rowferry.migration"), table.batches()
     CHANGES[change](table.plan)
-    with pytest.raises(UserMistake, match=r'^Migration "Avatars" has 1 batches waiting or in ERROR .*[^.]\.$'):
+    with pytest.raises(UsageError, match=r'^Migration "Avatars" has 1 batches waiting or in ERROR .*[^.]\.$'):
         table.enqueue()
     assert (table.execute("select * from rowferry.migration"), table.batches()) == before
 
@@ -63,7 +63,7 @@ def test_two_migrations_of_one_table_do_not_see_each_other(table: EntryTable) ->
 def test_a_plan_that_does_not_fit_adds_nothing(mistake: dict[str, str], table: EntryTable) -> None:
     two_tables(table)
     table.plan["entries"][1] |= mistake
-    with pytest.raises(UserMistake, match="nothing"):
+    with pytest.raises(UsageError, match="nothing"):
         table.enqueue()
     assert table.batches() == []
     assert table.execute("select from rowferry.migration") == []

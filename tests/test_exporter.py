@@ -53,8 +53,8 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     assert gauges["rowferry_queue_oldest_due_seconds", "avatars"] > 0
     assert gauges["rowferry_migration_paused", "avatars"] == 0
     assert gauges["rowferry_live_workers", "host-a"] == gauges["rowferry_live_workers", "host-b"] == 1
-    assert gauges["rowferry_queue_batches_in_hand", "host-a"] == 1
-    assert gauges["rowferry_queue_batches_in_hand", "host-b"] == 0
+    assert gauges["rowferry_queue_claimed_batches", "host-a"] == 1
+    assert gauges["rowferry_queue_claimed_batches", "host-b"] == 0
 
 
 def test_a_worker_that_went_without_a_word_is_counted_as_lost(table: EntryTable, queue: QueueCollector) -> None:

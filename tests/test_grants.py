@@ -12,7 +12,7 @@ from roles import Roles, grant, log_in, new_role, new_roles
 from rowferry.db.connection import connect
 from rowferry.db.grants import PURPOSES, apply_grants, compose_grants
 from rowferry.db.statements import list_sql
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_applied_grants_are_printed_too(migration: Migration) -> None:
 
 
 def test_a_role_that_does_not_exist_is_named(table: EntryTable) -> None:
-    with connect("init", autocommit=True) as connection, pytest.raises(UserMistake, match="nobody here"):
+    with connect("init", autocommit=True) as connection, pytest.raises(UsageError, match="nobody here"):
         apply_grants(connection, compose_grants("nobody here", PURPOSES, None))
 
 

@@ -74,7 +74,7 @@ def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled
 ) -> None:
     batch_id, attempt_id = claim(worker)
     with worker.transaction() as savepoint:
-        call(worker, "split_off", batch_id, "5", "9", 5, 0, "4")
+        call(worker, "split_batch", batch_id, "5", "9", 5, 0, "4")
         act(worker, function, batch_id, attempt_id)
         raise psycopg.Rollback(savepoint)
     act(worker, function, batch_id, attempt_id)
@@ -86,12 +86,12 @@ def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled
 def test_a_part_lies_inside_of_its_batch(worker: Connection, first: str, last: str, keep: str | None) -> None:
     batch_id, _ = claim(worker)
     with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"):
-        call(worker, "split_off", batch_id, first, last, 5, 0, keep)
+        call(worker, "split_batch", batch_id, first, last, 5, 0, keep)
 
 
 def test_a_batch_that_was_not_claimed_cannot_be_split(worker: Connection) -> None:
     with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
-        call(worker, "split_off", 1, "5", "9", 5, 0, "4")
+        call(worker, "split_batch", 1, "5", "9", 5, 0, "4")
 
 
 def test_the_key_of_the_seals_is_nobodys_to_read(worker: Connection) -> None:
@@ -132,8 +132,8 @@ def test_a_batch_of_a_table_with_any_name_can_be_split(
     rename(ten, name, written)
     batch_id, _ = claim(worker)
     with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"), worker.transaction():
-        call(worker, "split_off", batch_id, "5", "99", 5, 0, "4")
-    call(worker, "split_off", batch_id, "5", "9", 5, 0, "4")
+        call(worker, "split_batch", batch_id, "5", "99", 5, 0, "4")
+    call(worker, "split_batch", batch_id, "5", "9", 5, 0, "4")
 
 
 def test_a_split_runs_no_code_of_the_ids_type_with_the_owners_rights(worker: Connection, ten: EntryTable) -> None:
@@ -147,5 +147,5 @@ def test_a_split_runs_no_code_of_the_ids_type_with_the_owners_rights(worker: Con
     ten.execute("alter domain public.number add check (public.betray(value)) not valid")
     batch_id, _ = claim(worker)
     with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"), worker.transaction():
-        call(worker, "split_off", batch_id, "5", "99", 5, 0, "4")
-    call(worker, "split_off", batch_id, "5", "9", 5, 0, "4")
+        call(worker, "split_batch", batch_id, "5", "99", 5, 0, "4")
+    call(worker, "split_batch", batch_id, "5", "9", 5, 0, "4")

@@ -14,7 +14,7 @@ from rowferry import __version__
 from rowferry.db.connection import connect
 from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 
 NAMES = [path.stem for path in list_sql("migrations")]
 
@@ -81,10 +81,10 @@ def test_two_processes_at_once_both_succeed(empty_database: str, run_rowferry: R
 
 def test_a_function_that_somebody_changed_is_put_right(empty_database: str) -> None:
     init()
-    changed = "create or replace function rowferry.sign_off(id text) returns void language sql as 'select null::void'"
+    changed = "create or replace function rowferry.deregister_worker(id text) returns void language sql as 'select null::void'"
     ask(empty_database, changed)
     init()
-    ((source,),) = ask(empty_database, "select prosrc from pg_proc where proname = 'sign_off'")
+    ((source,),) = ask(empty_database, "select prosrc from pg_proc where proname = 'deregister_worker'")
     assert "stopped_at" in str(source)
 
 
@@ -97,10 +97,10 @@ def test_a_view_keeps_its_grants(empty_database: str) -> None:
 
 def test_a_view_whose_columns_have_changed_is_replaced(empty_database: str) -> None:
     init()
-    ask(empty_database, "drop view rowferry.batches_in_hand")
-    ask(empty_database, "create view rowferry.batches_in_hand as select 1 as something_else")
+    ask(empty_database, "drop view rowferry.claimed_batches")
+    ask(empty_database, "create view rowferry.claimed_batches as select 1 as something_else")
     init()
-    assert ask(empty_database, "select count(batch_id) from rowferry.batches_in_hand") == [(0,)]
+    assert ask(empty_database, "select count(batch_id) from rowferry.claimed_batches") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_an_older_database_is_told_from_a_newer_one(empty_database: str) -> None
     with connect("worker", autocommit=True) as connection:
         check_version(connection)
         connection.execute("delete from rowferry.schema_migration where number = 1")
-        with pytest.raises(UserMistake, match="an older rowferry"):
+        with pytest.raises(UsageError, match="an older rowferry"):
             check_version(connection)
         connection.execute("insert into rowferry.schema_migration (number, name, applied_by) values (1, '', '')")
         connection.execute("insert into rowferry.schema_migration (number, name, applied_by) values (9999, '', '')")
-        with pytest.raises(UserMistake, match="a newer rowferry"):
+        with pytest.raises(UsageError, match="a newer rowferry"):
             check_version(connection)
 
 

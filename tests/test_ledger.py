@@ -84,7 +84,7 @@ def test_a_worker_whose_connection_was_lost_since_its_last_beat_signs_off_and_se
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ '^rowferry ledger'"
         )
         held.ledger.owe("end_attempt", held.attempt.id, "LOST", "the connection was lost")
-        heart.sign_off()
+        heart.deregister_worker()
         assert ten.verdicts() == ["LOST"]
         (worker,) = ten.execute("select stopped_at from rowferry.worker")
         assert worker["stopped_at"] is not None

@@ -19,10 +19,10 @@ def every_write(seen: Seen) -> bool:
     ("given", "least", "most"),
     [
         ("", 1, 15),
-        ("--parallel-least=30", 30, 30),
-        ("ROWFERRY_PARALLEL_LEAST=30", 30, 30),
-        ("--parallel-least=30 --processes=2", 30, 60),
-        ("--parallel-least=64", 64, 64),
+        ("--min-parallel=30", 30, 30),
+        ("ROWFERRY_MIN_PARALLEL=30", 30, 30),
+        ("--min-parallel=30 --processes=2", 30, 60),
+        ("--min-parallel=64", 64, 64),
     ],
     ids=["unbounded", "option", "variable", "processes", "fixed"],
 )
@@ -45,8 +45,8 @@ def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--parallel", "16", "--parallel-least", "17"), "--parallel-least 17 is more than --parallel 16; see"),
-        (("--parallel-least", "0"), "'--parallel-least': 0 is not a whole number from 1 to 10,000"),
+        (("--parallel", "16", "--min-parallel", "17"), "--min-parallel 17 is more than --parallel 16; see"),
+        (("--min-parallel", "0"), "'--min-parallel': 0 is not a whole number from 1 to 10,000"),
     ],
 )
 def test_bounds_that_cannot_be_meant_are_one_sentence(
@@ -57,7 +57,7 @@ def test_bounds_that_cannot_be_meant_are_one_sentence(
     assert words in done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--parallel-least=30"], 30)])
+@pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--min-parallel=30"], 30)])
 def test_the_metric_tells_the_limit_from_the_beginning(
     arguments: list[str], first: int, logged_migration: Migration
 ) -> None:

@@ -67,7 +67,7 @@ def test_each_attempt_has_one_line_with_its_verdict(migration: Migration) -> Non
         migration.enqueue(10)
         with migration.workers(1, "--grace", "0", **patient(migration.folder)) as (worker,):
             with log.holding(lambda seen: seen.writes_object and seen.bucket == migration.production.bucket):
-                wait_for(lambda: len(migration.execute("select * from rowferry.batches_in_hand")) >= 1)
+                wait_for(lambda: len(migration.execute("select * from rowferry.claimed_batches")) >= 1)
                 wait_for(lambda: [v for v in migration.verdicts() if v is None])
                 migration.execute(
                     "select pg_terminate_backend(pid) from pg_stat_activity "

@@ -134,7 +134,7 @@ def test_a_worker_that_has_just_fallen_silent_is_waited_for(table: EntryTable) -
     table.add_legacy(range(1))
     table.enqueue(1)
     with closing(Ledger("silent")) as silent:
-        silent.call("beat", "silent", "h", 1, "0", 1, 1, ["migrate"])
+        silent.call("heartbeat", "silent", "h", 1, "0", 1, 1, ["migrate"])
         begin(silent, table, "silent")
     with closing(Ledger("other")) as ledger:
         batch, attempt = begin(ledger, table, "other")

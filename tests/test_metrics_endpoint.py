@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from migration import Migration
 from processes import wait_for
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.health_server import Endpoint
 from scrape import fetch, scrape, served_port, sum_of, values_by
 
@@ -18,7 +18,7 @@ def has_said_all(port: int, batches: int) -> bool:
     """Return whether a worker has counted so many batches and holds none: a batch is DONE just before it is counted."""
     samples = scrape(port)
     counted = sum_of(samples, "rowferry_batch_seconds_count")
-    return counted == batches and sum_of(samples, "rowferry_batches_in_hand") == 0
+    return counted == batches and sum_of(samples, "rowferry_claimed_batches") == 0
 
 
 def test_a_worker_counts_what_it_does(migration: Migration) -> None:
@@ -37,7 +37,7 @@ def test_a_worker_counts_what_it_does(migration: Migration) -> None:
         assert sum_of(samples, "rowferry_requests_total", operation="CopyObject", result="ok") >= 30
         assert sum_of(samples, "rowferry_row_update_seconds_count") == 4
         assert sum_of(samples, "rowferry_objects_in_flight") == 0
-        assert sum_of(samples, "rowferry_batches_in_hand") == 0
+        assert sum_of(samples, "rowferry_claimed_batches") == 0
         assert sum_of(samples, "process_cpu_seconds_total") > 0
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
@@ -70,7 +70,7 @@ def test_the_endpoint_listens_on_an_ipv6_address_as_well() -> None:
     registry = CollectorRegistry()
     try:
         endpoint = Endpoint("::1", 0, registry, lambda: False)
-    except UserMistake as mistake:
+    except UsageError as mistake:
         pytest.skip(f"no IPv6 here: {mistake}")
     with endpoint:
         assert fetch(endpoint.port, "/readyz", host="::1") == (503, "not ready\n")
@@ -91,7 +91,7 @@ def test_a_registry_that_fails_fails_one_scrape_and_not_the_endpoint(caplog: pyt
 
 
 def test_an_unknown_host_is_a_mistake_in_one_sentence() -> None:
-    with pytest.raises(UserMistake, match=r"Nobody can listen on port 0 of 192\.0\.2\.1"):
+    with pytest.raises(UsageError, match=r"Nobody can listen on port 0 of 192\.0\.2\.1"):
         Endpoint("192.0.2.1", 0, CollectorRegistry(), lambda: True)
 
 

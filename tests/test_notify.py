@@ -135,7 +135,7 @@ def _beating_heart(ledger: StandInLedger, steady: Event, monkeypatch: pytest.Mon
     beating = heartbeat.Heart(ledger, "w", 1, 1, ["migrate"], steady.is_set, Fleet(), Event())
     thread = beating.start()
     yield
-    beating.sign_off()
+    beating.deregister_worker()
     thread.join()
 
 

@@ -15,7 +15,7 @@ from rowferry.errors import (
     SideFault,
     Throttled,
     Unreachable,
-    UserMistake,
+    UsageError,
 )
 from rowferry.plan import Side, SideName
 from rowferry.s3.boto import Bucket, open_bucket
@@ -143,5 +143,5 @@ def test_a_host_that_nobody_answers_for_is_unreachable_in_one_sentence() -> None
 
 def test_a_bucket_name_that_s3_does_not_allow_is_a_users_mistake() -> None:
     side = Side("production", "no such bucket", endpoint_url="http://127.0.0.1:1")
-    with open_bucket(side, KEYS) as bucket, pytest.raises(UserMistake, match=r"production.bucket 'no such bucket'"):
+    with open_bucket(side, KEYS) as bucket, pytest.raises(UsageError, match=r"production.bucket 'no such bucket'"):
         bucket.check_exists()

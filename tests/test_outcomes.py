@@ -17,7 +17,7 @@ def test_each_entry_has_exactly_one_of_the_seven_outcomes(any_migration: Migrati
     any_migration.add(2, "kept.png")
     any_migration.production.put("avatar/kept.png", any_migration.bodies["2"])
     any_migration.add(3, "changed.png")
-    any_migration.add(4, "vanished.png")
+    any_migration.add(4, "deleted.png")
     any_migration.add_row(5, "image/missing.png")
     any_migration.add(6, "conflict.png")
     any_migration.production.put("avatar/conflict.png", b"something else")
@@ -29,7 +29,7 @@ def test_each_entry_has_exactly_one_of_the_seven_outcomes(any_migration: Migrati
     with work_while_locked(any_migration, rewrite, "delete from public.avatars where id = 4") as other:
         other.commit()
     assert any_migration.counts() == dict.fromkeys(
-        ["migrated", "kept", "changed", "vanished", "missing", "conflict", "failed"], 1
+        ["migrated", "kept", "changed", "deleted", "missing", "conflict", "failed"], 1
     )
     batch = any_migration.batch()
     assert batch["status"] == "ERROR"

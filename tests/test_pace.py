@@ -76,14 +76,14 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
         for one in hearts:
             one.start()
         assert fleet.size == 3
-        hearts[0].sign_off()
+        hearts[0].deregister_worker()
         with connect("test", autocommit=True) as connection:
             connection.execute("update rowferry.worker set last_seen_at = now() - interval '1 hour' where id = 'w1'")
         hearts[2]._beat()
         assert fleet.size == 1
     finally:
         for one in hearts:
-            one.sign_off()
+            one.deregister_worker()
         ledger.close()
 
 

@@ -43,7 +43,7 @@ def test_a_paused_migration_finishes_what_is_in_hand_and_claims_nothing_more_unt
         migration.enqueue(10)
         with migration.workers(1):
             with log.holding(lambda seen: seen.writes_object and seen.bucket == migration.production.bucket):
-                wait_for(lambda: len(migration.execute("select * from rowferry.batches_in_hand")) == 2)
+                wait_for(lambda: len(migration.execute("select * from rowferry.claimed_batches")) == 2)
                 if by == "update":
                     migration.execute("update rowferry.migration set paused_at = now()")
                 else:

@@ -124,7 +124,7 @@ def test_nothing_of_ours_is_left_to_the_next_client(
     with closing(Reader()) as reader:
         reader.read()
     ledger = Ledger("test")
-    ledger.call("beat", "w", "h", 1, "0", 1, 1, ["migrate"])
+    ledger.call("heartbeat", "w", "h", 1, "0", 1, 1, ["migrate"])
     ledger.close()
     after = read_pool(pooled, POOL_SIZE)
     assert set(after) == set(before), "other sessions than before: nothing was proved"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.keys import form_of_key
 from rowferry.plan import Entries
 from rowferry.plan_file import parse_plan
@@ -44,7 +44,7 @@ def test_keys_have_the_form_of_their_side() -> None:
 
 def test_prefixes_that_allow_no_such_key_are_refused() -> None:
     entries = Entries("t", "id", "k", "avatar", "")
-    with pytest.raises(UserMistake, match="No simulated production key"):
+    with pytest.raises(UsageError, match="No simulated production key"):
         next(draw_pictures(entries, count(1), Random(1)))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry.errors import PlanMistake
+from rowferry.errors import PlanError
 from rowferry.plan import Entries, Plan, Side
 from rowferry.plan_file import parse_plan, plan_document, read_plan
 from rowferry.plan_problems import find_fault
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 def mistake_in(path: Path, text: str) -> str:
     """Return the sentence about a plan, without the part that names its file."""
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(PlanMistake) as caught:
+    with pytest.raises(PlanError) as caught:
         read_plan(path)
     sentence = str(caught.value)
     assert str(path) in sentence
@@ -172,7 +172,7 @@ def test_every_mistake_has_its_sentence(mistake: str, path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named_with_what_to_do(path: Path) -> None:
-    with pytest.raises(PlanMistake, match=r"^There is no plan at .*rowferry.toml: write one .* --plan\.$"):
+    with pytest.raises(PlanError, match=r"^There is no plan at .*rowferry.toml: write one .* --plan\.$"):
         read_plan(path)
 
 
@@ -183,9 +183,9 @@ def test_bad_toml_is_pointed_at(path: Path) -> None:
 
 def test_a_file_that_is_no_text_is_no_plan(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PlanMistake, match="cannot be read"):
+    with pytest.raises(PlanError, match="cannot be read"):
         read_plan(path)
-    with pytest.raises(PlanMistake, match="cannot be read"):
+    with pytest.raises(PlanError, match="cannot be read"):
         read_plan(path.parent)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from migration import Migration
 from rowferry.db.connection import connect
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.keys import production_key
 from rowferry_lab.simulated.buckets import Uploads, ready_bucket
 from rowferry_lab.simulated.prepare import Prepared, prepare
@@ -186,7 +186,7 @@ def test_a_plan_that_is_not_simulated_is_refused_and_nothing_is_touched(migratio
 def test_a_schema_of_another_version_is_refused_and_nothing_is_touched(simulated: Migration) -> None:
     simulated.fill(2)
     simulated.execute("delete from rowferry.schema_migration where number = 1")
-    with pytest.raises(UserMistake, match="older rowferry"):
+    with pytest.raises(UsageError, match="older rowferry"):
         make(simulated, 1)
     assert (len(simulated.legacy.listing()), len(simulated.rows())) == (2, 2)
 
@@ -194,11 +194,11 @@ def test_a_schema_of_another_version_is_refused_and_nothing_is_touched(simulated
 def test_no_way_into_the_code_that_deletes_leads_around_the_refusal(migration: Migration) -> None:
     plan = migration.read_plan()
     migration.legacy.put("image/1", b"x")
-    with pytest.raises(UserMistake, match="not simulated"):
+    with pytest.raises(UsageError, match="not simulated"):
         make(migration, 1)
-    with pytest.raises(UserMistake, match="not simulated"):
+    with pytest.raises(UsageError, match="not simulated"):
         ready_bucket(plan, plan.legacy, empty=True)
-    with pytest.raises(UserMistake, match="not simulated"):
+    with pytest.raises(UsageError, match="not simulated"):
         Uploads(plan)
     assert "image/1" in migration.legacy.listing()
 
@@ -244,6 +244,6 @@ def test_a_server_that_refuses_the_pictures_leaves_the_table_as_it_was(
     simulated.insert({"1": "image/1"})
     monkeypatch.setattr("rowferry_lab.simulated.prepare.ready_bucket", lambda *_, **__: None)
     simulated.plan["production"]["bucket"] = "there-is-none"
-    with pytest.raises(UserMistake, match="could not be written: NoSuchBucket"):
+    with pytest.raises(UsageError, match="could not be written: NoSuchBucket"):
         make(simulated, 40)
     assert simulated.rows() == {"1": "image/1"}

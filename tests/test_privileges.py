@@ -19,12 +19,12 @@ EVERYBODY = {"CONNECT this database", "TEMPORARY this database", "USAGE schema p
 
 VIEWS = {
     "USAGE schema rowferry",
-    "SELECT rowferry.batches_in_hand",
+    "SELECT rowferry.claimed_batches",
     "SELECT rowferry.error_reasons",
     "SELECT rowferry.finished_batches",
     "SELECT rowferry.live_workers",
     "SELECT rowferry.migration_state",
-    "SELECT rowferry.pace",
+    "SELECT rowferry.throughput",
     "SELECT rowferry.progress",
     "SELECT rowferry.recent_attempts",
     "SELECT rowferry.table_progress",
@@ -53,7 +53,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     "worker": QUEUE
     | ENTRIES
     | {
-        "EXECUTE rowferry.beat",
+        "EXECUTE rowferry.heartbeat",
         "EXECUTE rowferry.begin_attempt",
         "EXECUTE rowferry.claim_batch",
         "EXECUTE rowferry.end_attempt",
@@ -61,8 +61,8 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.finish_batch",
         "EXECUTE rowferry.lose_attempts",
         "EXECUTE rowferry.pause_migration",
-        "EXECUTE rowferry.sign_off",
-        "EXECUTE rowferry.split_off",
+        "EXECUTE rowferry.deregister_worker",
+        "EXECUTE rowferry.split_batch",
         "UPDATE public.avatars(path)",
     },
     "operator": QUEUE

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(1200)
 """Some 15 s on a quiet machine; a thousand steps, each held against the whole queue."""
 
 ROWS = """
-select id, status, attempts, requeues, crashes, max_attempts, entry_count, migrated, kept, changed, vanished, missing,
+select id, status, attempts, requeues, crashes, max_attempts, entry_count, migrated, kept, changed, deleted, missing,
     conflict, failed from rowferry.batch_queue order by id
 """
 LEDGER = "select id, batch_id, requeues, number, verdict from rowferry.batch_attempt order by id"

@@ -108,11 +108,11 @@ def test_a_replica_that_nobody_is_allowed_to_see_is_a_problem(table: EntryTable)
     (row,) = table.execute("select current_user as owner")
     table.execute("create role powerless")
     try:
-        table.execute("alter function rowferry.beat owner to powerless")
+        table.execute("alter function rowferry.heartbeat owner to powerless")
         (problem,) = row_problems(table)
         assert "may not see how far replicas are behind" in problem
         table.execute("grant pg_monitor to powerless")
         assert row_problems(table) == []
     finally:
-        table.execute(f'alter function rowferry.beat owner to "{row["owner"]}"')
+        table.execute(f'alter function rowferry.heartbeat owner to "{row["owner"]}"')
         table.execute("drop role powerless")

@@ -18,7 +18,7 @@ def put_in_error(table: EntryTable) -> dict[str, Any]:
             Judgement(Verdict.ERROR, error="4 failed"),
             migrated=3,
             changed=1,
-            vanished=1,
+            deleted=1,
             missing=2,
             conflict=1,
             failed=2,
@@ -33,8 +33,8 @@ def test_an_update_by_hand_requeues_and_resets(ten: EntryTable) -> None:
     batch = ten.batch()
     assert (batch["attempts"], batch["requeues"], batch["error"]) == (0, 1, None)
     assert (batch["started_at"], batch["finished_at"], batch["worker_id"]) == (None, None, None)
-    assert ten.counts() == {"migrated": 3, "changed": 1, "vanished": 1}
-    assert [failure["outcome"] for failure in ten.failures()] == ["changed", "vanished"]
+    assert ten.counts() == {"migrated": 3, "changed": 1, "deleted": 1}
+    assert [failure["outcome"] for failure in ten.failures()] == ["changed", "deleted"]
     with hold(ten) as held:
         assert (held.attempt.number, held.attempt.crashes) == (1, 0)
 
@@ -54,7 +54,7 @@ def test_a_requeued_batch_can_end_well(ten: EntryTable) -> None:
         results = [EntryResult(Entry(str(number), f"image/{number}"), Outcome.MIGRATED) for number in range(5, 10)]
         write_verdict(held.connection, held.batch, held.attempt, Judgement(Verdict.DONE), results)
         held.connection.commit()
-    assert ten.counts() == {"migrated": 8, "changed": 1, "vanished": 1}
+    assert ten.counts() == {"migrated": 8, "changed": 1, "deleted": 1}
     assert ten.batch()["entry_count"] == 10
     ten.check_balance()
 

@@ -81,7 +81,7 @@ def test_a_row_that_the_application_rewrites_meanwhile_is_left_to_it(
 
     monkeypatch.setattr(queue, "travel", travel_then_change)
     (batch,) = revert(migration)
-    assert outcomes([batch]) == {"migrated": 1, "changed": 1, "vanished": 1}
+    assert outcomes([batch]) == {"migrated": 1, "changed": 1, "deleted": 1}
     assert migration.rows() == {"1": "image/u1/me.png", "2": "avatar/u1/me.png"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from processes import is_running, wait_for
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_lab.servers import s3_servers
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from servers import Buckets, connect_s3, find_versitygw
@@ -94,10 +94,10 @@ def test_a_port_that_is_taken_meanwhile_is_exchanged_for_another(monkeypatch: py
 
 def test_without_moto_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "moto", None)
-    with pytest.raises(UserMistake, match=r"pip install 'rowferry\[demo\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'rowferry\[demo\]'"):
         MotoServer()
 
 
 def test_a_versitygw_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserMistake, match="no-such-program"):
+    with pytest.raises(UsageError, match="no-such-program"):
         VersityServer(tmp_path / "no-such-program")

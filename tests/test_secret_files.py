@@ -5,7 +5,7 @@ import pytest
 from migration import Migration
 from rowferry.db.connection import connect, name_database
 from rowferry.environment import read_secret
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.plan import Side
 from rowferry.s3.credentials import load_credentials
 
@@ -27,7 +27,7 @@ def test_a_secret_comes_from_its_variable_or_from_the_file_that_is_named(secret:
 
 
 def test_both_a_variable_and_its_file_are_a_mistake(secret: Path) -> None:
-    with pytest.raises(UserMistake, match="both set") as mistake:
+    with pytest.raises(UsageError, match="both set") as mistake:
         read_secret({"DATABASE_URL": SECRET, "DATABASE_URL_FILE": str(secret)}, "DATABASE_URL")
     assert SECRET not in str(mistake.value)
 
@@ -35,7 +35,7 @@ def test_both_a_variable_and_its_file_are_a_mistake(secret: Path) -> None:
 def test_a_file_that_is_not_text_is_a_mistake_that_repeats_nothing_of_it(tmp_path: Path) -> None:
     path = tmp_path / "binary"
     path.write_bytes(b"\xff" + SECRET.encode())
-    with pytest.raises(UserMistake, match="not text") as mistake:
+    with pytest.raises(UsageError, match="not text") as mistake:
         read_secret({"DATABASE_URL_FILE": str(path)}, "DATABASE_URL")
     assert SECRET not in str(mistake.value)
 

@@ -34,8 +34,8 @@ def test_workers_on_several_hosts_share_one_queue(hosts: fleet.Fleet) -> None:
         wait_for(lambda: hosts.ask("select count(*) from rowferry.live_workers") == 2)
         hosts.run("enqueue", "--batch-size=10", "--yes")
         wait_for(lambda: hosts.ask(fleet.WAITING) == 0)
-        live = hosts.query("select host, batches_in_hand from rowferry.live_workers order by host")
-        assert live == [{"host": "host-1", "batches_in_hand": 0}, {"host": "host-2", "batches_in_hand": 0}]
+        live = hosts.query("select host, claimed_batches from rowferry.live_workers order by host")
+        assert live == [{"host": "host-1", "claimed_batches": 0}, {"host": "host-2", "claimed_batches": 0}]
     assert hosts.ask(fleet.LEGACY) == 0
     assert hosts.ask(fleet.UNBALANCED) == 0
     shares = hosts.query(fleet.SHARES)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from clients import side_of
-from rowferry.errors import AccessDenied, BucketNotFound, TimedOut, Unreachable, UserMistake
+from rowferry.errors import AccessDenied, BucketNotFound, TimedOut, Unreachable, UsageError
 from rowferry.plan import Side
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import head_object
@@ -72,7 +72,7 @@ def test_a_bucket_that_is_not_there_is_said_to_be_missing() -> None:
 @pytest.mark.parametrize("status", [301, 307, 400])
 def test_a_bucket_of_another_region_is_one_sentence_that_names_it(status: int) -> None:
     elsewhere = answer(status, x_amz_bucket_region="eu-north-1")
-    with asking(elsewhere) as (client, side), pytest.raises(UserMistake, match=r"production\.region to eu-north-1"):
+    with asking(elsewhere) as (client, side), pytest.raises(UsageError, match=r"production\.region to eu-north-1"):
         check_bucket(client, side)
 
 

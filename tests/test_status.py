@@ -15,7 +15,7 @@ from entry_table import EntryTable
 from migration import Migration
 from request_log import RequestLog
 from rowferry.db.connection import connect
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.keys import form_of_key
 from rowferry.plan import Entries
 from rowferry.reports.status import DataStatus, print_data_status, read_data_status
@@ -102,13 +102,13 @@ def test_without_the_listing_no_bucket_is_asked(migration: Migration, monkeypatc
 
 def test_a_bucket_that_cannot_be_listed_is_named(migration: Migration) -> None:
     migration.plan["production"]["bucket"] = "there-is-none"
-    with pytest.raises(UserMistake, match="objects of the production bucket there-is-none cannot be counted"):
+    with pytest.raises(UsageError, match="objects of the production bucket there-is-none cannot be counted"):
         read(migration)
 
 
 def test_a_table_that_is_missing_is_named_before_the_buckets_are_listed_to_their_end(migration: Migration) -> None:
     migration.plan["entries"][0]["table"] = "public.nowhere"
-    with pytest.raises(UserMistake, match=r"no table public\.nowhere"):
+    with pytest.raises(UsageError, match=r"no table public\.nowhere"):
         read(migration)
 
 
@@ -166,7 +166,7 @@ def test_json_has_every_number(migration: Migration) -> None:
     assert document["tables"] == {"public.avatars.path": document["entries"]}
     assert document["batches"] == {"init": 2, "done": 0, "error": 0, "total": 2}
     assert document["outcomes"]["waiting"] == 2
-    assert set(document["outcomes"]) > {"migrated", "kept", "changed", "vanished", "missing", "conflict", "failed"}
+    assert set(document["outcomes"]) > {"migrated", "kept", "changed", "deleted", "missing", "conflict", "failed"}
 
 
 def test_a_long_listing_is_broken_off_and_told_as_at_least(
@@ -208,7 +208,7 @@ def test_the_status_writes_nothing(migration: Migration) -> None:
 
 
 def test_a_live_worker_is_counted(table: EntryTable) -> None:
-    table.execute("select rowferry.beat('w', 'here', 1, '0', 1, 1, '{migrate}')")
+    table.execute("select rowferry.heartbeat('w', 'here', 1, '0', 1, 1, '{migrate}')")
     assert read_rows(table).activity.workers == 1
-    table.execute("select rowferry.sign_off('w')")
+    table.execute("select rowferry.deregister_worker('w')")
     assert read_rows(table).activity.workers == 0

@@ -138,7 +138,7 @@ def test_a_worker_that_takes_too_long_is_ended(arena: Arena, monkeypatch: pytest
     monkeypatch.setattr(run, "PATIENCE", 0)
     with pytest.raises(run.RowferryError, match=r"8 in flight and batches of 10 was not done within 0 s"):
         run_trial(arena, make_grid(), Trial(1, Setting(8, 10), 1))
-    wait_for(lambda: not arena.connection.execute("select from rowferry.batches_in_hand").fetchall())
+    wait_for(lambda: not arena.connection.execute("select from rowferry.claimed_batches").fetchall())
 
 
 def test_a_run_may_take_as_long_as_its_latency_asks_for() -> None:

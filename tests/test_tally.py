@@ -28,7 +28,7 @@ select
     q.migration_id, q.queue_name, q.payload ->> 'entries' as label, count(*),
     count(*) filter (where q.status = 'INIT'), count(*) filter (where q.status = 'DONE'),
     count(*) filter (where q.status = 'ERROR'), sum(q.entry_count), sum(q.migrated), sum(q.kept), sum(q.changed),
-    sum(q.vanished), coalesce(sum(q.missing) filter (where q.status <> 'INIT'), 0),
+    sum(q.deleted), coalesce(sum(q.missing) filter (where q.status <> 'INIT'), 0),
     coalesce(sum(q.conflict) filter (where q.status <> 'INIT'), 0),
     coalesce(sum(q.failed) filter (where q.status <> 'INIT'), 0), sum(q.bytes)
 from rowferry.batch_queue as q group by 1, 2, 3
@@ -36,7 +36,7 @@ from rowferry.batch_queue as q group by 1, 2, 3
 TALLY = """
 select
     migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries, migrated, kept,
-    changed, vanished, missing, conflict, failed, bytes
+    changed, deleted, missing, conflict, failed, bytes
 from rowferry.table_progress
 """
 COUNTS = "select count(*) from rowferry.batch_tally"

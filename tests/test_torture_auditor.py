@@ -144,7 +144,7 @@ def test_the_journal_tells_what_the_queue_gets_wrong() -> None:
         ]
         world.query(MAKE_A_CHANGE_UP)
         assert list(journal.differences({})) == [
-            "the queue tells of 1 rows that were changed or vanished, the table of 0"
+            "the queue tells of 1 rows that were changed or deleted, the table of 0"
         ]
         world.query(COUNT_NO_CHANGE)
         with psycopg.connect(world.migration.dsn, application_name="rowferry worker planted") as planted:

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from migration import Migration
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_worker.daemon import Options, run_worker
 from rowferry_worker.monitoring import tracing
 
@@ -86,7 +86,7 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(SPANS, None)
     monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace.export", None)
-    with pytest.raises(UserMistake, match=r"pip install 'rowferry\[otel\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'rowferry\[otel\]'"):
         tracing.set_up_tracing(asked=True)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     with caplog.at_level(logging.WARNING):

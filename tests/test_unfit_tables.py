@@ -12,7 +12,7 @@ from entry_table import TO, EntryTable
 from rowferry.batch import Entry, Outcome
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntrySql
-from rowferry.errors import PlanMistake, UserMistake
+from rowferry.errors import PlanError, UsageError
 from rowferry.plan_file import parse_plan
 from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, update_rows
@@ -84,7 +84,7 @@ def test_a_table_that_cannot_serve_is_refused_before_anything_is_written(case: s
     table.add_legacy([1])
     entries_of(table)["table"] = "public.odd"
     for refused in (table.enqueue, table.preview):
-        with pytest.raises(UserMistake) as caught:
+        with pytest.raises(UsageError) as caught:
             refused()
         assert words in str(caught.value)
         assert str(caught.value).endswith(".")
@@ -94,7 +94,7 @@ def test_a_table_that_cannot_serve_is_refused_before_anything_is_written(case: s
 
 def test_one_column_that_is_named_twice_is_refused(table: EntryTable) -> None:
     table.plan["entries"].append({**entries_of(table), "table": "avatars"})
-    with pytest.raises(UserMistake, match=r"avatars\.path and avatars\.path name the same rows .*; leave one of them"):
+    with pytest.raises(UsageError, match=r"avatars\.path and avatars\.path name the same rows .*; leave one of them"):
         table.enqueue()
     assert any("name the same rows" in found for found in row_problems(table))
 
@@ -103,7 +103,7 @@ def test_a_partition_that_is_named_beside_its_table_is_refused(table: EntryTable
     table.execute("create table odd (id bigint primary key, path text) partition by range (id)")
     table.execute("create table odd_low partition of odd for values from (0) to (10)")
     table.plan["entries"] = [{**entries_of(table), "table": name} for name in ("public.odd_low", "public.odd")]
-    with pytest.raises(UserMistake, match="name the same rows"):
+    with pytest.raises(UsageError, match="name the same rows"):
         table.enqueue()
 
 
@@ -191,7 +191,7 @@ def move(entry: Entry) -> Move:
 )
 def test_a_plan_that_cannot_be_meant_gets_a_sentence(table: EntryTable, change: dict[str, Any], words: str) -> None:
     entries_of(table).update(change)
-    with pytest.raises(PlanMistake) as caught:
+    with pytest.raises(PlanError) as caught:
         parse_plan(table.plan, "of the test")
     assert words in str(caught.value)
 

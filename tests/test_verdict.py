@@ -10,7 +10,7 @@ from rowferry.errors import (
     DatabaseBusy,
     ObjectError,
     ObjectNotFound,
-    PlanMistake,
+    PlanError,
     RowBusy,
     RowferryError,
     RowRefused,
@@ -41,7 +41,7 @@ REFUSED = failed(RowRefused("check"))
 
 
 def test_four_outcomes_are_settled_and_three_are_not() -> None:
-    assert {outcome for outcome in Outcome if outcome.settled} == {"migrated", "kept", "changed", "vanished"}
+    assert {outcome for outcome in Outcome if outcome.settled} == {"migrated", "kept", "changed", "deleted"}
 
 
 @pytest.mark.parametrize("results", [[], [MIGRATED], SETTLED])
@@ -91,7 +91,7 @@ def test_the_most_frequent_reasons_come_first_and_few_are_told() -> None:
 @pytest.mark.parametrize(
     ("error", "attempt", "verdict"),
     [
-        (PlanMistake("no such entries"), 1, Verdict.ERROR),
+        (PlanError("no such entries"), 1, Verdict.ERROR),
         (DatabaseBusy("deadlock"), 1, Verdict.RETRY),
         (DatabaseBusy("deadlock"), 5, Verdict.ERROR),
         (Throttled("SlowDown", ""), 5, Verdict.RELEASED),
@@ -107,7 +107,7 @@ def test_a_batch_that_failed_as_a_whole_is_judged_by_its_error(
 
 def test_a_fault_is_named_by_its_class() -> None:
     assert judge_failure(KeyError("path"), 1, 5).error == "KeyError: 'path'"
-    assert judge_failure(PlanMistake("no such entries"), 1, 5).error == "no such entries"
+    assert judge_failure(PlanError("no such entries"), 1, 5).error == "no such entries"
     assert judge_failure(ZeroDivisionError(), 1, 5).error == "ZeroDivisionError: ZeroDivisionError"
 
 

@@ -15,13 +15,13 @@ from rowferry_worker.batch.verdict import write_verdict
 
 def test_done_counts_every_entry(ten: EntryTable) -> None:
     with hold(ten) as held:
-        held.finish(Judgement(Verdict.DONE), migrated=5, kept=2, changed=2, vanished=1)
+        held.finish(Judgement(Verdict.DONE), migrated=5, kept=2, changed=2, deleted=1)
     batch = ten.batch()
     assert batch["status"] == "DONE"
-    assert ten.counts() == {"migrated": 5, "kept": 2, "changed": 2, "vanished": 1}
+    assert ten.counts() == {"migrated": 5, "kept": 2, "changed": 2, "deleted": 1}
     assert (batch["bytes"], batch["attempts"], batch["worker_id"][:4]) == (100, 1, "test")
     assert batch["started_at"] <= batch["finished_at"]
-    assert [failure["outcome"] for failure in ten.failures()] == ["changed", "changed", "vanished"]
+    assert [failure["outcome"] for failure in ten.failures()] == ["changed", "changed", "deleted"]
     ten.check_balance()
 
 

@@ -224,7 +224,7 @@ def test_rows_that_share_an_object_are_repaired_together(migration: Migration) -
 @pytest.mark.parametrize(
     ("statement", "outcome"),
     [
-        ("delete from public.avatars where id = 2", "vanished"),
+        ("delete from public.avatars where id = 2", "deleted"),
         ("update public.avatars set path = 'avatar/u1/me.png' where id = 2", "changed"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from botocore.credentials import Credentials
 
 from clients import GET, HEAD, ask, opened, side_of
-from rowferry.errors import ServerNotTrusted, SideFault, Unreachable, UserMistake
+from rowferry.errors import ServerNotTrusted, SideFault, Unreachable, UsageError
 from rowferry.http.proxy import find_proxy
 from rowferry.http.trust import VARIABLES, trust
 from rowferry.plan import Side
@@ -64,7 +64,7 @@ def test_a_file_without_certificates_is_refused_with_the_name_of_its_variable(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "none.pem"))
-    with pytest.raises(UserMistake, match=f"^{variable} names .*none.pem"):
+    with pytest.raises(UsageError, match=f"^{variable} names .*none.pem"):
         resolve_endpoint(Side("production", "b", endpoint_url="https://127.0.0.1"))
 
 
@@ -170,6 +170,6 @@ def test_a_proxy_that_refuses_is_named(
 @pytest.mark.parametrize("url", ["socks5://me:secret@proxy:1080", "https://proxy", "http://", "http://proxy:x"])
 def test_a_proxy_that_cannot_be_used_is_refused_in_one_sentence(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", url)
-    with pytest.raises(UserMistake, match=r"^HTTPS_PROXY must look like http://host:port") as refused:
+    with pytest.raises(UsageError, match=r"^HTTPS_PROXY must look like http://host:port") as refused:
         find_proxy("https", "s3.example")
     assert "secret" not in str(refused.value)

@@ -48,7 +48,7 @@ def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: 
     migration.fill(60)
     migration.enqueue(20)
     in_the_middle = log.holding(writes_of(range(31, 41)), where="answer")
-    with migration.workers(1, "--slots=1", "--parallel-least=16") as (victim,), in_the_middle as held:
+    with migration.workers(1, "--slots=1", "--min-parallel=16") as (victim,), in_the_middle as held:
         eventually(lambda: {seen.key for seen in held} == {f"avatar/u{number}/me.png" for number in range(31, 41)})
         with migration.workers(1, "--until-empty") as (heir,):
             eventually(lambda: [batch["status"] for batch in migration.batches()] == ["DONE", "INIT", "DONE"])

@@ -22,7 +22,7 @@ COMMANDS = {
     "plan": (".setup.plan", "Print an example plan, or what a plan says."),
     "init": (".setup.init", "Bring the schema `rowferry` of the database to this version."),
     "check": (
-        "setup.check",
+        ".setup.check",
         "Hold the plan against the real database and buckets; write and remove a probe object.",
     ),
     "status": (".observe.status", "Count entries by form, objects by bucket, batches by status."),
@@ -36,13 +36,13 @@ COMMANDS = {
     "errors": (".observe.errors", "Say what failed and why."),
     "requeue": (".operate.requeue", "Put batches in ERROR back in the queue."),
     "verify": (
-        "work.verify",
+        ".work.verify",
         "Hold every production object against its legacy object; repair what differs.",
     ),
     "revert": (".work.revert", "Point rows back at their legacy objects."),
     "report": (".observe.report", "Account for a migration: what became of its entries."),
     "clean-uploads": (
-        "operate.clean_uploads",
+        ".operate.clean_uploads",
         "Abort multipart uploads that dead workers have left behind.",
     ),
     "prepare": (

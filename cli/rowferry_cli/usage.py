@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 import click
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 
 
 def word_usage_error(error: click.UsageError) -> str:
@@ -42,13 +42,13 @@ def _word_bounds(kind: click.IntRange | click.FloatRange) -> str:
 
 
 def confirm(question: str) -> None:
-    """Ask, and return on yes. Raises click.Abort on no, UserMistake where there is neither a terminal nor an answer."""
+    """Ask, and return on yes. Raises click.Abort on no, UsageError where there is neither a terminal nor an answer."""
     try:
         answer = click.confirm(question)
     except click.Abort:
         if sys.stdin.isatty():
             raise
         click.echo()  # ends the line of the question
-        raise UserMistake("There is no terminal to ask on: add --yes to answer every question with yes.") from None
+        raise UsageError("There is no terminal to ask on: add --yes to answer every question with yes.") from None
     if not answer:
         raise click.Abort

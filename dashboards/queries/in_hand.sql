@@ -8,6 +8,6 @@ select
     payload ->> 'entries' as "table and key",
     payload ->> 'first' as "first id",
     payload ->> 'last' as "last id"
-from rowferry.batches_in_hand
+from rowferry.claimed_batches
 where migration = ${migration:sqlstring} and host in (${host:sqlstring})
 order by started_at

@@ -2,7 +2,7 @@ select
     sum(migrated) as "migrated",
     sum(kept) as "kept",
     sum(changed) as "changed",
-    sum(vanished) as "vanished",
+    sum(deleted) as "deleted",
     sum(missing) as "missing",
     sum(conflict) as "conflict",
     sum(failed) as "failed"

@@ -3,7 +3,7 @@ select
     live,
     lost,
     slots,
-    batches_in_hand as "batches in hand",
+    claimed_batches as "batches in hand",
     parallel as "objects at once",
     oldest_version as "version",
     last_seen_at as "last seen"

@@ -6,7 +6,7 @@ from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import EntrySql
 from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.plan import OnConflict, Plan
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.check_buckets import check_buckets
@@ -72,7 +72,7 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
     try:
         with connection.transaction():
             check_version(connection)
-    except UserMistake as error:
+    except UsageError as error:
         yield note(error)
 
 

@@ -13,7 +13,7 @@ from rowferry.db.entries import EntrySql
 from rowferry.errors import ObjectNotFound, RowferryError
 from rowferry.formatting import count
 from rowferry.plan import OnConflict, Plan
-from rowferry.s3.boto import Bucket, ObjectFacts, open_bucket
+from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.check_keys import quote_key
@@ -99,7 +99,7 @@ def _compare_one(legacy: Bucket, production: Bucket, keys: Keys) -> Likeness:
     return likeness
 
 
-def compare_facts(old: ObjectFacts, new: ObjectFacts) -> Likeness:
+def compare_facts(old: ObjectInfo, new: ObjectInfo) -> Likeness:
     """Return whether two objects are alike, from size and ETag alone.
 
     ETags that differ prove nothing: after a copy from several parts, or under KMS, they do for the same bytes.

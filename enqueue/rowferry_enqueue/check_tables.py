@@ -8,7 +8,7 @@ from psycopg import errors, sql
 
 from rowferry.db.connection import Connection, fetch_one, summarise, translate
 from rowferry.db.entries import Description, EntrySql, describe, split_table
-from rowferry.errors import DatabaseUnavailable, UserMistake
+from rowferry.errors import DatabaseUnavailable, UsageError
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.table_shape import GRANTS, judge_table, judge_together, note_peculiarities
@@ -25,7 +25,7 @@ class CheckedTable:
 
 
 def refuse_unfit_tables(connection: Connection, plan: Plan) -> None:
-    """Raise UserMistake, one sentence, when a table of the plan cannot serve; reads the catalogue, and no row.
+    """Raise UsageError, one sentence, when a table of the plan cannot serve; reads the catalogue, and no row.
 
     The right to update is the workers' matter, whose role may be another one. Raises DatabaseUnavailable when the
     connection is lost.
@@ -35,7 +35,7 @@ def refuse_unfit_tables(connection: Connection, plan: Plan) -> None:
     problems = [finding for finding in found if finding.level == "problem"]
     if problems:
         words = [f"{finding.what}; {finding.remedy}" if finding.remedy else finding.what for finding in problems]
-        raise UserMistake(f"{'. '.join(words)}.")
+        raise UsageError(f"{'. '.join(words)}.")
 
 
 def check_table(connection: Connection, entries: Entries) -> CheckedTable:

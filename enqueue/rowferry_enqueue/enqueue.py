@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from rowferry.db.connection import Connection, call, fetch_one, summarise, translate
 from rowferry.db.entries import EntrySql
 from rowferry.db.statements import statement
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.plan import Entries, OnConflict, Plan
 from rowferry.plan_file import plan_document
 from rowferry_enqueue.check_tables import refuse_unfit_tables
@@ -35,13 +35,13 @@ class Within:
     """The first and the last id, both included."""
 
     def choose(self, plan: Plan) -> Sequence[Entries]:
-        """Return the [[entries]] that are meant. Raises UserMistake where none is, or the ids are not of one table."""
+        """Return the [[entries]] that are meant. Raises UsageError where none is, or the ids are not of one table."""
         chosen = [entries for entries in plan.entries if self.table in {None, entries.table, entries.label}]
         if not chosen:
             known = ", ".join(dict.fromkeys(entries.table for entries in plan.entries))
-            raise UserMistake(f"The plan has no table {self.table}; it has {known}.")
+            raise UsageError(f"The plan has no table {self.table}; it has {known}.")
         if (self.first or self.last) and len({(entries.table, entries.id) for entries in chosen}) > 1:
-            raise UserMistake("The ids are those of one table: name it with --table.")
+            raise UsageError("The ids are those of one table: name it with --table.")
         return chosen
 
 
@@ -98,7 +98,7 @@ def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
     A second caller waits for the first and then finds nothing left to add. Entries in batches that are in ERROR
     count as waiting: they are requeued, not enqueued again; by the enqueue itself where its queue reads entries again
     (verify, revert). The plan is stored first, the batches in one transaction after it, so that the migration can be
-    paused meanwhile. Raises UserMistake, and adds nothing, when the plan does not fit the database or the batches that
+    paused meanwhile. Raises UsageError, and adds nothing, when the plan does not fit the database or the batches that
     wait, or is changed meanwhile.
     """
     with _worded():
@@ -141,7 +141,7 @@ def _add_batches(
     added = list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
     (row,) = call(connection, "record_pass", migration_id, revision)
     if not row["record_pass"]:
-        raise UserMistake(f"The plan of migration {plan.name} was changed meanwhile: run `rowferry enqueue` again.")
+        raise UsageError(f"The plan of migration {plan.name} was changed meanwhile: run `rowferry enqueue` again.")
     return added
 
 
@@ -187,6 +187,6 @@ def _worded() -> Generator[None]:
         yield
     except errors.InvalidParameterValue as error:
         words = summarise(error)
-        raise UserMistake(f"{words[:1].upper()}{words[1:]}.") from error
+        raise UsageError(f"{words[:1].upper()}{words[1:]}.") from error
     except psycopg.Error as error:
         raise translate(error) from error

@@ -11,7 +11,7 @@ from rowferry.errors import (
     SideFault,
     TimedOut,
     Unreachable,
-    UserMistake,
+    UsageError,
 )
 from rowferry.plan import Side
 from rowferry.s3.client import ObjectClient
@@ -45,7 +45,7 @@ def look_at_bucket(client: ObjectClient, side: Side) -> list[Finding]:
     except RowferryError as error:
         refusal = error
     listed = _list(client, side)
-    if isinstance(refusal, UserMistake | Unreachable | TimedOut):
+    if isinstance(refusal, UsageError | Unreachable | TimedOut):
         return [refuse(side, refusal, "looked at", "s3:ListBucket")]
     if not _is_s3(listed):
         return [_no_s3(side)]
@@ -58,7 +58,7 @@ def look_at_bucket(client: ObjectClient, side: Side) -> list[Finding]:
 
 def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
     """Return the problem that keeps a bucket from being `done`; `rights`: what allows it, for whom they lack."""
-    if isinstance(error, UserMistake):
+    if isinstance(error, UsageError):
         return problem(error)
     if isinstance(error, BucketNotFound):
         place = side.endpoint_url or f"AWS, {side.region}"

@@ -34,7 +34,7 @@ class Reader:
         self._connection: Connection | None = None
 
     def read(self) -> Reading:
-        """Return what the views say now. Raises DatabaseUnavailable, DatabaseBusy or UserMistake."""
+        """Return what the views say now. Raises DatabaseUnavailable, DatabaseBusy or UsageError."""
         try:
             with translated_errors():
                 return _read(self._connect())
@@ -125,10 +125,10 @@ def _describe_hosts(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         "rowferry_lost_workers", "Worker processes gone within the last hour without a word.", labels=["host"]
     )
     slots = GaugeMetricFamily("rowferry_live_slots", "Batches that the live workers can hold.", labels=["host"])
-    held = GaugeMetricFamily("rowferry_queue_batches_in_hand", "Batches that live workers hold.", labels=["host"])
+    held = GaugeMetricFamily("rowferry_queue_claimed_batches", "Batches that live workers hold.", labels=["host"])
     for row in rows:
         live.add_metric([row["host"]], row["live"])
         lost.add_metric([row["host"]], row["lost"])
         slots.add_metric([row["host"]], row["slots"])
-        held.add_metric([row["host"]], row["batches_in_hand"])
+        held.add_metric([row["host"]], row["claimed_batches"])
     yield from (live, lost, slots, held)

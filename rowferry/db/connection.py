@@ -14,7 +14,7 @@ from psycopg.rows import DictRow, dict_row
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import apply_settings, choose_connection
 from rowferry.environment import read_secret
-from rowferry.errors import DatabaseBusy, DatabaseUnavailable, RowferryError, UserMistake
+from rowferry.errors import DatabaseBusy, DatabaseUnavailable, RowferryError, UsageError
 
 Connection = psycopg.Connection[DictRow]
 Query = sql.SQL | sql.Composed
@@ -38,7 +38,7 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
 
     `purpose` ends up in pg_stat_activity as `rowferry <purpose>`. `bounded`: no statement may take longer than a
     worker's do, and one that has no answer then loses its connection.
-    Raises UserMistake when the settings cannot be read or the server is too old, DatabaseUnavailable when no connection
+    Raises UsageError when the settings cannot be read or the server is too old, DatabaseUnavailable when no connection
     comes about.
     """
     settings = read_settings(read_secret(os.environ, "DATABASE_URL"))
@@ -61,7 +61,7 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
 
 def _refuse_old_server(version: int) -> None:
     if version // 10_000 < OLDEST_POSTGRES:
-        raise UserMistake(
+        raise UsageError(
             f"This is PostgreSQL {version // 10_000}, and rowferry needs {OLDEST_POSTGRES} or newer: "
             "upgrade the server, or name another one."
         )
@@ -86,12 +86,12 @@ def _open(kind: type[psycopg.Connection[Any]], settings: dict[str, Any]) -> psyc
 def read_settings(url: str) -> dict[str, Any]:
     """Return the connection parameters of a URL or DSN, with the keepalive defaults where it has none.
 
-    Raises UserMistake, without a word of the URL (it may hold a password), when libpq cannot parse it.
+    Raises UsageError, without a word of the URL (it may hold a password), when libpq cannot parse it.
     """
     try:
         parsed = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        raise UserMistake(
+        raise UsageError(
             "DATABASE_URL cannot be read: it should look like postgresql://user:password@host:5432/database."
         ) from None
     return {**KEEPALIVE, **parsed}
@@ -120,7 +120,7 @@ def fetch_one(connection: Connection, query: Query, parameters: dict[str, Any] |
     """Return the one row of a query that always has one."""
     row = connection.execute(query, parameters).fetchone()
     if row is None:
-        raise UserMistake("The database answered nothing where one row was expected.")
+        raise UsageError("The database answered nothing where one row was expected.")
     return row
 
 
@@ -160,15 +160,13 @@ def translate(error: psycopg.Error) -> RowferryError:
         return DatabaseUnavailable(absence)
     match error:
         case errors.InsufficientPrivilege():
-            return UserMistake(
-                f"PostgreSQL does not allow this role to do that: {words}; see `rowferry init --grants`."
-            )
+            return UsageError(f"PostgreSQL does not allow this role to do that: {words}; see `rowferry init --grants`.")
         case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable() if "rowferry" in words:
-            return UserMistake(f"This database is not ready ({words}): run `rowferry init` first.")
+            return UsageError(f"This database is not ready ({words}): run `rowferry init` first.")
         case psycopg.Error(sqlstate=str(state)) if state.startswith("40") or state in {"55P03", "57014"}:
             return DatabaseBusy(f"PostgreSQL could not do it just now: {words}.")
         case _:
-            return UserMistake(f"PostgreSQL refused: {words}.")
+            return UsageError(f"PostgreSQL refused: {words}.")
 
 
 def _word_absence(error: psycopg.Error, words: str) -> str | None:

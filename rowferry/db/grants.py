@@ -47,7 +47,7 @@ def compose_table_grants(role: str, purposes: Sequence[Purpose], plan: Plan) -> 
 def apply_grants(connection: Connection, grants: sql.Composable) -> None:
     """Run what `compose_grants` returned, all of it or nothing.
 
-    Raises UserMistake when the role or a table does not exist, or this role may not grant.
+    Raises UsageError when the role or a table does not exist, or this role may not grant.
     """
     with translated_errors(), connection.transaction():
         connection.execute(sql.Composed([grants]))

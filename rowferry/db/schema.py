@@ -13,7 +13,7 @@ from psycopg.rows import tuple_row
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
 from rowferry.db.statements import list_sql, read_sql, sql_folder, statement
-from rowferry.errors import DatabaseBusy, UserMistake
+from rowferry.errors import DatabaseBusy, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Initialised:
 def initialise(connection: Connection) -> Initialised:
     """Apply what is missing, in one transaction. A second caller, on any host, waits and then finds nothing to do.
 
-    Raises UserMistake, and changes nothing, when a newer rowferry has been here or the role may not create a schema;
+    Raises UsageError, and changes nothing, when a newer rowferry has been here or the role may not create a schema;
     DatabaseBusy, when workers hold what has to change.
     """
     with _worded(), translated_errors(), connection.transaction():
@@ -66,13 +66,13 @@ def _worded() -> Generator[None]:
 
 
 def check_version(connection: Connection) -> None:
-    """Raise UserMistake unless this database was initialised by exactly this schema: the same migrations."""
+    """Raise UsageError unless this database was initialised by exactly this schema: the same migrations."""
     with translated_errors():
         known = [number for number, _ in _known_migrations()]
         applied = _applied_numbers(connection)
     if applied != known:
         who = "an older" if len(applied) < len(known) else "a newer"
-        raise UserMistake(f"The database was initialised by {who} rowferry: run `rowferry init` of the newest version.")
+        raise UsageError(f"The database was initialised by {who} rowferry: run `rowferry init` of the newest version.")
 
 
 def _refuse_newer(connection: Connection) -> str | None:
@@ -81,7 +81,7 @@ def _refuse_newer(connection: Connection) -> str | None:
     newest_known = max(number for number, _ in _known_migrations())
     newer_schema = any(number > newest_known for number in _applied_numbers(connection))
     if newer_schema or (before is not None and _numbers(before) > _numbers(__version__)):
-        raise UserMistake(
+        raise UsageError(
             f"This database was initialised by rowferry {before}, which is newer than this {__version__}: "
             "update rowferry on this host."
         )

@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 
 from rowferry.db.statements import statement
 from rowferry.db.watchdog import Session, all_answers
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.formatting import parse_seconds
 
 PGBOUNCER = "ROWFERRY_PGBOUNCER"
@@ -76,7 +76,7 @@ def _bound(variable: str, default: timedelta) -> timedelta:
         return default
     seconds = parse_seconds(told)
     if seconds is None:
-        raise UserMistake(f"{variable} is {told!r}: set it to a number of seconds, or to a duration such as 30s.")
+        raise UsageError(f"{variable} is {told!r}: set it to a number of seconds, or to a duration such as 30s.")
     return timedelta(seconds=seconds)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from rowferry.errors import ServerFault, SideFault, Unreachable, UserMistake
+from rowferry.errors import ServerFault, SideFault, Unreachable, UsageError
 
 MAX_ANSWER_BYTES = 64 * 1024
 
@@ -25,7 +25,7 @@ class Proxy:
 def find_proxy(scheme: str, authority: str) -> Proxy | None:
     """Return the proxy by which `authority` (host, and port where it is not the scheme's) is reached; None for none.
 
-    HTTP_PROXY, HTTPS_PROXY and NO_PROXY are read, in capitals or not. Raises UserMistake, which repeats no password,
+    HTTP_PROXY, HTTPS_PROXY and NO_PROXY are read, in capitals or not. Raises UsageError, which repeats no password,
     for a proxy that cannot be used.
     """
     url = getproxies().get(scheme)
@@ -37,9 +37,9 @@ def find_proxy(scheme: str, authority: str) -> Proxy | None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port or 80
     except ValueError as error:
-        raise UserMistake(f"{mistake}; {remedy}.") from error
+        raise UsageError(f"{mistake}; {remedy}.") from error
     if parts.scheme != "http" or not parts.hostname:
-        raise UserMistake(f"{mistake}, not {parts.scheme}://: no other proxy is supported; {remedy}.")
+        raise UsageError(f"{mistake}, not {parts.scheme}://: no other proxy is supported; {remedy}.")
     header = ""
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

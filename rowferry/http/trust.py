@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.httpsession import get_cert_path  # pyright: ignore[reportUnknownVariableType]
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 
 VARIABLES = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 """Each names a file of authorities to trust instead of the system's; the first that is set is taken."""
@@ -26,14 +26,14 @@ def find_bundle(configured: str | None) -> str | None:
 
 
 def check_bundle(path: str) -> None:
-    """Raise UserMistake unless the file holds certificates: those who use it later would not say so."""
+    """Raise UsageError unless the file holds certificates: those who use it later would not say so."""
     name = next((name for name in VARIABLES if os.environ.get(name) == path), "ca_bundle")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except ssl.SSLError as error:
-        raise UserMistake(f"{name} names {path}, which holds no certificate.") from error
+        raise UsageError(f"{name} names {path}, which holds no certificate.") from error
     except OSError as error:
-        raise UserMistake(f"{name} names {path}, which cannot be read: {error.strerror}.") from error
+        raise UsageError(f"{name} names {path}, which cannot be read: {error.strerror}.") from error
 
 
 def find_authorities(bundle: str | None) -> str | None:

@@ -21,7 +21,7 @@ class Counts:
     migrated: int = 0
     kept: int = 0
     changed: int = 0
-    vanished: int = 0
+    deleted: int = 0
     missing: int = 0
     conflict: int = 0
     failed: int = 0

@@ -109,7 +109,7 @@ def read_data_status(
     """Count entries, batches and, unless `count_objects` is false, the objects of both buckets; write nothing.
 
     Counting objects ends after WITHIN unless it is to go `to_the_end`. The buckets are listed while the tables are
-    scanned. Raises UserMistake when a table or a bucket cannot be read,
+    scanned. Raises UsageError when a table or a bucket cannot be read,
     DatabaseUnavailable when the connection is lost.
     """
     if not count_objects:

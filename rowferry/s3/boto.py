@@ -15,18 +15,18 @@ import botocore.loaders
 import botocore.session
 from botocore.config import Config
 
-from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectRejected, UserMistake
+from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectRejected, UsageError
 from rowferry.http.trust import find_authorities
 from rowferry.plan import Side
 from rowferry.s3.boto_errors import BOTO_ERRORS, translate_boto_error
 from rowferry.s3.credentials import Credentials
 from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 
-__all__ = ["Bucket", "Endpoint", "ObjectFacts", "Upload", "open_bucket", "open_client", "resolve_endpoint"]
+__all__ = ["Bucket", "Endpoint", "ObjectInfo", "Upload", "open_bucket", "open_client", "resolve_endpoint"]
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectFacts:
+class ObjectInfo:
     """What HEAD tells of an object."""
 
     size_bytes: int
@@ -46,7 +46,7 @@ class Upload:
 
 
 class Bucket:
-    """One side's bucket. Every method raises ObjectError subclasses, or UserMistake for a name nobody could serve.
+    """One side's bucket. Every method raises ObjectError subclasses, or UsageError for a name nobody could serve.
 
     Nothing can be written to or deleted from a legacy bucket through it.
     """
@@ -71,7 +71,7 @@ class Bucket:
     def check_exists(self) -> None:
         """Return when the bucket is there and may be looked at.
 
-        Raises BucketNotFound, AccessDenied, Unreachable and the like; UserMistake when AWS has it in another region.
+        Raises BucketNotFound, AccessDenied, Unreachable and the like; UsageError when AWS has it in another region.
         """
         try:
             with self._translated():
@@ -82,7 +82,7 @@ class Bucket:
         region = answer.get("BucketRegion", self._side.region)
         if self._side.endpoint_url is None and region != self._side.region:
             side = self._side
-            raise UserMistake(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")
+            raise UsageError(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")
 
     def count_objects(self, prefix: str = "", on_progress: Callable[[int], None] | None = None) -> int:
         """Return how many objects have keys beginning with `prefix`; one request and one `on_progress` per 1,000."""
@@ -100,11 +100,11 @@ class Bucket:
         contents: list[dict[str, str]] = answer.get("Contents", [])
         return contents[0]["Key"] if contents else None
 
-    def head(self, key: str) -> ObjectFacts:
+    def head(self, key: str) -> ObjectInfo:
         """Return what the server tells of an object; raises ObjectNotFound."""
         with self._translated():
             answer = self._client.head_object(Bucket=self._side.bucket, Key=key)
-        return ObjectFacts(
+        return ObjectInfo(
             size_bytes=answer["ContentLength"],
             etag=answer["ETag"].strip('"'),
             content_type=answer.get("ContentType", ""),
@@ -194,7 +194,7 @@ def _share_models() -> Any:
 
 
 def open_bucket(side: Side, credentials: Credentials, *, within: timedelta | None = None) -> Bucket:
-    """Return the bucket of `side`; nothing is sent yet. Raises UserMistake for an unusable endpoint or region.
+    """Return the bucket of `side`; nothing is sent yet. Raises UsageError for an unusable endpoint or region.
 
     A server out of reach is given up after two tries of 10 s to connect and 30 s to answer; where `within` is given,
     after one try of so long for each of the two.

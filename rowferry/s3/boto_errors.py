@@ -17,7 +17,7 @@ from rowferry.errors import (
     ServerNotTrusted,
     TimedOut,
     Unreachable,
-    UserMistake,
+    UsageError,
 )
 from rowferry.plan import Side
 from rowferry.s3.error_codes import classify
@@ -53,7 +53,7 @@ def translate_boto_error(error: Exception, side: Side) -> RowferryError:
         return _translate_answer(cast("dict[str, Any]", cast("Any", error).response))
     name, words = type(error).__name__, " ".join(str(error).split())
     if isinstance(error, exceptions.ParamValidationError):
-        return UserMistake(f"{side.name}.bucket {side.bucket!r} or a key of it is not a name S3 allows ({words})")
+        return UsageError(f"{side.name}.bucket {side.bucket!r} or a key of it is not a name S3 allows ({words})")
     if isinstance(error, _ABOUT_CREDENTIALS):
         return CredentialsUnavailable(name, f"the credentials of the {side.name} side cannot be had")
     if isinstance(error, exceptions.SSLError) and any(sign in words for sign in _ABOUT_TRUST):

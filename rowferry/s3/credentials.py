@@ -13,7 +13,7 @@ from botocore.credentials import Credentials as BotocoreCredentials
 from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 
 from rowferry.environment import read_secret
-from rowferry.errors import CredentialsUnavailable, UserMistake
+from rowferry.errors import CredentialsUnavailable, UsageError
 from rowferry.plan import Side
 
 CHECK_EVERY = timedelta(seconds=15)
@@ -58,14 +58,14 @@ def load_credentials(side: Side, environ: Mapping[str, str]) -> Credentials:
 
     Each variable may be given as a file: ROWFERRY_LEGACY_ACCESS_KEY_ID_FILE names it.
 
-    Raises UserMistake, naming variables and never values, when there are none or only half a pair.
+    Raises UsageError, naming variables and never values, when there are none or only half a pair.
     """
     names = _name_variables(side)
     access_key, secret_key, token = (read_secret(environ, name) for name in names)
     if bool(access_key) != bool(secret_key) or (token and not access_key):
         present, absent = (names.access_key, names.secret_key) if access_key else (names.secret_key, names.access_key)
         present = present if access_key or secret_key else names.token
-        raise UserMistake(f"{present} is set but {absent} is not; set {names.access_key} and {names.secret_key}")
+        raise UsageError(f"{present} is set but {absent} is not; set {names.access_key} and {names.secret_key}")
     if access_key:
         return cast("Credentials", BotocoreCredentials(access_key, secret_key, token or None))
     return _load_from_boto3(side, names)
@@ -83,11 +83,11 @@ def _load_from_boto3(side: Side, names: _Variables) -> Credentials:
         session: Any = boto3.session.Session(profile_name=side.profile)
         found: Credentials | None = session.get_credentials()
     except ProfileNotFound as error:
-        raise UserMistake(f"{side.name}.profile {side.profile!r} is in no AWS configuration here; {remedy}") from error
+        raise UsageError(f"{side.name}.profile {side.profile!r} is in no AWS configuration here; {remedy}") from error
     except (BotoCoreError, ClientError) as error:
-        raise UserMistake(f"boto3 found no credentials for the {side.name} bucket ({error}); {remedy}") from error
+        raise UsageError(f"boto3 found no credentials for the {side.name} bucket ({error}); {remedy}") from error
     if found is None:
-        raise UserMistake(f"there are no credentials for the {side.name} bucket; {remedy}, or an AWS profile")
+        raise UsageError(f"there are no credentials for the {side.name} bucket; {remedy}, or an AWS profile")
     return found
 
 

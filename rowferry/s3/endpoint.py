@@ -12,7 +12,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.http.proxy import Proxy, find_proxy
 from rowferry.http.trust import check_bundle, find_bundle
 from rowferry.plan import Side
@@ -63,7 +63,7 @@ def resolve_endpoint(side: Side) -> Endpoint:
     """Return where requests of `side` go: its endpoint_url, else AWS's own host for its region by boto3's rules.
 
     Endpoints configured for boto3 elsewhere (AWS_ENDPOINT_URL) are ignored: the plan says where objects are.
-    Raises UserMistake when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
+    Raises UsageError when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
     proxy that the environment names.
     """
     session: Any = botocore.session.Session()
@@ -71,7 +71,7 @@ def resolve_endpoint(side: Side) -> Endpoint:
         ca_bundle: str | None = find_bundle(session.get_config_variable("ca_bundle"))
         url = side.endpoint_url or _find_aws_url(session, side.region)
     except BotoCoreError as error:
-        raise UserMistake(
+        raise UsageError(
             f"{side.name}.region {side.region!r} cannot be used ({error}); name one as AWS does"
         ) from error
     endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
@@ -86,17 +86,17 @@ def _find_aws_url(session: Any, region: str) -> str:
 
 
 def _split_url(side: Side, url: str) -> SplitResult:
-    """Return the parts of an endpoint's URL; UserMistake where something is missing or has no business there."""
+    """Return the parts of an endpoint's URL; UsageError where something is missing or has no business there."""
     mistake = f"{side.name}.endpoint_url must look like https://host or http://host:port/path"
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise UserMistake(f"{mistake} ({error})") from error
+        raise UsageError(f"{mistake} ({error})") from error
     if "@" in parts.netloc:
-        raise UserMistake(f"{mistake}, without user name or password: credentials come from the environment")
+        raise UsageError(f"{mistake}, without user name or password: credentials come from the environment")
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.query or parts.fragment or " " in url:
-        raise UserMistake(f"{mistake}, not {url!r}")
+        raise UsageError(f"{mistake}, not {url!r}")
     return parts
 
 
@@ -136,9 +136,9 @@ ALLOWED_ENDPOINTS = "ROWFERRY_ALLOWED_ENDPOINTS"
 
 
 def refuse_foreign_endpoint(side: Side, environ: Mapping[str, str]) -> None:
-    """Raise UserMistake where the environment does not allow the endpoint and bucket of a side."""
+    """Raise UsageError where the environment does not allow the endpoint and bucket of a side."""
     allowed = [entry.strip().rstrip("/") for entry in environ.get(ALLOWED_ENDPOINTS, "").split(",") if entry.strip()]
     url = resolve_endpoint(side).url
     if allowed and url not in allowed and f"{url}/{side.bucket}" not in allowed:
         words = f"The {side.name} bucket {side.bucket} at {url} is not among those that {ALLOWED_ENDPOINTS} allows"
-        raise UserMistake(f"{words}; add it there, or correct the plan.")
+        raise UsageError(f"{words}; add it there, or correct the plan.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
-from rowferry.errors import ObjectError, ObjectNotFound, UserMistake
+from rowferry.errors import ObjectError, ObjectNotFound, UsageError
 from rowferry.keys import form_of_key, legacy_key
 from rowferry.plan import Plan, Side, SideName
 from rowferry.s3.boto import Bucket, Upload, open_bucket
@@ -38,7 +38,7 @@ class ObjectCount:
     """False where the time was over: there are at least so many."""
 
 
-class UncountedObjects(UserMistake):
+class UncountedObjects(UsageError):
     """A bucket could not be listed."""
 
 

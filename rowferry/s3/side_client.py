@@ -5,7 +5,7 @@ from contextlib import closing
 from datetime import timedelta
 from functools import partial
 
-from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, SideFault, UserMistake
+from rowferry.errors import BucketNotFound, ObjectNotFound, ObjectRejected, SideFault, UsageError
 from rowferry.plan import Side
 from rowferry.s3.client import MAX_BODY_BYTES, ObjectClient
 from rowferry.s3.credentials import load_credentials
@@ -27,7 +27,7 @@ def open_object_client(
 ) -> ObjectClient:
     """Return a client of `side`, with the credentials, the endpoint and the trust that workers have; close it.
 
-    Nothing is sent yet. Raises UserMistake for an unusable endpoint, region or bundle of certificates, and where there
+    Nothing is sent yet. Raises UsageError for an unusable endpoint, region or bundle of certificates, and where there
     are no credentials; CredentialsUnavailable when expiring ones cannot be had.
     """
     return ObjectClient(
@@ -45,7 +45,7 @@ def open_object_client(
 def check_bucket(client: ObjectClient, side: Side) -> None:
     """Return when the bucket is there and may be looked at.
 
-    Raises BucketNotFound, AccessDenied, SideFault, Unreachable and the like; UserMistake when it is in another region.
+    Raises BucketNotFound, AccessDenied, SideFault, Unreachable and the like; UsageError when it is in another region.
     """
     answer = client.ask(head_bucket(side.name))
     _refuse_other_region(side, answer)
@@ -64,9 +64,9 @@ def ask_bucket(side: Side, within: timedelta) -> None:
 
 
 def _refuse_other_region(side: Side, answer: Answer) -> None:
-    """Raise UserMistake where the server names another region than the plan; only AWS is taken at its word in a 200."""
+    """Raise UsageError where the server names another region than the plan; only AWS is taken at its word in a 200."""
     region = answer.headers.get("x-amz-bucket-region", side.region)
     is_refused = isinstance(answer.error, ObjectRejected | SideFault)
     is_told_by_aws = answer.error is None and side.endpoint_url is None
     if region and region != side.region and (is_refused or is_told_by_aws):
-        raise UserMistake(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")
+        raise UsageError(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")

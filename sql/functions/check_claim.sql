@@ -1,6 +1,6 @@
 -- rowferry.check_claim(batch_id bigint)
 --   Raises object_not_in_prerequisite_state unless the current transaction has claimed this batch: then it holds it.
---   Writes: nothing. Called by: rowferry.finish_batch, rowferry.fail_batch, rowferry.split_off.
+--   Writes: nothing. Called by: rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch.
 create or replace function rowferry.check_claim(batch_id bigint)
 returns void
 language plpgsql

@@ -3,7 +3,7 @@
 --   nothing where that type cannot be found out here (a table that the plan names without its schema, outside `public`),
 --   or could run code of whoever made it, with the rights of this schema's owner: arrays, composites, ranges. Of a
 --   domain the base type is asked, whose text runs no CHECK.
---   Writes: nothing. Called by: rowferry.split_off.
+--   Writes: nothing. Called by: rowferry.split_batch.
 create or replace function rowferry.check_range(batch_id bigint, first text, last text)
 returns void
 language plpgsql

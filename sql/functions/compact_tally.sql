@@ -27,7 +27,7 @@ begin
 
     insert into rowferry.batch_tally (
         migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
-        migrated, kept, changed, vanished, missing, conflict, failed, bytes, started_at, finished_at
+        migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
     )
     select
         t.migration_id,
@@ -41,7 +41,7 @@ begin
         sum(t.migrated),
         sum(t.kept),
         sum(t.changed),
-        sum(t.vanished),
+        sum(t.deleted),
         sum(t.missing),
         sum(t.conflict),
         sum(t.failed),

@@ -32,7 +32,7 @@ as $$
         error = $5,
         failed = case $3
             when 'ERROR'
-                then q.entry_count - q.migrated - q.kept - q.changed - q.vanished - q.missing - q.conflict
+                then q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict
             else q.failed
         end
     from (values ($2)) as tried (attempt_id)

@@ -84,7 +84,7 @@ begin
         kept = before.kept + $7,
         bytes = q.bytes + $8,
         changed = f.changed,
-        vanished = f.vanished,
+        deleted = f.deleted,
         missing = f.missing,
         conflict = f.conflict,
         failed = f.failed,
@@ -93,7 +93,7 @@ begin
         select
             count(*) as total,
             count(*) filter (where e.outcome = 'changed') as changed,
-            count(*) filter (where e.outcome = 'vanished') as vanished,
+            count(*) filter (where e.outcome = 'deleted') as deleted,
             count(*) filter (where e.outcome = 'missing') as missing,
             count(*) filter (where e.outcome = 'conflict') as conflict,
             count(*) filter (where e.outcome = 'failed') as failed

@@ -12,10 +12,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     waiting bigint;
-    manners constant text [] := array['profile', 'max_requests_per_second'];
+    mutable_keys constant text [] := array['profile', 'max_requests_per_second'];
     moved constant boolean :=
-        ((old.plan -> 'legacy') - manners) is distinct from ((new.plan -> 'legacy') - manners)
-        or ((old.plan -> 'production') - manners) is distinct from ((new.plan -> 'production') - manners);
+        ((old.plan -> 'legacy') - mutable_keys) is distinct from ((new.plan -> 'legacy') - mutable_keys)
+        or ((old.plan -> 'production') - mutable_keys) is distinct from ((new.plan -> 'production') - mutable_keys);
     unchanged constant text [] := array(
         select concat(e.value ->> 'table', '.', e.value ->> 'key')
         from jsonb_array_elements(old.plan -> 'entries') as e

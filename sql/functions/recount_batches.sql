@@ -13,7 +13,7 @@ begin
     delete from rowferry.batch_tally;
     insert into rowferry.batch_tally (
         migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
-        migrated, kept, changed, vanished, missing, conflict, failed, bytes, started_at, finished_at
+        migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
     )
     select
         q.migration_id,
@@ -27,7 +27,7 @@ begin
         sum(q.migrated),
         sum(q.kept),
         sum(q.changed),
-        sum(q.vanished),
+        sum(q.deleted),
         sum(case when q.status = 'INIT' then 0 else q.missing end),
         sum(case when q.status = 'INIT' then 0 else q.conflict end),
         sum(case when q.status = 'INIT' then 0 else q.failed end),

@@ -1,6 +1,6 @@
 -- rowferry.reset_requeued_batch()
 --   Trigger: whoever sets a finished batch back to INIT gets a batch that is due now (unless the UPDATE says when), with its attempts,
---   error and failures reset; what it has settled (migrated, kept, changed, vanished) stays counted.
+--   error and failures reset; what it has settled (migrated, kept, changed, deleted) stays counted.
 --   Writes: entry_failure. Called by: an UPDATE of batch_queue.status from DONE or ERROR to INIT, by anybody.
 create or replace function rowferry.reset_requeued_batch()
 returns trigger

@@ -16,7 +16,7 @@ declare
 begin
     insert into rowferry.batch_tally (
         migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
-        migrated, kept, changed, vanished, missing, conflict, failed, bytes, started_at, finished_at
+        migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
     )
     select
         q.migration_id,
@@ -30,7 +30,7 @@ begin
         sign * sum(q.migrated),
         sign * sum(q.kept),
         sign * sum(q.changed),
-        sign * sum(q.vanished),
+        sign * sum(q.deleted),
         sign * sum(case when q.status = 'INIT' then 0 else q.missing end),
         sign * sum(case when q.status = 'INIT' then 0 else q.conflict end),
         sign * sum(case when q.status = 'INIT' then 0 else q.failed end),

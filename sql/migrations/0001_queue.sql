@@ -35,7 +35,7 @@ create table rowferry.batch_queue (
     migrated integer not null default 0,
     kept integer not null default 0,
     changed integer not null default 0,
-    vanished integer not null default 0,
+    deleted integer not null default 0,
     missing integer not null default 0,
     conflict integer not null default 0,
     failed integer not null default 0,
@@ -47,7 +47,7 @@ create table rowferry.batch_queue (
     constraint batch_queue_max_attempts_check check (max_attempts > 0),
     constraint batch_queue_done_balances check (
         status <> 'DONE'
-        or entry_count = migrated + kept + changed + vanished + missing + conflict + failed
+        or entry_count = migrated + kept + changed + deleted + missing + conflict + failed
     )
 ) with (
     fillfactor = 85,
@@ -110,7 +110,7 @@ create table rowferry.entry_failure (
     constraint entry_failure_batch_fkey foreign key (batch_id)
     references rowferry.batch_queue (id) on delete cascade,
     constraint entry_failure_outcome_check check (
-        outcome in ('changed', 'vanished', 'missing', 'conflict', 'failed')
+        outcome in ('changed', 'deleted', 'missing', 'conflict', 'failed')
     )
 );
 comment on table rowferry.entry_failure is

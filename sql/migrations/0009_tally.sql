@@ -13,7 +13,7 @@ create table rowferry.batch_tally (
     migrated bigint not null,
     kept bigint not null,
     changed bigint not null,
-    vanished bigint not null,
+    deleted bigint not null,
     missing bigint not null,
     conflict bigint not null,
     failed bigint not null,

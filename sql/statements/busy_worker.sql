@@ -2,7 +2,7 @@
 select
     b.pid,
     b.batch_id
-from rowferry.batches_in_hand as b
+from rowferry.claimed_batches as b
 where exists (select from rowferry.batch_queue where status = 'DONE')
 order by b.started_at desc
 limit 1

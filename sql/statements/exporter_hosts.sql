@@ -3,5 +3,5 @@ select
     live,
     lost,
     slots,
-    batches_in_hand
+    claimed_batches
 from rowferry.worker_hosts

@@ -9,7 +9,7 @@ select
     migrated,
     kept,
     changed,
-    vanished,
+    deleted,
     missing,
     conflict,
     failed,

@@ -21,7 +21,7 @@ parked as (
     from rowferry.batch_queue as q
     cross join lateral (
         select
-            q.entry_count - q.migrated - q.kept - q.changed - q.vanished - q.missing - q.conflict - q.failed as entries
+            q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict - q.failed as entries
     ) as w
     where
         q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
@@ -42,7 +42,7 @@ select
     p.migrated,
     p.kept,
     p.changed,
-    p.vanished,
+    p.deleted,
     p.missing,
     p.conflict,
     p.failed,

@@ -2,6 +2,6 @@
 select
     (select count(*) from rowferry.live_workers) as workers,
     coalesce(sum(p.rate), 0)::double precision as rate
-from rowferry.pace as p
+from rowferry.throughput as p
 inner join rowferry.migration as m on p.migration_id = m.id
 where m.name = %(migration)s and p.queue_name = 'migrate'

@@ -24,7 +24,7 @@ lines as (
         f.failed_at
     from mine as q
     inner join rowferry.entry_failure as f on q.id = f.batch_id
-    where q.status <> 'INIT' or f.outcome in ('changed', 'vanished')
+    where q.status <> 'INIT' or f.outcome in ('changed', 'deleted')
     union all
     select
         q.queue_name as queue,
@@ -68,7 +68,7 @@ lines as (
     -- What a batch has failed so far counts once it has ended, or somebody has set it to ERROR.
     cross join lateral (
         select
-            q.entry_count - q.migrated - q.kept - q.changed - q.vanished
+            q.entry_count - q.migrated - q.kept - q.changed - q.deleted
             - case when q.status = 'INIT' then 0 else q.missing + q.conflict + q.failed end as entries
     ) as w
     where q.status in ('INIT', 'ERROR') and w.entries > 0

@@ -8,7 +8,7 @@ select
     migrated,
     kept,
     changed,
-    vanished,
+    deleted,
     missing,
     conflict,
     failed,

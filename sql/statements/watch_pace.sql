@@ -1,3 +1,3 @@
 select coalesce(sum(rate), 0)::double precision as rate
-from rowferry.pace
+from rowferry.throughput
 where migration_id = %(id)s

@@ -10,7 +10,7 @@ select
     migrated,
     kept,
     changed,
-    vanished,
+    deleted,
     missing,
     conflict,
     failed,

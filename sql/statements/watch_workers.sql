@@ -7,5 +7,5 @@ select
     h.migration,
     h.held_for
 from rowferry.live_workers as w
-left join rowferry.batches_in_hand as h on w.id = h.worker_id
+left join rowferry.claimed_batches as h on w.id = h.worker_id
 order by w.host, w.pid, w.id, h.started_at

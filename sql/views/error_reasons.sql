@@ -45,7 +45,7 @@ with reasons as (
         null as key,
         q.error,
         coalesce(q.started_at, q.created_at) as failed_at,
-        q.entry_count - q.migrated - q.kept - q.changed - q.vanished - q.missing - q.conflict - q.failed as entries
+        q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict - q.failed as entries
     from rowferry.batch_queue as q
     where q.status = 'ERROR' and q.finished_at is null
 )

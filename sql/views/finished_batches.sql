@@ -14,7 +14,7 @@ select
     q.migrated,
     q.kept,
     q.changed,
-    q.vanished,
+    q.deleted,
     q.missing,
     q.conflict,
     q.failed,

@@ -11,7 +11,7 @@ select
     w.queues,
     w.started_at,
     w.last_seen_at,
-    count(a.id) as batches_in_hand
+    count(a.id) as claimed_batches
 from rowferry.worker as w
 left join rowferry.batch_attempt as a on w.id = a.worker_id and a.finished_at is null
 where w.stopped_at is null and w.last_seen_at > now() - interval '30 seconds'

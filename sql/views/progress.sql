@@ -1,7 +1,7 @@
 -- rowferry.progress
 --   One row a migration and queue: batches by status, entries by outcome, the rate of the last minute, the time left.
 --   `entries` = `waiting` + the seven outcomes of finished work; `rate` is in entries a second; `time_left` is null
---   while nothing moves. The sum of `rowferry.table_progress` beside `rowferry.pace`.
+--   while nothing moves. The sum of `rowferry.table_progress` beside `rowferry.throughput`.
 create or replace view rowferry.progress as
 with summed as (
     select
@@ -17,7 +17,7 @@ with summed as (
         sum(t.migrated)::bigint as migrated,
         sum(t.kept)::bigint as kept,
         sum(t.changed)::bigint as changed,
-        sum(t.vanished)::bigint as vanished,
+        sum(t.deleted)::bigint as deleted,
         sum(t.missing)::bigint as missing,
         sum(t.conflict)::bigint as conflict,
         sum(t.failed)::bigint as failed,
@@ -41,7 +41,7 @@ select
     s.migrated,
     s.kept,
     s.changed,
-    s.vanished,
+    s.deleted,
     s.missing,
     s.conflict,
     s.failed,
@@ -51,4 +51,4 @@ select
     s.started_at,
     s.finished_at
 from summed as s
-left join rowferry.pace as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;
+left join rowferry.throughput as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;

@@ -8,7 +8,7 @@ select
     count(*) - count(l.id) as lost,
     coalesce(sum(l.slots), 0)::bigint as slots,
     coalesce(sum(l.parallel), 0)::bigint as parallel,
-    coalesce(sum(l.batches_in_hand), 0)::bigint as batches_in_hand,
+    coalesce(sum(l.claimed_batches), 0)::bigint as claimed_batches,
     min(l.version) as oldest_version,
     max(w.last_seen_at) as last_seen_at
 from rowferry.worker as w

@@ -24,7 +24,7 @@ COUNT = "select count(*) filter (where path like 'image/%'), count(*) filter (wh
 CREATED = "select oid from pg_class where relname = 'avatars'"
 FRESH = "select count(*) from rowferry.live_workers where last_seen_at > pg_postmaster_start_time()"
 BATCHES = "select count(*) filter (where status = '{}') from rowferry.batch_queue"
-BALANCE = """select sum(entry_count), sum(migrated + kept), sum(changed + vanished + missing + conflict + failed)
+BALANCE = """select sum(entry_count), sum(migrated + kept), sum(changed + deleted + missing + conflict + failed)
 from rowferry.batch_queue"""
 
 

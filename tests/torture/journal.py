@@ -35,12 +35,12 @@ where
         where j.id::text = f.entry_id and j.by_whom = 'application'
         and case f.outcome
             when 'changed' then j.did = 'UPDATE' and j.old_key = f.key
-            when 'vanished' then j.did = 'DELETE'
+            when 'deleted' then j.did = 'DELETE'
         end
     )
 """
 TOLD_MOVES = "select coalesce(sum(migrated + kept), 0)::int from rowferry.batch_queue where queue_name = 'migrate'"
-TOLD_CHANGES = "select coalesce(sum(changed + vanished), 0)::int from rowferry.batch_queue"
+TOLD_CHANGES = "select coalesce(sum(changed + deleted), 0)::int from rowferry.batch_queue"
 DONE = {"rows inserted": "INSERT", "rows renamed": "UPDATE", "rows deleted": "DELETE"}
 DID = "select count(*)::int from public.journal where by_whom = 'application' and did = %s"
 
@@ -60,7 +60,7 @@ class Journal:
 
     @property
     def explained(self) -> int:
-        """Return how many `changed` and `vanished` entries the application has indeed rewritten or deleted."""
+        """Return how many `changed` and `deleted` entries the application has indeed rewritten or deleted."""
         return self._world.ask(EXPLAINED)
 
     def differences(self, done: Mapping[str, int]) -> Iterator[str]:
@@ -68,7 +68,7 @@ class Journal:
         if (told := self._world.ask(TOLD_MOVES)) != self.moves:
             yield f"the queue tells of {told} rows that were moved, the table of {self.moves}"
         if (told := self._world.ask(TOLD_CHANGES)) != self.explained:
-            yield f"the queue tells of {told} rows that were changed or vanished, the table of {self.explained}"
+            yield f"the queue tells of {told} rows that were changed or deleted, the table of {self.explained}"
         if foreign := self._world.ask(FOREIGN):
             yield f"workers did something else to a row, {foreign} times"
         for words, verb in DONE.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_worker.objects.retry import retry_delay
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class _Trouble:
     """How often it was found unusable."""
     until: float = 0.0
     """When to try again, by the clock."""
-    mistake: UserMistake | None = None
+    mistake: UsageError | None = None
     """Why it cannot be worked on at all; None: nothing is wrong but its servers, or it has rested enough."""
 
 
@@ -47,7 +47,7 @@ class Backoff:
         with self._turn:
             return [number for number, trouble in self._troubles.items() if trouble.until > self._clock()]
 
-    def unusable(self) -> dict[int, UserMistake]:
+    def unusable(self) -> dict[int, UsageError]:
         """Return why migrations cannot be worked on here, by id: no success is in sight."""
         with self._turn:
             return {number: trouble.mistake for number, trouble in self._troubles.items() if trouble.mistake}
@@ -58,7 +58,7 @@ class Backoff:
             ends = [trouble.until for trouble in self._troubles.values() if trouble.until > self._clock()]
             return min([wait, *(timedelta(seconds=end - self._clock()) for end in ends)])
 
-    def set_aside(self, migration_id: int, mistake: UserMistake) -> None:
+    def set_aside(self, migration_id: int, mistake: UsageError) -> None:
         """Leave a migration alone that cannot be worked on here: 5 s, then twice as long each time, up to 5 min.
 
         The reason is said once, and again when it is another one.

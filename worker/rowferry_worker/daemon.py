@@ -18,7 +18,7 @@ from rowferry import __version__
 from rowferry.db.connection import Connection, connect
 from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.logs import set_process_fields
 from rowferry_worker.batch.ledger import Ledger
 from rowferry_worker.migration import REQUEST_DEADLINE, Routes
@@ -49,7 +49,7 @@ class Options:
 
     parallel: int = 64
     """Objects in flight at once, over all slots."""
-    parallel_least: int = 1
+    min_parallel: int = 1
     """How many of them stay allowed, however the servers answer."""
     slots: int = 2
     """Batches in hand at once: while one drains, the next is filling."""
@@ -73,10 +73,10 @@ class Options:
 def run_worker(options: Options) -> None:
     """Run a worker process until it is told to stop, or until its queues are empty.
 
-    Raises UserMistake when its settings cannot work, DatabaseUnavailable when there is no database to begin with.
+    Raises UsageError when its settings cannot work, DatabaseUnavailable when there is no database to begin with.
     """
     if unknown := set(options.queues) - set(list_queues()):
-        raise UserMistake(f"There is no queue {min(unknown)!r}; this worker knows {', '.join(list_queues())}.")
+        raise UsageError(f"There is no queue {min(unknown)!r}; this worker knows {', '.join(list_queues())}.")
     worker_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with connect(f"worker {worker_id}") as connection:
         check_version(connection)
@@ -89,12 +89,12 @@ def run_worker(options: Options) -> None:
 
 
 def _look_up_migrations(connection: Connection, options: Options) -> None:
-    """Say which of the named migrations do not exist. Raises UserMistake where the worker would not wait for one."""
+    """Say which of the named migrations do not exist. Raises UsageError where the worker would not wait for one."""
     known = [row["name"] for row in connection.execute(statement("list_migrations"))]
     unknown = [name for name in options.migrations if name not in known]
     words = f"there is no migration {', '.join(unknown)} in this database (there is {', '.join(known) or 'none'})"
     if unknown and options.until_empty:
-        raise UserMistake(f"{words[0].upper()}{words[1:]}.")
+        raise UsageError(f"{words[0].upper()}{words[1:]}.")
     if unknown:
         _log.warning("waiting for a migration of that name", extra={"error": words})
 
@@ -108,7 +108,7 @@ def _work(worker_id: str, options: Options) -> None:
         queues,
         Ledger(worker_id),
         Routes(options.parallel, fleet, options.request_timeout),
-        Flight(options.parallel, options.parallel_least),
+        Flight(options.parallel, options.min_parallel),
         options.until_empty,
         options.time_budget,
         list(options.migrations) or None,
@@ -124,7 +124,7 @@ def _work(worker_id: str, options: Options) -> None:
         _run_slots(shared, options)
     finally:
         shared.routes.close()
-        heart.sign_off()
+        heart.deregister_worker()
         shared.ledger.close()
         _log.info("worker stopped", extra={"worker": worker_id})
     if shared.reason is not None:

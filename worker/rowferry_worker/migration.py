@@ -20,7 +20,7 @@ from rowferry.errors import (
     RowferryError,
     TimedOut,
     Unreachable,
-    UserMistake,
+    UsageError,
 )
 from rowferry.plan import OnConflict, Plan, Side, SideName
 from rowferry.plan_file import parse_plan
@@ -149,7 +149,7 @@ class Route:
             except BucketNotFound as lost:
                 lost.side = side.name
                 return lost
-            except (ObjectError, UserMistake):
+            except (ObjectError, UsageError):
                 continue
         return None
 
@@ -189,7 +189,7 @@ class Routes:
     def find(self, connection: Connection, batch: Batch) -> Route:
         """Return the route of a batch.
 
-        Raises UserMistake when this worker cannot travel it: credentials are missing, or a bucket is not there.
+        Raises UsageError when this worker cannot travel it: credentials are missing, or a bucket is not there.
         """
         known = (batch.migration_id, batch.revision)
         with self._turn:
@@ -228,7 +228,7 @@ class Routes:
         )
         try:
             _check_bucket(client, side)
-        except UserMistake:
+        except UsageError:
             client.close()
             raise
         return client
@@ -258,9 +258,9 @@ def _choose_carrier(plan: Plan) -> Carrier:
 
 
 def _check_bucket(client: ObjectClient, side: Side) -> None:
-    """Raise UserMistake when a bucket is not there or not ours; a server that is away for now is waited for."""
+    """Raise UsageError when a bucket is not there or not ours; a server that is away for now is waited for."""
     try:
         check_bucket(client, side)
     except ObjectError as error:
         if isinstance(error, BucketNotFound) or not error.retryable:
-            raise UserMistake(f"The {side.name} bucket {side.bucket} cannot be used: {error}.") from error
+            raise UsageError(f"The {side.name} bucket {side.bucket} cannot be used: {error}.") from error

@@ -3,7 +3,7 @@
 import logging
 
 from rowferry.batch import Batch
-from rowferry.errors import DatabaseBusy, MigrationFault, UserMistake
+from rowferry.errors import DatabaseBusy, MigrationFault, UsageError
 from rowferry_worker.migration import Route
 from rowferry_worker.state import Shared
 
@@ -27,8 +27,8 @@ def note_fault(shared: Shared, batch: Batch, route: Route, fault: MigrationFault
     except DatabaseBusy as error:
         _log.warning("the migration could not be paused yet", extra={"error": str(error)})
         return
-    except UserMistake:  # this role may not: granted by a version that did not pause
-        shared.backoff.set_aside(batch.migration_id, UserMistake(str(fault)))
+    except UsageError:  # this role may not: granted by a version that did not pause
+        shared.backoff.set_aside(batch.migration_id, UsageError(str(fault)))
         return
     shared.backoff.note_success(batch.migration_id)
     if row["pause_migration"]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
-from rowferry.errors import UserMistake, WorkLeft
+from rowferry.errors import UsageError, WorkLeft
 from rowferry.formatting import count_batches
 from rowferry_worker.batch.claim import is_work_left
 from rowferry_worker.state import Shared
@@ -14,7 +14,7 @@ from rowferry_worker.state import Shared
 def is_empty(connection: Connection, shared: Shared) -> bool:
     """Return whether the worker need not wait for anything in its queues.
 
-    Raises UserMistake where what is left cannot be worked on here, WorkLeft where it is paused or due much later.
+    Raises UsageError where what is left cannot be worked on here, WorkLeft where it is paused or due much later.
     """
     unusable = shared.backoff.unusable()
     if is_work_left(connection, shared.queues, shared.migrations, list(unusable)):
@@ -24,7 +24,7 @@ def is_empty(connection: Connection, shared: Shared) -> bool:
     connection.rollback()
     for row in left:
         if mistake := unusable.get(row["migration_id"]):
-            raise UserMistake(f"Migration {row['migration']} cannot be worked on here: {mistake}")
+            raise UsageError(f"Migration {row['migration']} cannot be worked on here: {mistake}")
     if left:
         raise WorkLeft(" ".join(_describe(row) for row in left))
     return True

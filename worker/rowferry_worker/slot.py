@@ -10,7 +10,7 @@ import psycopg
 from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
 from rowferry.db.connection import Connection, connect, translate
 from rowferry.db.watchdog import cut
-from rowferry.errors import MigrationFault, ObjectError, PoolExhausted, RowferryError, UserMistake, WorkLeft
+from rowferry.errors import MigrationFault, ObjectError, PoolExhausted, RowferryError, UsageError, WorkLeft
 from rowferry.logs import log_fields
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
 from rowferry_worker.batch.context import Released, Work
@@ -80,7 +80,7 @@ class Slot:
                         self._park()
                     else:
                         self._survive(known)
-        except (UserMistake, WorkLeft) as reason:
+        except (UsageError, WorkLeft) as reason:
             self._shared.stop_for(reason)
         except Exception as fault:  # noqa: BLE001 - a thread's end; the process must hear of it
             _log.exception("the worker has a fault of its own and stops")
@@ -137,9 +137,9 @@ class Slot:
         shared = self._shared
         try:
             route = shared.routes.find(connection, batch)
-        except (UserMistake, ObjectError) as error:
+        except (UsageError, ObjectError) as error:
             connection.rollback()
-            mistake = error if isinstance(error, UserMistake) else UserMistake(str(error))
+            mistake = error if isinstance(error, UsageError) else UsageError(str(error))
             if shared.end_when_unusable:
                 raise mistake from error
             shared.backoff.set_aside(batch.migration_id, mistake)
@@ -184,7 +184,7 @@ class Slot:
     def _work(self, connection: Connection, batch: Batch, attempt: Attempt, route: Route) -> None:
         """Process the batch, and say in one line what became of the attempt."""
         shared, began = self._shared, time.monotonic()
-        metrics.batches_in_hand.inc()
+        metrics.claimed_batches.inc()
         self._in_hand = attempt
         try:
             until = began + shared.time_budget.total_seconds()
@@ -192,11 +192,11 @@ class Slot:
             with trace_batch(batch, attempt, shared.worker_id, route.plan.name) as tell:
                 processed = process_batch(work)
                 tell(processed)
-        except (Released, UserMistake) as error:
+        except (Released, UsageError) as error:
             self._give_back(connection, batch, attempt, error)
             if isinstance(error, MigrationFault):
                 note_fault(shared, batch, route, error)
-            elif isinstance(error, UserMistake):
+            elif isinstance(error, UsageError):
                 raise
         except BaseException:
             shared.ledger.owe("end_attempt", attempt.id, "LOST", "the connection was lost")
@@ -206,7 +206,7 @@ class Slot:
             self._report(batch, attempt, processed, time.monotonic() - began)
         finally:
             self._in_hand = None
-            metrics.batches_in_hand.dec()
+            metrics.claimed_batches.dec()
 
     def _give_back(self, connection: Connection, batch: Batch, attempt: Attempt, error: RowferryError) -> None:
         """Undo the attempt and close it in the ledger, if need be when the database is back."""

@@ -34,7 +34,7 @@ def run_processes(
 ) -> int:
     """Run `count` processes of a command to their end and return the exit status; serve their metrics on one port.
 
-    Raises UserMistake or DatabaseUnavailable, before anything is started, when all would end by that.
+    Raises UsageError or DatabaseUnavailable, before anything is started, when all would end by that.
     """
     with connect("supervisor") as connection:
         check_version(connection)

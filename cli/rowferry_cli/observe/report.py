@@ -38,7 +38,7 @@ def command(name: str | None, plan_path: Path, manifest_path: Path | None, as_js
     import json
 
     from rowferry.db.connection import connect
-    from rowferry.errors import UserMistake
+    from rowferry.errors import UsageError
     from rowferry.formatting import count
     from rowferry.reports.report import read_account
     from rowferry_cli.choose_migration import choose_migration
@@ -50,7 +50,7 @@ def command(name: str | None, plan_path: Path, manifest_path: Path | None, as_js
             manifest = until.enter_context(manifest_path.open("w", encoding="utf-8")) if manifest_path else None
             account, lines = read_account(connection, migration, manifest)
         except OSError as error:
-            raise UserMistake(f"The manifest {manifest_path} cannot be written: {error.strerror}.") from error
+            raise UsageError(f"The manifest {manifest_path} cannot be written: {error.strerror}.") from error
     if as_json:
         click.echo(json.dumps(account.as_document(), indent=2, ensure_ascii=False))
     else:

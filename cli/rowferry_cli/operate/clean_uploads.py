@@ -44,7 +44,7 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     """
     import os
 
-    from rowferry.errors import ObjectError, UserMistake
+    from rowferry.errors import ObjectError, UsageError
     from rowferry.formatting import count, show_text
     from rowferry.plan_file import read_plan
     from rowferry.s3.boto import open_bucket
@@ -72,7 +72,7 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
             for upload in uploads:
                 bucket.abort_upload(upload)
     except ObjectError as error:
-        raise UserMistake(f"The uploads in {side.bucket} cannot be listed and aborted: {error}.") from error
+        raise UsageError(f"The uploads in {side.bucket} cannot be listed and aborted: {error}.") from error
     click.echo(f"Aborted {left}.")
 
 

@@ -22,7 +22,7 @@ MEANINGS = {
     Outcome.MIGRATED: "object copied, row updated",
     Outcome.KEPT: "an identical object was there, row updated",
     Outcome.CHANGED: "the application rewrote the row meanwhile",
-    Outcome.VANISHED: "the row was deleted meanwhile",
+    Outcome.DELETED: "the row was deleted meanwhile",
     Outcome.MISSING: "no legacy object",
     Outcome.CONFLICT: "a different production object is there",
     Outcome.FAILED: "anything else",

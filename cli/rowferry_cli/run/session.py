@@ -12,7 +12,7 @@ import click
 
 from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
 from rowferry.db.schema import check_version, initialise
-from rowferry.errors import RowferryError, UserMistake
+from rowferry.errors import RowferryError, UsageError
 from rowferry.formatting import count, count_batches, count_entries, show_text
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
@@ -92,7 +92,7 @@ def _place(bucket: str, endpoint_url: str | None) -> str:
 
 
 def _check(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
-    """Check the plan and show what was found. Raises UserMistake when something stands in the way."""
+    """Check the plan and show what was found. Raises UsageError when something stands in the way."""
     screen.say("Checking permissions, keys and buckets …")
     with show_spinner() as tell:
         findings = check_plan(
@@ -133,15 +133,15 @@ def _make_ready(connection: Connection, screen: Screen) -> None:
     """Initialise a database that is not of this version; a role that may not do so is not asked to otherwise."""
     try:
         check_version(connection)
-    except UserMistake:
+    except UsageError:
         done = initialise(connection)
         screen.say(f"Initialised the schema rowferry: {', '.join(done.migrations) or 'functions and views'}")
 
 
 def _refuse_paused(connection: Connection, plan: Plan) -> None:
-    """Raise UserMistake when the migration is paused: its workers would wait without a word."""
+    """Raise UsageError when the migration is paused: its workers would wait without a word."""
     if paused := find_pause(connection, plan.name):
-        raise UserMistake(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")
+        raise UsageError(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")
 
 
 def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Screen, log: LogFile) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.errors import DatabaseUnavailable, UserMistake
+from rowferry.errors import DatabaseUnavailable, UsageError
 from rowferry.formatting import show_text
 from rowferry.plan import OnConflict, Plan
 from rowferry_cli.options import allow_empty_option, json_option, on_conflict_option, plan_option
@@ -80,10 +80,10 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
 
 
 def refuse_problems(findings: Sequence[Finding]) -> None:
-    """Raise UserMistake, one sentence, when there is a problem among the findings."""
+    """Raise UsageError, one sentence, when there is a problem among the findings."""
     problems = [finding for finding in findings if finding.level == "problem"]
     if len(problems) == 1:
         (only,) = problems
-        raise UserMistake(f"{only.what}; {only.remedy}." if only.remedy else f"{only.what}.")
+        raise UsageError(f"{only.what}; {only.remedy}." if only.remedy else f"{only.what}.")
     if problems:
-        raise UserMistake(f"{len(problems)} problems stand in the way of migration; nothing was migrated.")
+        raise UsageError(f"{len(problems)} problems stand in the way of migration; nothing was migrated.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.statements import statement
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.reports.progress import Counts
 
 
@@ -83,11 +83,11 @@ class Picture:
 
 
 def read_picture(connection: Connection, migration: str) -> Picture:
-    """Return what there is to see. Raises DatabaseUnavailable, or UserMistake when the migration is gone."""
+    """Return what there is to see. Raises DatabaseUnavailable, or UsageError when the migration is gone."""
     with translated_errors():
         row = connection.execute(statement("watch_migration"), {"migration": migration}).fetchone()
         if row is None:
-            raise UserMistake(f"Migration {migration} is gone from the database.")
+            raise UsageError(f"Migration {migration} is gone from the database.")
         names = {"id": row["id"], "migration": migration}
         return Picture(
             migration=row["name"],

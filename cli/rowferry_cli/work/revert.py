@@ -40,7 +40,7 @@ def command(
     """
     from rowferry.db.connection import connect, name_database
     from rowferry.db.schema import check_version
-    from rowferry.errors import UserMistake
+    from rowferry.errors import UsageError
     from rowferry.formatting import count_batches, count_entries
     from rowferry.plan_file import read_plan
     from rowferry.reports.progress import read_counts
@@ -56,7 +56,7 @@ def command(
         check_version(connection)
         before = read_counts(connection, plan.name)
         if before.batches_init:
-            raise UserMistake(
+            raise UsageError(
                 f"{count_batches(before.batches_init)} of migration {plan.name} still wait to migrate, and would move "
                 "on what is put back; let the workers finish them, or delete them from rowferry.batch_queue."
             )
@@ -84,7 +84,7 @@ def _meanings() -> dict[Outcome, str]:
         Outcome.MIGRATED: "row put back to its legacy key",
         Outcome.KEPT: "stays production: there is no legacy object",
         Outcome.CHANGED: "the application rewrote the row meanwhile",
-        Outcome.VANISHED: "the row was deleted meanwhile",
+        Outcome.DELETED: "the row was deleted meanwhile",
         Outcome.MISSING: "no legacy object",
         Outcome.CONFLICT: "does not occur",
         Outcome.FAILED: "the database or the server refused",

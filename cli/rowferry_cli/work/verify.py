@@ -82,7 +82,7 @@ def _meanings() -> dict[Outcome, str]:
         Outcome.MIGRATED: "missing or different, copied again",
         Outcome.KEPT: "equal; or readable, where there is no legacy object",
         Outcome.CHANGED: "the application rewrote the row meanwhile",
-        Outcome.VANISHED: "the row was deleted meanwhile",
+        Outcome.DELETED: "the row was deleted meanwhile",
         Outcome.MISSING: "no production object: the row points at nothing",
         Outcome.CONFLICT: "the production object differs",
         Outcome.FAILED: "anything else: could not be read or compared",

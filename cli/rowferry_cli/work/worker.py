@@ -54,11 +54,11 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
     help="Objects in flight at once, in each process.",
 )
 @click.option(
-    "--parallel-least",
+    "--min-parallel",
     default=1,
     show_default=True,
     type=click.IntRange(1, 10_000),
-    envvar="ROWFERRY_PARALLEL_LEAST",
+    envvar="ROWFERRY_MIN_PARALLEL",
     help="Objects in flight that stay allowed while a server throttles or slows down, in each process.",
 )
 @click.option(
@@ -174,7 +174,7 @@ def _work(choices: Choices) -> int:
     set_up_tracing(asked=choices.trace)
     options = Options(
         parallel=choices.parallel,
-        parallel_least=choices.parallel_least,
+        min_parallel=choices.min_parallel,
         slots=choices.slots,
         queues=choices.queues,
         migrations=choices.migrations,

@@ -15,7 +15,7 @@ class Choices:
 
     processes: int
     parallel: int
-    parallel_least: int
+    min_parallel: int
     slots: int
     queues: tuple[str, ...]
     migrations: tuple[str, ...]
@@ -36,8 +36,8 @@ class Choices:
 
     def check(self) -> None:
         """Raise click.UsageError where two of them do not go together."""
-        if self.parallel_least > self.parallel:
-            raise click.UsageError(f"--parallel-least {self.parallel_least} is more than --parallel {self.parallel}")
+        if self.min_parallel > self.parallel:
+            raise click.UsageError(f"--min-parallel {self.min_parallel} is more than --parallel {self.parallel}")
         if self.idle_timeout <= self.time_budget:
             raise click.UsageError(
                 f"--idle-timeout {self.idle_timeout:g} is not more than --time-budget {self.time_budget:g}"

@@ -56,7 +56,7 @@ class EmbeddedPostgres(OwnServer):
 
         `folder` keeps the data for the next start; None means a temporary one. `binaries` is the folder that holds
         `initdb` and `postgres`, the embedded ones if None. `password` None means a random one. `settings` come on top
-        of THROWAWAY_SETTINGS. Raises UserMistake when there is no PostgreSQL, or no account to run it as.
+        of THROWAWAY_SETTINGS. Raises UsageError when there is no PostgreSQL, or no account to run it as.
         """
         self.user = user
         self.password = password or secrets.token_urlsafe(16)

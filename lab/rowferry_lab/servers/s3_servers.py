@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_lab.servers.server_process import OwnServer, ServerFailed, ServerProcess, find_free_port
 
 START_DEADLINE = timedelta(seconds=120)
@@ -91,10 +91,10 @@ class MotoServer(S3Server):
     name = "moto"
 
     def __init__(self) -> None:
-        """Raise UserMistake when moto or the flask that it needs is not installed."""
+        """Raise UsageError when moto or the flask that it needs is not installed."""
         super().__init__()
         if not all(importlib.util.find_spec(package) for package in ("moto", "flask", "flask_cors")):
-            raise UserMistake("The S3 server of the demo is not installed; run: pip install 'rowferry[demo]'")
+            raise UsageError("The S3 server of the demo is not installed; run: pip install 'rowferry[demo]'")
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         """Return the command of moto's server, which keeps nothing on disk."""
@@ -141,14 +141,14 @@ class VersityServer(S3Server):
     name = "versitygw"
 
     def __init__(self, program: Path) -> None:
-        """Take the path of the versitygw program; raises UserMistake when there is none."""
+        """Take the path of the versitygw program; raises UsageError when there is none."""
         super().__init__()
         if not program.is_file():
-            raise UserMistake(f"There is no versitygw at {program}; `make test` builds one where `go` is installed.")
+            raise UsageError(f"There is no versitygw at {program}; `make test` builds one where `go` is installed.")
         self._program = program
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
-        """Return the command of versitygw; raises UserMistake when the folder takes no extended attributes."""
+        """Return the command of versitygw; raises UsageError when the folder takes no extended attributes."""
         check_extended_attributes(folder)
         objects = folder / "objects"
         objects.mkdir()
@@ -173,11 +173,11 @@ def answers_http(port: int) -> bool:
 
 
 def check_extended_attributes(folder: Path) -> None:
-    """Raise UserMistake when files in the folder cannot have extended attributes; macOS always has them."""
+    """Raise UsageError when files in the folder cannot have extended attributes; macOS always has them."""
     if sys.platform != "linux":
         return
     try:
         os.setxattr(folder, "user.rowferry", b"1")
     except OSError:
         advice = "set TMPDIR to a folder where they can"
-        raise UserMistake(f"Files in {folder} cannot have extended attributes; {advice}.") from None
+        raise UsageError(f"Files in {folder} cannot have extended attributes; {advice}.") from None

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from rowferry.errors import RowferryError, UserMistake
+from rowferry.errors import RowferryError, UsageError
 
 POLL_INTERVAL = timedelta(milliseconds=10)
 LAST_WORDS_LINES = 15
@@ -74,14 +74,14 @@ def find_free_port() -> int:
 def choose_account() -> pwd.struct_passwd | None:
     """Return the account a server must run as: None for the present one, `nobody` when that is root.
 
-    PostgreSQL refuses to run as root. Raises UserMistake when root finds no such account.
+    PostgreSQL refuses to run as root. Raises UsageError when root finds no such account.
     """
     if os.geteuid() != 0:
         return None
     try:
         return pwd.getpwnam("nobody")
     except KeyError:
-        raise UserMistake("There is no account `nobody` to run PostgreSQL as; run this as an ordinary user.") from None
+        raise UsageError("There is no account `nobody` to run PostgreSQL as; run this as an ordinary user.") from None
 
 
 def post_guard(pid: int, death_signal: signal.Signals, folder_to_remove: Path | None) -> subprocess.Popen[bytes]:

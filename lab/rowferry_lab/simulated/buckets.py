@@ -8,7 +8,7 @@ from datetime import timedelta
 from threading import Semaphore
 from typing import Any, Self
 
-from rowferry.errors import BucketNotFound, ObjectError, UserMistake
+from rowferry.errors import BucketNotFound, ObjectError, UsageError
 from rowferry.plan import Plan, Side, SideName
 from rowferry.s3.boto import Bucket, open_client
 from rowferry.s3.boto_errors import BOTO_ERRORS, translate_boto_error
@@ -25,9 +25,9 @@ DEADLINE = timedelta(seconds=60)
 
 
 def refuse_real_data(plan: Plan) -> None:
-    """Raise UserMistake unless the plan says that all it names may be thrown away."""
+    """Raise UsageError unless the plan says that all it names may be thrown away."""
     if not plan.simulated:
-        raise UserMistake(
+        raise UsageError(
             f"The plan {plan.name} is not simulated, so nothing was touched: `prepare` deletes tables and objects, "
             "and does so only where [migration] says `simulated = true`."
         )
@@ -36,7 +36,7 @@ def refuse_real_data(plan: Plan) -> None:
 def ready_bucket(plan: Plan, side: Side, *, empty: bool) -> None:
     """Make the bucket if it is not there; otherwise delete all its objects if `empty`.
 
-    Raises UserMistake, ObjectError. Deletes nothing of a plan that is not simulated.
+    Raises UsageError, ObjectError. Deletes nothing of a plan that is not simulated.
     """
     refuse_real_data(plan)
     client = open_client(side, load_credentials(side, os.environ))
@@ -65,7 +65,7 @@ def _empty_bucket(client: Any, side: Side) -> None:
             continue
         answer = client.delete_objects(Bucket=side.bucket, Delete={"Objects": doomed, "Quiet": True})
         for error in answer.get("Errors", []):
-            raise UserMistake(f"Object {error['Key']!r} of {side.bucket} cannot be deleted: {error.get('Message')}.")
+            raise UsageError(f"Object {error['Key']!r} of {side.bucket} cannot be deleted: {error.get('Message')}.")
 
 
 @contextmanager
@@ -80,7 +80,7 @@ class Uploads:
     """Writes pictures to both buckets, many at once; a context manager that waits for all of them in the end."""
 
     def __init__(self, plan: Plan) -> None:
-        """Connect at the first picture. Raises UserMistake unless the plan is simulated."""
+        """Connect at the first picture. Raises UsageError unless the plan is simulated."""
         refuse_real_data(plan)
         self._plan = plan
         self._free = Semaphore(IN_FLIGHT)
@@ -125,7 +125,7 @@ class Uploads:
 
     def _refuse_errors(self) -> None:
         if self._error is not None:
-            raise UserMistake(f"A picture could not be written: {self._error}.") from self._error
+            raise UsageError(f"A picture could not be written: {self._error}.") from self._error
 
 
 def _open_writer(side: Side) -> ObjectClient:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.keys import form_of_key
 from rowferry.plan import Entries, SideName
 
@@ -28,12 +28,12 @@ class Picture:
 def draw_pictures(entries: Entries, numbers: Iterator[int], rng: Random) -> Iterator[Picture]:
     """Yield one picture a number, legacy or production by the toss of a coin; some with cache header, metadata, tags.
 
-    Raises UserMistake when keys of such names would not have the forms that the prefixes promise.
+    Raises UsageError when keys of such names would not have the forms that the prefixes promise.
     """
     prefixes: dict[SideName, str] = {"legacy": entries.legacy_prefix, "production": entries.production_prefix}
     for side, prefix in prefixes.items():
         if form_of_key(f"{prefix}avatar-1.png", entries) != side:
-            raise UserMistake(f"No simulated {side} key can be made of `from` and `to` of {entries.label}.")
+            raise UsageError(f"No simulated {side} key can be made of `from` and `to` of {entries.label}.")
     for number in numbers:
         side = "legacy" if rng.random() < 0.5 else "production"
         yield Picture(side, f"{prefixes[side]}avatar-{number}.png", draw_png(number, rng), _describe(number, rng))

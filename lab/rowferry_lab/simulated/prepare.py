@@ -9,7 +9,7 @@ from random import Random, SystemRandom
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
-from rowferry.errors import ObjectError, UserMistake
+from rowferry.errors import ObjectError, UsageError
 from rowferry.plan import Plan, SideName
 from rowferry_lab.simulated.buckets import Uploads, ready_bucket, refuse_real_data
 from rowferry_lab.simulated.images import draw_pictures
@@ -45,7 +45,7 @@ def prepare(
 
     Each row gets one picture for each key column of its table, legacy or production at random. The production bucket
     is emptied only if `clean_production`. Batches of this migration that are in the queue are forgotten: their rows
-    are gone. Raises UserMistake, and touches nothing, unless the plan says that it is simulated, and when another
+    are gone. Raises UsageError, and touches nothing, unless the plan says that it is simulated, and when another
     version of rowferry has initialised the database.
     """
     refuse_real_data(plan)
@@ -72,7 +72,7 @@ def _ready_buckets(plan: Plan, *, clean_production: bool) -> None:
         try:
             ready_bucket(plan, side, empty=empty)
         except ObjectError as error:
-            raise UserMistake(f"The {side.name} bucket {side.bucket} cannot be prepared: {error}.") from error
+            raise UsageError(f"The {side.name} bucket {side.bucket} cannot be prepared: {error}.") from error
 
 
 def _fill(

@@ -10,7 +10,7 @@ from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import split_table
 from rowferry.db.grants import PURPOSES, compose_grants, compose_table_grants
 from rowferry.db.statements import statement
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 
 _COMMA = sql.SQL(", ")
@@ -20,12 +20,12 @@ class SimulatedTable:
     """One table of the plan, with every column that the plan names there."""
 
     def __init__(self, all_entries: Sequence[Entries]) -> None:
-        """Take all [[entries]] over one table. Raises UserMistake when they do not agree on its id column."""
+        """Take all [[entries]] over one table. Raises UsageError when they do not agree on its id column."""
         self.name = all_entries[0].table
         self.entries = tuple(all_entries)
         ids = {entries.id for entries in all_entries}
         if len(ids) > 1 or ids & {entries.key for entries in all_entries}:
-            raise UserMistake(f"Table {self.name} cannot be simulated: its [[entries]] name different id columns.")
+            raise UsageError(f"Table {self.name} cannot be simulated: its [[entries]] name different id columns.")
         self._id = ids.pop()
         taken = {self._id, *(entries.key for entries in all_entries)}
         self._title = next(name for name in ("name", "title", "rowferry_title") if name not in taken)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_lab.sweep.grid import Grid
 from rowferry_lab.sweep.summary import Summary
 
@@ -14,17 +14,17 @@ FORMATS = ("png", "svg", "pdf")
 
 
 def check_picture(path: Path) -> None:
-    """Raise UserMistake when no such picture could be drawn in the end: it is better known before the first run."""
+    """Raise UsageError when no such picture could be drawn in the end: it is better known before the first run."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
-        raise UserMistake(f"The plot {path} must end in .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}.")
+        raise UsageError(f"The plot {path} must end in .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}.")
     if find_spec("matplotlib") is None:
-        raise UserMistake("matplotlib, which draws plots, is not installed; run: pip install 'rowferry[plot]'")
+        raise UsageError("matplotlib, which draws plots, is not installed; run: pip install 'rowferry[plot]'")
     if not path.absolute().parent.is_dir():
-        raise UserMistake(f"The plot {path} cannot be written: its folder does not exist.")
+        raise UsageError(f"The plot {path} cannot be written: its folder does not exist.")
 
 
 def draw_picture(path: Path, summaries: Sequence[Summary], grid: Grid) -> None:
-    """Draw the plot. Raises UserMistake when the file cannot be written."""
+    """Draw the plot. Raises UsageError when the file cannot be written."""
     figure = cast("Any", import_module("matplotlib.figure")).Figure(figsize=(7.2, 4.2), layout="constrained")
     axis = figure.subplots()
     for size in grid.batch_sizes:
@@ -50,4 +50,4 @@ def draw_picture(path: Path, summaries: Sequence[Summary], grid: Grid) -> None:
     try:
         figure.savefig(path)
     except OSError as error:
-        raise UserMistake(f"The plot {path} cannot be written: {error.strerror}.") from error
+        raise UsageError(f"The plot {path} cannot be written: {error.strerror}.") from error

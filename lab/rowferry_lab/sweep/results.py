@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rowferry import __version__
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_lab.sweep.grid import Grid
 from rowferry_lab.sweep.summary import Recommendation, Result, Summary
 
@@ -92,12 +92,12 @@ class CsvFile(AbstractContextManager["CsvFile"]):
     def __init__(self, path: Path | None) -> None:
         """Begin the file at once, so that a place where nothing can be written is known before the first run.
 
-        Raises UserMistake when it cannot be written.
+        Raises UsageError when it cannot be written.
         """
         try:
             self._file = path.open("w", encoding="utf-8", newline="") if path else None
         except OSError as error:
-            raise UserMistake(f"The CSV {path} cannot be written: {error.strerror}.") from error
+            raise UsageError(f"The CSV {path} cannot be written: {error.strerror}.") from error
         self._writer = csv.DictWriter(self._file, COLUMNS) if self._file else None
         if self._writer:
             self._writer.writeheader()

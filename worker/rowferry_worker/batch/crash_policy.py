@@ -114,5 +114,5 @@ def _split_off(
     crashes: int,
     keep_last: str | None = None,
 ) -> int:
-    (row,) = call(connection, "split_off", batch.id, *new_range, entry_count, crashes, keep_last)
-    return row["split_off"]
+    (row,) = call(connection, "split_batch", batch.id, *new_range, entry_count, crashes, keep_last)
+    return row["split_batch"]

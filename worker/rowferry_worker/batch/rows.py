@@ -115,7 +115,7 @@ def find_excused(connection: Connection, entry_sql: EntrySql, entries: Sequence[
 
 def _excuse(entry: Entry, held: Mapping[str, str | None]) -> EntryResult:
     if entry.id not in held:
-        return EntryResult(entry, Outcome.VANISHED, reason="row deleted", error="the row was deleted meanwhile")
+        return EntryResult(entry, Outcome.DELETED, reason="row deleted", error="the row was deleted meanwhile")
     words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
     return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
 

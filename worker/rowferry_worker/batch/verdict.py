@@ -56,7 +56,7 @@ def write_processed(
 ) -> None:
     """Record what an attempt came to; the caller commits.
 
-    Raises VerdictRefused when the database does not take it, DatabaseBusy when it does not just now, UserMistake when
+    Raises VerdictRefused when the database does not take it, DatabaseBusy when it does not just now, UsageError when
     this role may not say it, and DatabaseUnavailable when the connection is lost.
     """
     try:

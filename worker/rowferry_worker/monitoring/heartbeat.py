@@ -36,7 +36,7 @@ class Heart:
     stopped: Event
 
     def start(self) -> Thread:
-        """Introduce the worker and begin to beat. Raises DatabaseUnavailable, or UserMistake, if that fails."""
+        """Introduce the worker and begin to beat. Raises DatabaseUnavailable, or UsageError, if that fails."""
         self._beat()
         notify("READY=1", "STATUS=working")
         thread = Thread(target=self._run, name="heart", daemon=True)
@@ -56,7 +56,7 @@ class Heart:
 
     def _beat(self) -> None:
         (heard,) = self.ledger.call(
-            "beat",
+            "heartbeat",
             self.worker_id,
             socket.gethostname(),
             os.getpid(),
@@ -68,7 +68,7 @@ class Heart:
         self.fleet.size, self.fleet.replica_lag = heard["fleet_size"], heard["replica_lag"]
         metrics.last_beat.set_to_current_time()
 
-    def sign_off(self) -> None:
+    def deregister_worker(self) -> None:
         """Beat no more and say that the worker has stopped in good order, if the database still listens.
 
         What the ledger owes is settled with it. The connection may have been lost since the last beat: once more, then.
@@ -76,7 +76,7 @@ class Heart:
         self.stopped.set()
         for last_try in (False, True):
             try:
-                self.ledger.call("sign_off", self.worker_id)
+                self.ledger.call("deregister_worker", self.worker_id)
                 break
             except RowferryError as error:
                 if last_try:

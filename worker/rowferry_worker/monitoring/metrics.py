@@ -23,9 +23,9 @@ LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 
 build_info = Gauge("rowferry_build_info", "Always 1; the version is the label.", ["version"], multiprocess_mode="max")
 build_info.labels(__version__).set(1)
-LAST_BEAT = "rowferry_last_beat_timestamp_seconds"
+LAST_HEARTBEAT = "rowferry_last_heartbeat_timestamp_seconds"
 last_beat = Gauge(
-    LAST_BEAT,
+    LAST_HEARTBEAT,
     "When the database last took a heartbeat of this worker; of several processes, the one that is furthest behind.",
     multiprocess_mode="livemin",
 )
@@ -50,7 +50,7 @@ objects_in_flight_limit = Gauge(
     "rowferry_objects_in_flight_limit", "How many may be copied at once now.", multiprocess_mode="livesum"
 )
 
-batches_in_hand = Gauge("rowferry_batches_in_hand", "Batches claimed and not finished.", multiprocess_mode="livesum")
+claimed_batches = Gauge("rowferry_claimed_batches", "Batches claimed and not finished.", multiprocess_mode="livesum")
 attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["queue", "verdict"])
 batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["queue"], buckets=LONG)
 claim_seconds = Histogram("rowferry_claim_seconds", "The claim of a batch, found or not.", buckets=SHORT)

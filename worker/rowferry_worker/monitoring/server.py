@@ -18,7 +18,7 @@ from prometheus_client.multiprocess import (
 from prometheus_client.registry import Collector
 
 from rowferry.health_server import Endpoint
-from rowferry_worker.monitoring.metrics import LAST_BEAT
+from rowferry_worker.monitoring.metrics import LAST_HEARTBEAT
 
 READY_FOR = timedelta(seconds=20)
 """A worker is ready when the database took a heartbeat at most this long ago: three may be lost."""
@@ -28,7 +28,7 @@ Pids = Callable[[], Mapping[int, int]]
 
 
 def serve_own_metrics(host: str, port: int) -> Endpoint:
-    """Serve the metrics of this process. Raises UserMistake when nobody can listen there."""
+    """Serve the metrics of this process. Raises UsageError when nobody can listen there."""
     return Endpoint(host, port, REGISTRY, partial(is_ready, REGISTRY))
 
 
@@ -49,7 +49,7 @@ class SharedMetrics:
         mark_process_dead(number, str(self._folder))
 
     def serve(self, host: str, port: int, pids: Pids) -> Endpoint:
-        """Serve the metrics of all processes together. Raises UserMistake when nobody can listen there."""
+        """Serve the metrics of all processes together. Raises UsageError when nobody can listen there."""
         registry = CollectorRegistry()
         registry.register(FilesCollector(self._folder))
         registry.register(ProcessesCollector(pids))
@@ -65,7 +65,7 @@ def share_metrics() -> Generator[SharedMetrics]:
 
 def is_ready(registry: CollectorRegistry) -> bool:
     """Return whether the database took a heartbeat of every process within READY_FOR."""
-    last_beat = registry.get_sample_value(LAST_BEAT)
+    last_beat = registry.get_sample_value(LAST_HEARTBEAT)
     return last_beat is not None and time.time() - last_beat < READY_FOR.total_seconds()
 
 

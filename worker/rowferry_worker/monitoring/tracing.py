@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rowferry.batch import Attempt, Batch, Verdict, count_outcomes
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_worker.batch.run import Processed
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Tell = Callable[[Processed], None]
 def set_up_tracing(*, asked: bool) -> None:
     """Send spans to where OTEL_EXPORTER_OTLP_ENDPOINT says, if it says so or was `asked`.
 
-    Raises UserMistake when it was asked and the extra `otel` is not installed.
+    Raises UsageError when it was asked and the extra `otel` is not installed.
     """
     if not asked and not any(os.environ.get(name) for name in ENDPOINTS):
         return
@@ -38,7 +38,7 @@ def set_up_tracing(*, asked: bool) -> None:
     except ImportError as error:
         words = "Tracing is not installed; run: pip install 'rowferry[otel]'"
         if asked:
-            raise UserMistake(words) from error
+            raise UsageError(words) from error
         _log.warning("no spans are sent", extra={"why": words})
         return
     start_tracing(BatchSpanProcessor(OTLPSpanExporter()))

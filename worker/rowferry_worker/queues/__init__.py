@@ -16,7 +16,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from rowferry.batch import Entry, EntryResult
-from rowferry.errors import UserMistake
+from rowferry.errors import UsageError
 from rowferry_worker.batch.context import Work
 
 
@@ -37,8 +37,8 @@ def list_queues() -> list[str]:
 
 
 def find_queue(name: str) -> Queue:
-    """Return what a batch of the queue does. Raises UserMistake when there is no such queue."""
+    """Return what a batch of the queue does. Raises UsageError when there is no such queue."""
     if name not in list_queues():
-        raise UserMistake(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
+        raise UsageError(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
     module = import_module(f"{__name__}.{name}")
     return Queue(module.read, module.perform, getattr(module, "WRITES_OBJECTS", True))

@@ -1,7 +1,7 @@
--- rowferry.pace
+-- rowferry.throughput
 --   How fast the work goes: one row a migration and queue that finished a batch within the last minute, with the
 --   entries of those batches and the rate in entries a second. Reads the index of finished batches only.
-create or replace view rowferry.pace as
+create or replace view rowferry.throughput as
 select
     q.migration_id,
     q.queue_name,

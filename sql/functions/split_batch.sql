@@ -1,11 +1,11 @@
--- rowferry.split_off(batch_id bigint, first text, last text, entry_count integer, crashes integer, keep_last text)
+-- rowferry.split_batch(batch_id bigint, first text, last text, entry_count integer, crashes integer, keep_last text)
 --   Puts a part of a claimed batch back in the queue as a batch of its own, due at once, and returns its id.
 --   `first` and `last` (inclusive, as text) are the new batch's range, `entry_count` its entries, `crashes` what it
 --   inherits. Where `keep_last` is not null, the claimed batch's own range ends there from now on.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
 --   where the range is not a part of the batch's own.
 --   Writes: batch_queue. Called by: rowferry_worker/split.py, in the transaction of the claim.
-create or replace function rowferry.split_off(
+create or replace function rowferry.split_batch(
     batch_id bigint, first text, last text, entry_count integer, crashes integer, keep_last text
 )
 returns bigint

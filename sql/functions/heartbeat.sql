@@ -1,9 +1,9 @@
--- rowferry.beat(id text, host text, pid integer, version text, slots integer, parallel integer, queues text[])
---   Says that a worker process lives; the first beat introduces it. Returns how many live workers there are, this one
+-- rowferry.heartbeat(id text, host text, pid integer, version text, slots integer, parallel integer, queues text[])
+--   Says that a worker process lives; the first one introduces it. Returns how many live workers there are, this one
 --   included, and how far the slowest streaming replica is behind: null where there is none, or where the owner of
 --   this function may not know (it needs pg_monitor).
---   Writes: worker. Called by: rowferry_worker/heart.py.
-create or replace function rowferry.beat(
+--   Writes: worker. Called by: rowferry_worker/monitoring/heartbeat.py.
+create or replace function rowferry.heartbeat(
     id text, host text, pid integer, version text, slots integer, parallel integer, queues text []
 )
 returns table (fleet_size integer, replica_lag interval)

@@ -1,6 +1,6 @@
--- rowferry.batches_in_hand
+-- rowferry.claimed_batches
 --   The batches that live workers are at: one row an open attempt of a worker that still says that it lives.
-create or replace view rowferry.batches_in_hand as
+create or replace view rowferry.claimed_batches as
 select
     q.id as batch_id,
     m.name as migration,

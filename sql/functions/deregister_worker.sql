@@ -1,7 +1,7 @@
--- rowferry.sign_off(id text)
+-- rowferry.deregister_worker(id text)
 --   Says that a worker process has stopped in good order.
---   Writes: worker. Called by: rowferry_worker/heart.py.
-create or replace function rowferry.sign_off(id text)
+--   Writes: worker. Called by: rowferry_worker/monitoring/heartbeat.py.
+create or replace function rowferry.deregister_worker(id text)
 returns void
 language sql
 security definer
