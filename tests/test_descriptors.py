@@ -13,8 +13,8 @@ PROGRAM = """
 import json, resource, sys, time
 from datetime import timedelta
 from botocore.credentials import Credentials
-from rowferry.endpoint import resolve_endpoint
-from rowferry.object_client import ObjectClient
+from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.client import ObjectClient
 from rowferry.plan import Side
 from rowferry.s3.operations import head_object
 

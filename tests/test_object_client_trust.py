@@ -64,8 +64,8 @@ import os, queue, sys
 from datetime import timedelta
 from botocore.credentials import Credentials
 from rowferry import s3_request
-from rowferry.endpoint import resolve_endpoint
-from rowferry.object_client import ObjectClient
+from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.client import ObjectClient
 from rowferry.plan import Side
 
 side = Side("production", "bucket", endpoint_url=sys.argv[1])
