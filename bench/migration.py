@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from bench.stage import Usage, run_measured
 from rowferry.db.connection import connect
-from rowferry.plan import Entries, Plan, Side
+from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
 from rowferry_enqueue.enqueue import Request, enqueue
 
 WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--log-format=json")
@@ -37,8 +37,8 @@ def enqueue_rows(
     legacy_url: str, production_url: str, batch_size: int, *, production_bucket: str = "production"
 ) -> None:
     """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production` or as it is named."""
-    sides = Side("legacy", "legacy", legacy_url), Side("production", production_bucket, production_url)
-    plan = Plan("bench", *sides, (Entries("pictures", "id", "path", "image/", "avatar/"),))
+    sides = LegacySide("legacy", legacy_url), ProductionSide(production_bucket, production_url)
+    plan = Plan(MigrationSettings("bench"), *sides, (Entries("pictures", "id", "path", "image/", "avatar/"),))
     with connect("bench", autocommit=True) as connection:
         enqueue(connection, plan, Request(batch_size))
 

@@ -1,86 +1,23 @@
-"""Reads a plan from rowferry.toml and from the database, and writes it to the database: one shape for both."""
+"""Reads a plan from a TOML file or from the database's jsonb, and says in one sentence what is wrong with it."""
 
+import re
 import tomllib
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from rowferry.errors import PlanError
-from rowferry.plan import Addressing, Entries, Plan, Side, SideName, Transfer
-from rowferry.plan_problems import find_mistakes, word_type_mistake
+from rowferry.plan import Plan
 
-SMALLEST_PART_BYTES = 5 * 1024**2
-LARGEST_PART_BYTES = 5 * 1024**3
-"""The bounds of a part. Source: Amazon S3 User Guide, "Multipart upload limits"."""
-
-
-class _Table(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A table of the plan file; msgspec refuses what is unknown, missing or of another type."""
-
-
-class _Migration(_Table):
-    name: str
-    transfer: Transfer = "auto"
-    max_attempts: int = 5
-    simulated: bool = False
-    multipart_threshold_bytes: Annotated[int, msgspec.Meta(ge=SMALLEST_PART_BYTES, le=LARGEST_PART_BYTES)] | None = None
-
-
-class _Side(_Table):
-    bucket: str
-    endpoint_url: str | None = None
-    region: str = "us-east-1"
-    profile: str | None = None
-    addressing: Addressing = "auto"
-    max_requests_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
-
-    def as_side(self, name: SideName) -> Side:
-        return Side(name, **msgspec.structs.asdict(self))
-
-
-class _Entries(_Table):
-    table: str
-    id: str
-    key: str
-    legacy_prefix: str = msgspec.field(name="from")
-    production_prefix: str = msgspec.field(name="to")
-    where: str | None = None
-
-    def as_entries(self) -> Entries:
-        return Entries(**msgspec.structs.asdict(self))
-
-
-class _Database(_Table):
-    max_rows_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    max_replica_lag: Annotated[float, msgspec.Meta(gt=0)] | None = None
-
-
-class _Document(_Table):
-    migration: _Migration
-    legacy: _Side
-    production: _Side
-    entries: list[_Entries]
-    database: _Database = msgspec.field(default_factory=_Database)
-
-    def as_plan(self) -> Plan:
-        return Plan(
-            name=self.migration.name,
-            legacy=self.legacy.as_side("legacy"),
-            production=self.production.as_side("production"),
-            entries=tuple(entries.as_entries() for entries in self.entries),
-            transfer=self.migration.transfer,
-            max_attempts=self.migration.max_attempts,
-            simulated=self.migration.simulated,
-            multipart_threshold_bytes=self.migration.multipart_threshold_bytes,
-            max_rows_per_second=self.database.max_rows_per_second,
-            max_replica_lag=self.database.max_replica_lag,
-        )
+_WRITE = {"str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false"}
+_BOUND = {">": "above", ">=": "of at least", "<=": "of at most", "<": "below"}
 
 
 def read_plan(path: Path) -> Plan:
-    """Return the plan in a TOML file. Raises PlanError, one sentence, for whatever is wrong with it."""
+    """Return the plan in a TOML file. Raises PlanError, one sentence, for anything that is wrong with it."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -88,8 +25,7 @@ def read_plan(path: Path) -> Plan:
             f"There is no plan at {path}: write one (see `rowferry plan --example`) or name another with --plan."
         ) from None
     except OSError as error:
-        words = f"The plan {path} cannot be read ({error.strerror}): name a file that can be with --plan."
-        raise PlanError(words) from error
+        raise PlanError(f"The plan {path} cannot be read ({error.strerror}): name another file with --plan.") from error
     except UnicodeDecodeError as error:
         raise PlanError(f"The plan {path} cannot be read ({error}): save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
@@ -100,32 +36,57 @@ def read_plan(path: Path) -> Plan:
 def parse_plan(document: dict[str, Any], source: str) -> Plan:
     """Return the plan that a document (the file's, or the database's jsonb) describes. Raises PlanError."""
     try:
-        plan = msgspec.convert(document, _Document).as_plan()
+        return msgspec.convert(document, Plan)
     except msgspec.ValidationError as error:
-        raise PlanError(f"In the plan {source}, {word_type_mistake(str(error))}.") from error
-    _check_meaning(plan, source)
-    return plan
+        raise PlanError(f"In the plan {source}, {explain(str(error))}.") from error
+    except PlanError as error:
+        raise PlanError(f"In the plan {source}, {error}.") from error
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Return the plan as plain dicts and lists, for jsonb; `parse_plan` reads it back. Holds no secret."""
-    values = asdict(plan)
-    document = _Document(
-        migration=_Migration(**_pick(values, _Migration)),
-        legacy=_Side(**_pick(values["legacy"], _Side)),
-        production=_Side(**_pick(values["production"], _Side)),
-        entries=[_Entries(**entries) for entries in values["entries"]],
-        database=_Database(plan.max_rows_per_second, plan.max_replica_lag),
-    )
-    return msgspec.to_builtins(document)
+    return msgspec.to_builtins(plan)
 
 
-def _pick(values: dict[str, Any], table: type[_Table]) -> dict[str, Any]:
-    """Return the values that a table of the plan file has a key for."""
-    return {name: values[name] for name in table.__struct_fields__}
+def explain(message: str) -> str:
+    """Turn msgspec's "Expected `str`, got `int` - at `$.legacy.bucket`" into a sentence about the TOML file."""
+    fault, _, where = message.partition(" - at ")
+    place = where.strip("`").removeprefix("$").lstrip(".")
+    if found := re.match(r"Object contains unknown field `(.+)`", fault):
+        return f"{_table(place)} has an unknown key `{found[1]}`: `rowferry plan --example` shows those that there are"
+    if found := re.match(r"Object missing required field `(.+)`", fault):
+        return f"{_table(place)} lacks the key `{found[1]}`"
+    if place == "entries" and "array" in fault:
+        return "[entries] needs two brackets: write [[entries]], since a plan may name several tables"
+    table, _, key = place.rpartition(".")
+    named = f"`{key}` of {_table(table)}" if table.startswith("entries[") else f"`{place}`"
+    if found := re.match(r"Invalid enum value '?(.*?)'?$", fault):
+        return f'{named} is "{found[1]}": write one of {", ".join(_allowed_values(place))}'
+    if (found := re.match(r"Expected `([^`]+)`(?: ([<>]=?) (\d+))?", fault)) and (kinds := _name_types(found[1])):
+        bound = f" {_BOUND[found[2]]} {found[3]}" if found[2] else ""
+        return f"{named} is wrong: write {kinds}{bound}"
+    return f"{named} is wrong: {fault[0].lower()}{fault[1:]}" if place else fault
 
 
-def _check_meaning(plan: Plan, source: str) -> None:
-    """Raise PlanError for the first thing that has the right type but cannot be meant."""
-    for mistake in find_mistakes(plan):
-        raise PlanError(f"In the plan {source}, {mistake}.")
+def _table(place: str) -> str:
+    if found := re.fullmatch(r"entries\[(\d+)\]", place):
+        return f"[[entries]] number {int(found[1]) + 1}"
+    return f"[{place}]" if place else "the file"
+
+
+def _name_types(types: str) -> str:
+    """Return what to write for msgspec's `int | null`; empty where it is no plain value."""
+    return " or ".join(_WRITE.get(name, "") for name in types.split(" | ") if name != "null")
+
+
+def _allowed_values(place: str) -> Iterator[str]:
+    """Yield, in quotes, the values that the field at `legacy.addressing` or `entries[0].key` may have."""
+    found: Any = inspect.type_info(Plan)
+    for step in re.findall(r"\w+|\[\d+\]", place):
+        found = found.item_type if step[0] == "[" else _fields(found)[step]
+    for kind in getattr(found, "types", (found,)):
+        yield from (f'"{value}"' for value in getattr(kind, "values", ()))
+
+
+def _fields(struct: inspect.StructType) -> dict[str, inspect.Type]:
+    return {field.encode_name: field.type for field in struct.fields}

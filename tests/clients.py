@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.credentials import Credentials
 
-from rowferry.plan import Side, SideName
+from rowferry.plan import LegacySide, ProductionSide, Side, SideName
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.endpoint import resolve_endpoint
@@ -55,7 +55,7 @@ def facing(*behaviours: Behaviour, **settings: Any) -> Iterator[tuple[ObjectClie
 
 
 def side_of(server: StandIn, name: SideName = "production") -> Side:
-    return Side(name, "bucket", endpoint_url=server.endpoint_url)
+    return (LegacySide if name == "legacy" else ProductionSide)("bucket", endpoint_url=server.endpoint_url)
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def clients_of(buckets: Buckets, **settings: Any) -> Iterator[tuple[ObjectClient
     url, secret = buckets.server.endpoint_url, buckets.server.secret_key
     credentials = Credentials(buckets.server.access_key, secret)
     with (
-        opened(Side("legacy", buckets.legacy, endpoint_url=url), credentials, **settings) as legacy,
-        opened(Side("production", buckets.production, endpoint_url=url), credentials, **settings) as production,
+        opened(LegacySide(buckets.legacy, endpoint_url=url), credentials, **settings) as legacy,
+        opened(ProductionSide(buckets.production, endpoint_url=url), credentials, **settings) as production,
     ):
         yield legacy, production

@@ -1,15 +1,14 @@
 """A worker's environment may bound where plans send objects: who may enqueue decides the rest."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from migration import Migration
 from rowferry.errors import UsageError
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 
-SIDE = Side(name="production", bucket="pictures", endpoint_url="https://s3.example.com:9000", region="eu")
+SIDE = ProductionSide(bucket="pictures", endpoint_url="https://s3.example.com:9000", region="eu")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ CASES = {
     "two columns as an id": Case(
         "check", "`id` of [[entries]] number 1 is wrong: write text in quotes", change("entries.id", ["a", "b"])
     ),
-    "plan that is a folder": Case("check --plan .", "The plan . cannot be read (Is a directory): name a file"),
+    "plan that is a folder": Case("check --plan .", "The plan . cannot be read (Is a directory): name another file"),
     "wrong type": Case("enqueue --yes", "`migration.max_attempts` is wrong", change("migration.max_attempts", "many")),
     "same prefixes": Case("enqueue --yes", "are the same", change("entries.to", "image/")),
     "unknown transfer": Case("check", 'write one of "auto", "server", "stream"', change("migration.transfer", "copy")),

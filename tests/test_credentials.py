@@ -6,13 +6,13 @@ from botocore.credentials import RefreshableCredentials
 
 from processes import wait_for
 from rowferry.errors import CredentialsUnavailable, UsageError
-from rowferry.plan import Side
+from rowferry.plan import LegacySide, ProductionSide
 from rowferry.s3 import credentials
 from rowferry.s3.credentials import FreshCredentials, expires, freeze_credentials, load_credentials
 
-LEGACY = Side("legacy", "old")
-PRODUCTION = Side("production", "new")
-PROFILE = Side("legacy", "old", profile="archive")
+LEGACY = LegacySide("old")
+PRODUCTION = ProductionSide("new")
+PROFILE = LegacySide("old", profile="archive")
 
 
 @pytest.fixture

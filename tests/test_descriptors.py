@@ -15,11 +15,11 @@ from datetime import timedelta
 from botocore.credentials import Credentials
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.operations import head_object
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 200))
-side = Side("production", "bucket", endpoint_url=sys.argv[1])
+side = ProductionSide("bucket", endpoint_url=sys.argv[1])
 client = ObjectClient(side, Credentials("AK", "SK"), endpoint=resolve_endpoint(side), max_in_flight=1000,
                       deadline=timedelta(seconds=90))
 for _ in range(1000):

@@ -30,9 +30,8 @@ from doc_pages import (
 )
 from migration import Migration
 from processes import DEADLINE
-from rowferry import plan_file
 from rowferry.keys import form_of_key, production_key
-from rowferry.plan import Entries, Side
+from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings, ProductionSide, Side
 from rowferry.plan_file import parse_plan
 from rowferry.s3.credentials import _name_variables
 from rowferry_cli import COMMANDS, cli
@@ -216,8 +215,8 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 def test_every_variable_is_one_that_rowferry_reads(page: Path) -> None:
     sources = "".join(path.read_text() for tree in ("rowferry", "cli", "lab") for path in (ROOT / tree).rglob("*.py"))
     known = {"DATABASE_URL", *re.findall(r'"(ROWFERRY_\w+)"', sources)}
-    for side in ("legacy", "production"):
-        known |= set(_name_variables(Side(side, "")))  # type: ignore[arg-type]
+    for side in (LegacySide("old"), ProductionSide("new")):
+        known |= set(_name_variables(side))
     known |= {f"{name}_FILE" for name in known}
     known |= set(re.findall(r"\$\{(ROWFERRY_\w+)", (ROOT / "compose.yaml").read_text()))
     found = set(VARIABLE.findall(page.read_text()))
@@ -258,16 +257,15 @@ def test_every_plan_is_one(block: Block) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "table"),
+    ("heading", "struct"),
     [
-        ("`[migration]`", "_Migration"),
-        ("`[legacy]` and `[production]`", "_Side"),
-        ("`[database]`", "_Database"),
-        ("`[[entries]]`", "_Entries"),
+        ("`[migration]`", MigrationSettings),
+        ("`[legacy]` and `[production]`", Side),
+        ("`[database]`", DatabaseLimits),
+        ("`[[entries]]`", Entries),
     ],
 )
-def test_the_reference_of_the_plan_is_complete(heading: str, table: str) -> None:
-    struct: Any = getattr(plan_file, table)
+def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> None:
     told = {row[0].strip("`"): row[2] for row in read_table(PLAN, heading)}
     assert list(told) == list(struct.__struct_encode_fields__)
     required = set(struct.__struct_encode_fields__[: len(struct.__struct_fields__) - len(struct.__struct_defaults__)])
@@ -280,7 +278,7 @@ def test_the_reference_of_the_plan_is_complete(heading: str, table: str) -> None
 def test_the_values_of_transfer_and_addressing_are_all_named() -> None:
     rows = {row[0].strip("`"): row[1] for row in read_table(PLAN, "`[migration]`")}
     rows |= {row[0].strip("`"): row[1] for row in read_table(PLAN, "`[legacy]` and `[production]`")}
-    for name, struct in (("transfer", plan_file._Migration), ("addressing", plan_file._Side)):
+    for name, struct in (("transfer", MigrationSettings), ("addressing", Side)):
         assert set(re.findall(r'"(\w+)"', rows[name])) == set(get_args(get_type_hints(struct)[name]))
 
 

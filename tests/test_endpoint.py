@@ -3,17 +3,17 @@ from pathlib import Path
 import pytest
 
 from rowferry.errors import UsageError
-from rowferry.plan import Addressing, Side
+from rowferry.plan import Addressing, LegacySide, ProductionSide
 from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 from tls import Authority
 
 
 def at_aws(bucket: str = "photos", region: str = "eu-west-1", addressing: Addressing = "auto") -> Endpoint:
-    return resolve_endpoint(Side("legacy", bucket, region=region, addressing=addressing))
+    return resolve_endpoint(LegacySide(bucket, region=region, addressing=addressing))
 
 
 def at(url: str, addressing: Addressing = "auto") -> Endpoint:
-    return resolve_endpoint(Side("production", "photos", endpoint_url=url, addressing=addressing))
+    return resolve_endpoint(ProductionSide("photos", endpoint_url=url, addressing=addressing))
 
 
 def test_without_an_endpoint_the_side_is_aws_in_its_region() -> None:

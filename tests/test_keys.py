@@ -103,8 +103,8 @@ def test_the_production_key_has_the_same_bytes_behind_the_other_prefix(rest: str
 
 @given(PREFIX, PREFIX, st.lists(TEXT, unique=True, min_size=2, max_size=5))
 def test_different_keys_stay_different_and_become_production(legacy: str, production: str, rests: list[str]) -> None:
-    plan = entries(legacy, production)
     assume(legacy != production)
+    plan = entries(legacy, production)
     mapped: list[str] = []
     for rest in rests:
         try:

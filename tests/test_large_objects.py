@@ -116,7 +116,7 @@ def test_an_object_rewritten_during_its_transfer_is_not_patched_together(large: 
     large.bodies["1"] = rewritten = BODY[::-1]
 
     def is_second_part(seen: Seen) -> bool:
-        source = "range" if large.read_plan().transfer == "stream" else "x-amz-copy-source-range"
+        source = "range" if large.read_plan().migration.transfer == "stream" else "x-amz-copy-source-range"
         return seen.headers.get(source, "").startswith(f"bytes={PART_BYTES}-")
 
     with ThreadPoolExecutor(1) as pool:

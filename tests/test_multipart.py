@@ -71,7 +71,7 @@ def test_every_part_is_pinned_to_the_version_first_seen(bounded: Migration, log:
     etag = bounded.legacy.head("image/large.bin")["ETag"]
     bounded.enqueue()
     bounded.work()
-    name = "x-amz-copy-source-if-match" if bounded.read_plan().transfer == "server" else "if-match"
+    name = "x-amz-copy-source-if-match" if bounded.read_plan().migration.transfer == "server" else "if-match"
     ranged = [seen for seen in log.seen if "x-amz-copy-source-range" in seen.headers or "if-match" in seen.headers]
     assert len(ranged) == 3
     assert {seen.headers[name] for seen in ranged} == {etag}

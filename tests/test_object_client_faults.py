@@ -22,7 +22,7 @@ from rowferry.errors import (
     TimedOut,
     Unreachable,
 )
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Answer
 from stand_in import Behaviour, answer, babble, error_body, hang_up, keep_silent, refuse, reset, stop_halfway
@@ -110,7 +110,7 @@ def test_a_slow_request_does_not_take_others_with_it() -> None:
 def test_nobody_listening_is_unreachable() -> None:
     with socket.socket() as mute:  # bound, so that nobody else takes the port, and never listening
         mute.bind(("127.0.0.1", 0))
-        side = Side("production", "b", endpoint_url=f"http://127.0.0.1:{mute.getsockname()[1]}")
+        side = ProductionSide("b", endpoint_url=f"http://127.0.0.1:{mute.getsockname()[1]}")
         with opened(side) as client:
             assert isinstance(ask(client, HEAD).error, Unreachable)
             assert client.last_answer is None

@@ -7,7 +7,7 @@ from botocore.credentials import Credentials
 
 from clients import HEAD, WAIT_SECONDS, ask, clients_of, opened
 from rowferry.errors import BucketNotFound, ObjectNotFound, PreconditionFailed, SideFault
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3 import operations
 from rowferry.s3.responses import Answer, read_tags, read_text
 from rowferry.s3.results import read_copied_etag
@@ -79,7 +79,7 @@ def test_a_missing_bucket_is_told_from_a_missing_object(buckets: Buckets) -> Non
 
 
 def test_a_wrong_secret_is_refused_access(versitygw_buckets: Buckets) -> None:
-    side = Side("production", versitygw_buckets.production, endpoint_url=versitygw_buckets.server.endpoint_url)
+    side = ProductionSide(versitygw_buckets.production, endpoint_url=versitygw_buckets.server.endpoint_url)
     with opened(side, Credentials(versitygw_buckets.server.access_key, "wrong")) as client:
         assert isinstance(ask(client, operations.get_object("production", "k")).error, SideFault)
         assert isinstance(ask(client, operations.head_object("production", "k")).error, SideFault)

@@ -66,9 +66,9 @@ from botocore.credentials import Credentials
 from rowferry import s3_request
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 
-side = Side("production", "bucket", endpoint_url=sys.argv[1])
+side = ProductionSide("bucket", endpoint_url=sys.argv[1])
 
 def ask_once():
     client = ObjectClient(side, Credentials("AK", "SK"), endpoint=resolve_endpoint(side), max_in_flight=2,

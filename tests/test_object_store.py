@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import msgspec
 import pytest
 from botocore.credentials import Credentials
 
@@ -17,7 +18,7 @@ from rowferry.errors import (
     Unreachable,
     UsageError,
 )
-from rowferry.plan import Side, SideName
+from rowferry.plan import LegacySide, ProductionSide, SideName
 from rowferry.s3.boto import Bucket, open_bucket
 from servers import Buckets
 from stand_in import StandIn, answer, refuse
@@ -28,14 +29,14 @@ KEYS = Credentials("AK", "SK")
 @contextmanager
 def opened(buckets: Buckets, name: SideName = "production", *, secret_key: str | None = None) -> Iterator[Bucket]:
     bucket = buckets.legacy if name == "legacy" else buckets.production
-    side = Side(name, bucket, endpoint_url=buckets.server.endpoint_url)
+    side = (LegacySide if name == "legacy" else ProductionSide)(bucket, endpoint_url=buckets.server.endpoint_url)
     with open_bucket(side, Credentials(buckets.server.access_key, secret_key or buckets.server.secret_key)) as found:
         yield found
 
 
 @contextmanager
 def facing(server: StandIn, bucket: str = "bucket") -> Iterator[Bucket]:
-    with open_bucket(Side("production", bucket, endpoint_url=server.endpoint_url), KEYS) as found:
+    with open_bucket(ProductionSide(bucket, endpoint_url=server.endpoint_url), KEYS) as found:
         yield found
 
 
@@ -135,13 +136,14 @@ def test_an_answer_that_is_not_s3s_is_a_fault_of_the_server() -> None:
 def test_a_host_that_nobody_answers_for_is_unreachable_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with open_bucket(Side("production", "bucket", endpoint_url=url), KEYS) as bucket:
+    with open_bucket(ProductionSide("bucket", endpoint_url=url), KEYS) as bucket:
         with pytest.raises(Unreachable, match=url) as raised:
             bucket.check_exists()
         assert "\n" not in str(raised.value)
 
 
 def test_a_bucket_name_that_s3_does_not_allow_is_a_users_mistake() -> None:
-    side = Side("production", "no such bucket", endpoint_url="http://127.0.0.1:1")
+    side = ProductionSide("bucket", endpoint_url="http://127.0.0.1:1")
+    msgspec.structs.force_setattr(side, "bucket", "no such bucket")  # which a plan never holds
     with open_bucket(side, KEYS) as bucket, pytest.raises(UsageError, match=r"production.bucket 'no such bucket'"):
         bucket.check_exists()

@@ -24,14 +24,14 @@ def test_every_key_that_the_example_leaves_out_is_one_that_plans_have() -> None:
     document = tomllib.loads(text)
     assert len(document["legacy"]) == 5
     plan = parse_plan(document, "with all its keys")
-    assert (plan.transfer, plan.max_attempts, plan.legacy.profile) == ("auto", 5, "legacy")
+    assert (plan.migration.transfer, plan.migration.max_attempts, plan.legacy.profile) == ("auto", 5, "legacy")
 
 
 def test_the_example_shows_the_defaults(run_rowferry: Run) -> None:
     """What stands behind a `#` is what holds where the key is left out, but for those that have no default."""
     short = parse_plan(tomllib.loads(EXAMPLE.read_text()), "as it is")
     full = parse_plan(tomllib.loads(re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())), "with all its keys")
-    assert (full.transfer, full.max_attempts, full.simulated) == (short.transfer, short.max_attempts, short.simulated)
+    assert full.migration == short.migration
     assert (full.legacy.region, full.legacy.addressing) == (short.legacy.region, short.legacy.addressing)
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.errors import PlanError
-from rowferry.plan import Entries, Plan, Side
+from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings, Plan, ProductionSide, Side
 from rowferry.plan_file import parse_plan, plan_document, read_plan
-from rowferry.plan_problems import find_fault
+from rowferry.sql_condition import find_fault
 
 MINIMAL = """
 [migration]
@@ -49,13 +49,11 @@ def mistake_in(path: Path, text: str) -> str:
 def test_what_is_left_out_has_a_default(path: Path) -> None:
     path.write_text(MINIMAL, encoding="utf-8")
     assert read_plan(path) == Plan(
-        name="avatars",
-        legacy=Side("legacy", "old", None, "us-east-1", None, "auto"),
-        production=Side("production", "new", None, "us-east-1", None, "auto"),
+        migration=MigrationSettings("avatars", "auto", 5, False, None),
+        legacy=LegacySide("old", None, "us-east-1", None, "auto"),
+        production=ProductionSide("new", None, "us-east-1", None, "auto"),
         entries=(Entries("public.avatars", "id", "path", "image/", "avatar/", None),),
-        transfer="auto",
-        max_attempts=5,
-        simulated=False,
+        database=DatabaseLimits(None, None),
     )
 
 
@@ -109,7 +107,7 @@ MISTAKES = {
     ),
     "no attempts": (
         replaced('name = "avatars"', 'name = "avatars"\nmax_attempts = 0'),
-        "In the plan FILE, `max_attempts` must be at least 1.",
+        "In the plan FILE, `migration.max_attempts` is wrong: write a whole number of at least 1.",
     ),
     "name with a space": (
         replaced('"avatars"', '"my avatars"'),
@@ -189,11 +187,11 @@ def test_a_file_that_is_no_text_is_no_plan(path: Path) -> None:
         read_plan(path.parent)
 
 
-def sides(name: str) -> st.SearchStrategy[Side]:
+def sides(kind: type[Side]) -> st.SearchStrategy[Side]:
     words = st.text(min_size=1, max_size=5)
     rates = st.none() | st.floats(0.1, 1000)
     return st.builds(
-        Side, st.just(name), st.text("aB9", min_size=1, max_size=5), st.none() | words, words, st.none() | words,
+        kind, st.text("aB9", min_size=1, max_size=5), st.none() | words, words, st.none() | words,
         st.sampled_from(["auto", "path", "virtual"]), rates,
     )  # fmt: skip
 
@@ -204,21 +202,23 @@ ENTRIES = st.builds(
     st.just("id"),
     st.just("path"),
     st.just("a/"),
-    st.text(),
+    st.text().filter(lambda prefix: prefix != "a/"),
     st.none() | st.text().filter(lambda where: find_fault(where) is None),
 )
 PLANS = st.builds(
     Plan,
-    st.just("name"),
-    sides("legacy"),
-    sides("production"),
-    st.lists(ENTRIES.filter(lambda e: e.production_prefix != "a/"), min_size=1, unique_by=lambda e: e.table).map(tuple),
-    st.sampled_from(["auto", "server", "stream"]),
-    st.integers(1, 99),
-    st.booleans(),
-    st.none() | st.floats(1, 100),
-    st.none() | st.floats(1, 100),
-    st.none() | st.integers(5 * 1024**2, 5 * 1024**3),
+    st.builds(
+        MigrationSettings,
+        st.just("name"),
+        st.sampled_from(["auto", "server", "stream"]),
+        st.integers(1, 99),
+        st.booleans(),
+        st.none() | st.integers(5 * 1024**2, 5 * 1024**3),
+    ),
+    sides(LegacySide),
+    sides(ProductionSide),
+    st.lists(ENTRIES, min_size=1, unique_by=lambda e: e.table).map(tuple),
+    st.builds(DatabaseLimits, st.none() | st.floats(1, 100), st.none() | st.floats(1, 100)),
 )
 
 
@@ -247,5 +247,6 @@ def test_what_the_database_keeps_is_read_back_as_it_was(plan: Plan) -> None:
 def test_the_server_copies_by_itself_where_both_sides_are_one_endpoint(
     transfer: Any, legacy: dict[str, str], production: dict[str, str], server_side: bool
 ) -> None:
-    sides = (Side("legacy", "old", **legacy), Side("production", "new", **production))
-    assert Plan("name", *sides, (), transfer).server_side is server_side
+    sides = (LegacySide("old", **legacy), ProductionSide("new", **production))
+    entries = (Entries("t", "id", "key", "image/", "avatar/"),)
+    assert Plan(MigrationSettings("name", transfer), *sides, entries).server_side is server_side

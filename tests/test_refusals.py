@@ -12,7 +12,7 @@ import pytest
 from clients import COPY, GET, HEAD, ask, opened, side_of
 from processes import wait_for
 from rowferry.errors import AccessDenied, ObjectRejected, SideFault
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.side_client import open_object_client
 from stand_in import Behaviour, StandIn, answer, refuse, refuse_with
@@ -142,7 +142,7 @@ def test_rotated_keys_of_a_profile_are_read_without_a_restart(profile: Callable[
 
     profile("OLD")
     with StandIn().judging(judge) as server:
-        side = Side("production", "bucket", endpoint_url=server.endpoint_url, profile="rotated")
+        side = ProductionSide("bucket", endpoint_url=server.endpoint_url, profile="rotated")
         with closing(open_object_client(side)) as client:
             profile("NEW")
             assert client.ask(COPY).error is None

@@ -6,7 +6,7 @@ from migration import Migration
 from rowferry.db.connection import connect, name_database
 from rowferry.environment import read_secret
 from rowferry.errors import UsageError
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.credentials import load_credentials
 
 SECRET = "s3cr3t"
@@ -46,7 +46,7 @@ def test_each_credential_of_each_side_may_be_a_file(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(f"{name} of production\n")
         environ[f"ROWFERRY_PRODUCTION_{name}_FILE"] = str(path)
-    found = load_credentials(Side("production", "new"), environ).get_frozen_credentials()
+    found = load_credentials(ProductionSide("new"), environ).get_frozen_credentials()
     assert (found.access_key, found.secret_key, found.token) == (
         "ACCESS_KEY_ID of production",
         "SECRET_ACCESS_KEY of production",

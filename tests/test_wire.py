@@ -10,7 +10,7 @@ from clients import COPY, GET, HEAD, ask, facing, opened
 from processes import wait_for
 from rowferry.errors import ObjectRejected, ServerFault, Throttled, Unreachable
 from rowferry.http.pool import REST_SECONDS
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.operations import put_object
 from stand_in import Behaviour, StandIn, answer, error_body
 
@@ -143,7 +143,7 @@ def test_a_body_is_sent_whole_and_signed() -> None:
 
 
 def test_a_name_that_nobody_knows_is_unreachable() -> None:
-    with opened(Side("production", "b", endpoint_url="http://nobody.invalid:1")) as client:
+    with opened(ProductionSide("b", endpoint_url="http://nobody.invalid:1")) as client:
         assert isinstance(ask(client, HEAD).error, Unreachable)
 
 
@@ -151,13 +151,13 @@ def test_an_address_where_nobody_listens_does_not_hide_the_one_where_somebody_do
     """`localhost` is ::1 as well, on most machines; the server is at 127.0.0.1 only."""
     with StandIn(answer(200)) as server:
         port = urlsplit(server.endpoint_url).port
-        with opened(Side("production", "b", endpoint_url=f"http://localhost:{port}")) as client:
+        with opened(ProductionSide("b", endpoint_url=f"http://localhost:{port}")) as client:
             assert ask(client, HEAD).error is None
 
 
 def test_many_requests_beyond_the_connections_all_fail_when_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        side = Side("production", "b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        side = ProductionSide("b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
     errors: list[object] = []
     with opened(side, max_in_flight=2) as client:
         for _ in range(20):

@@ -13,7 +13,7 @@ from processes import wait_for
 from rowferry.errors import ObjectDamaged, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http.connection import Call
 from rowferry.http.parser import AnswerReader
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.operations import put_object
 from stand_in import StandIn, answer, keep_silent
 from test_wire import OK, connections_of, say
@@ -138,7 +138,7 @@ def test_a_server_that_closes_what_it_has_just_accepted_is_unreachable() -> None
 
         door = threading.Thread(target=slam, daemon=True)
         door.start()
-        side = Side("production", "b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        side = ProductionSide("b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
         errors: list[object] = []
         with opened(side, backoff=None) as client:
             for _ in range(20):

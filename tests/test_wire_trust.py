@@ -14,7 +14,7 @@ from clients import GET, HEAD, ask, opened, side_of
 from rowferry.errors import ServerNotTrusted, SideFault, Unreachable, UsageError
 from rowferry.http.proxy import find_proxy
 from rowferry.http.trust import VARIABLES, trust
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide
 from rowferry.s3.boto import open_bucket
 from rowferry.s3.endpoint import resolve_endpoint
 from stand_in import StandIn, answer
@@ -65,7 +65,7 @@ def test_a_file_without_certificates_is_refused_with_the_name_of_its_variable(
 ) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "none.pem"))
     with pytest.raises(UsageError, match=f"^{variable} names .*none.pem"):
-        resolve_endpoint(Side("production", "b", endpoint_url="https://127.0.0.1"))
+        resolve_endpoint(ProductionSide("b", endpoint_url="https://127.0.0.1"))
 
 
 def test_authorities_need_be_no_stricter_than_for_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_an_https_server_is_reached_through_a_proxy(
 def test_an_http_server_is_reached_through_a_proxy_that_reads_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     with StandIn(answer(200)) as proxy:
         monkeypatch.setenv("http_proxy", proxy.endpoint_url)
-        with opened(Side("production", "bucket", endpoint_url="http://s3.example:9000")) as client:
+        with opened(ProductionSide("bucket", endpoint_url="http://s3.example:9000")) as client:
             assert ask(client, HEAD).error is None
     assert proxy.request_lines == ["HEAD http://s3.example:9000/bucket/k HTTP/1.1"]
     assert "\r\nHost: s3.example:9000\r\n" in proxy.requests[0]

@@ -14,12 +14,13 @@ from bench.record import Figures, Record
 from bench.stage import read_postgres_version, running_postgres
 from rowferry.db.connection import Connection, connect, fetch_one
 from rowferry.db.entries import EntrySql
-from rowferry.plan import Entries, Plan, Side
+from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
 from rowferry_enqueue.enqueue import Request, enqueue
 
 BATCH_SIZE = 100
 ENTRIES = Entries("pictures", "id", "path", "image/", "avatar/")
-PLAN = Plan("bench", Side("legacy", "legacy", "http://127.0.0.1:1"), Side("production", "production"), (ENTRIES,))
+LEGACY, PRODUCTION = LegacySide("legacy", "http://127.0.0.1:1"), ProductionSide("production")
+PLAN = Plan(MigrationSettings("bench"), LEGACY, PRODUCTION, (ENTRIES,))
 ROWS = """
 create table pictures (id bigint primary key, path text not null);
 insert into pictures

@@ -78,7 +78,7 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
 
 def _check_replica_lag(connection: Connection, plan: Plan) -> Iterator[Finding]:
     """Find a bound that would never hold anybody back, since nobody would see the replicas fall behind."""
-    if plan.max_replica_lag is None:
+    if plan.database.max_replica_lag is None:
         return
     if not fetch_one(connection, statement("sees_replicas"))["sees_replicas"]:
         what = (

@@ -156,7 +156,7 @@ def _enqueue_tables(
             label=entries.label,
             queue=request.queue,
             choices=Jsonb(request.choices),
-            max_attempts=plan.max_attempts,
+            max_attempts=plan.migration.max_attempts,
             batch_size=request.batch_size,
             first_wanted=request.within.first,
             last_wanted=request.within.last,

@@ -66,7 +66,7 @@ class Route:
             side.name: Pace(partial(fleet.share_of, side.max_requests_per_second))
             for side in (plan.legacy, plan.production)
         }
-        self._row_pace = Pace(partial(fleet.share_of, plan.max_rows_per_second))
+        self._row_pace = Pace(partial(fleet.share_of, plan.database.max_rows_per_second))
         self._clients = clients
         self._carrier = _choose_carrier(plan)
         self._condition = Condition(plan.production.bucket)
@@ -118,7 +118,7 @@ class Route:
 
     def is_held_up(self) -> bool:
         """Return whether the plan's `max_replica_lag` forbids more work for now."""
-        return self._fleet.is_behind(self.plan.max_replica_lag)
+        return self._fleet.is_behind(self.plan.database.max_replica_lag)
 
     def is_reachable(self) -> bool:
         """Return whether both servers answer anything at all, now; waits for at most the deadline of a request."""
@@ -204,7 +204,7 @@ class Routes:
             route.close()
 
     def _build(self, plan: Plan) -> Route:
-        max_body_bytes = min(STREAM_PART_BYTES, plan.multipart_threshold_bytes or STREAM_PART_BYTES)
+        max_body_bytes = min(STREAM_PART_BYTES, plan.migration.multipart_threshold_bytes or STREAM_PART_BYTES)
         sides = (plan.legacy, plan.production)
         clients: dict[SideName, ObjectClient] = {}
         try:
@@ -250,7 +250,7 @@ def _choose_probe(plan: Plan, denied: AccessDenied) -> Request:
 
 def _choose_carrier(plan: Plan) -> Carrier:
     """Return how the plan's objects travel; storage classes only where both sides know the same ones."""
-    threshold_bytes = plan.multipart_threshold_bytes
+    threshold_bytes = plan.migration.multipart_threshold_bytes
     if plan.server_side:
         return ServerCopy(plan.legacy.bucket, threshold_bytes)
     same_provider = plan.legacy.server == plan.production.server

@@ -234,7 +234,8 @@ class Slot:
     def _hold_up(self, connection: Connection, batch: Batch, route: Route) -> None:
         """Give the batch back untouched, and pass over its migration until the replicas may have caught up."""
         connection.rollback()
-        _log.warning("a replica is behind; holding back", extra={"max_replica_lag": route.plan.max_replica_lag})
+        max_replica_lag = route.plan.database.max_replica_lag
+        _log.warning("a replica is behind; holding back", extra={"max_replica_lag": max_replica_lag})
         metrics.held_up_seconds.labels("max_replica_lag").inc(BEAT_EVERY.total_seconds())
         self._shared.backoff.hold_back(batch.migration_id, BEAT_EVERY)
 

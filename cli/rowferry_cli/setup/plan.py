@@ -38,11 +38,12 @@ EXAMPLE = Path(__file__).with_name("example_plan.toml")
 
 def tell_plan(plan: Plan) -> Iterator[str]:
     """Yield the plan in words."""
-    yield f"Migration {plan.name}{' (simulated: `rowferry prepare` may delete all of it)' if plan.simulated else ''}"
+    simulated = " (simulated: `rowferry prepare` may delete all of it)" if plan.migration.simulated else ""
+    yield f"Migration {plan.name}{simulated}"
     yield f"  from  {_tell_side(plan.legacy)} (legacy: only read)"
     yield f"  to    {_tell_side(plan.production)} (production: written)"
     copies = "the production server copies them by itself" if plan.server_side else "workers read and write them"
-    yield f"  objects: {copies}; a batch is tried {plan.max_attempts} times"
+    yield f"  objects: {copies}; a batch is tried {plan.migration.max_attempts} times"
     for entries in plan.entries:
         yield from _tell_entries(entries)
 

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from threading import Semaphore
 from typing import Any, Self
 
+from msgspec.structs import asdict
+
 from rowferry.errors import BucketNotFound, ObjectError, UsageError
-from rowferry.plan import Plan, Side, SideName
+from rowferry.plan import Plan, ProductionSide, Side, SideName
 from rowferry.s3.boto import Bucket, open_client
 from rowferry.s3.boto_errors import BOTO_ERRORS, translate_boto_error
 from rowferry.s3.client import ObjectClient
@@ -26,7 +27,7 @@ DEADLINE = timedelta(seconds=60)
 
 def refuse_real_data(plan: Plan) -> None:
     """Raise UsageError unless the plan says that all it names may be thrown away."""
-    if not plan.simulated:
+    if not plan.migration.simulated:
         raise UsageError(
             f"The plan {plan.name} is not simulated, so nothing was touched: `prepare` deletes tables and objects, "
             "and does so only where [migration] says `simulated = true`."
@@ -131,7 +132,7 @@ class Uploads:
 def _open_writer(side: Side) -> ObjectClient:
     """Return a client that writes to the side's bucket: as if it were production, for no other code may do that."""
     return ObjectClient(
-        replace(side, name="production"),
+        ProductionSide(**asdict(side)),
         load_credentials(side, os.environ),
         endpoint=resolve_endpoint(side),
         max_in_flight=IN_FLIGHT,
