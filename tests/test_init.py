@@ -133,17 +133,17 @@ def test_an_older_database_is_told_from_a_newer_one(empty_database: str) -> None
         connection.execute("delete from rowferry.schema_migration where number = 1")
         with pytest.raises(UsageError, match="an older rowferry"):
             check_version(connection)
-        connection.execute("insert into rowferry.schema_migration (number, name, applied_by) values (1, '', '')")
+        connection.execute(
+            "insert into rowferry.schema_migration (number, name, applied_by) values (1, %s, '')", [NAMES[0]]
+        )
         connection.execute("insert into rowferry.schema_migration (number, name, applied_by) values (9999, '', '')")
         with pytest.raises(UsageError, match="a newer rowferry"):
             check_version(connection)
 
 
 def test_tables_that_workers_hold_are_not_waited_for_without_a_word(database: str, run_rowferry: Run) -> None:
-    """The migration of an index stands for whatever a new version brings along."""
-    with psycopg.connect(database, autocommit=True) as owner, psycopg.connect(database) as worker:
-        owner.execute("delete from rowferry.schema_migration where number = 6")
-        worker.execute("select from rowferry.batch_queue for update skip locked")
+    with psycopg.connect(database) as worker:
+        worker.execute("lock table rowferry.batch_queue in row exclusive mode")
         refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
         worker.rollback()
         assert run_rowferry("init", DATABASE_URL=database).returncode == 0

@@ -1,6 +1,8 @@
-"""A database that an older rowferry has made, with data in it, is brought to this version and goes on."""
+"""A database of an older version, with data in it, is brought to a version with one migration more, and goes on."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -9,17 +11,18 @@ from cli import Run
 from processes import wait_for
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, connect
-from rowferry.db.schema import initialise
-from rowferry.db.statements import list_sql, read_sql, statement
+from rowferry.db.schema import Initialised, check_version, initialise
+from rowferry.db.statements import list_sql, sql_folder, statement
+from rowferry.errors import DatabaseBusy, UsageError
 
-OLD = 7
-"""The last migration of the schema before batches were claimed one by one, and tallied."""
-OLD_FUNCTIONS = """
-create function rowferry.claim_batch(queues text []) returns bigint language sql as 'select 1';
-create function rowferry.begin_attempt(batch_id bigint, requeues integer, worker_id text) returns bigint
-language sql as 'select 1';
-create function rowferry.register_migration(name text, plan jsonb) returns bigint language sql as 'select 1';
+NEXT = max(int(path.stem.split("_")[0]) for path in list_sql("migrations")) + 1
+NAME = f"{NEXT:04}_made_up"
+MIGRATION = """
+alter table rowferry.migration add column note text not null default 'none';
+alter table rowferry.batch_queue add column priority integer not null default 0;
+drop function rowferry.deregister_worker(text);
 """
+"""Stands for what a later version brings: columns, and room for the successor of a function."""
 DATA = """
 insert into rowferry.migration (name, plan) values ('avatars', '{"entries": []}'), ('paused', '{}');
 update rowferry.migration set paused_at = now() where name = 'paused';
@@ -35,36 +38,34 @@ select batches, batches_init, batches_done, batches_error, entries, waiting, mig
 from rowferry.table_progress
 """
 WAITING = "select 1 from pg_locks where locktype = 'advisory' and not granted"
-OVERLOADS = """
-select p.proname from pg_proc as p
-where p.pronamespace = 'rowferry'::regnamespace group by p.proname having count(*) > 1
-"""
+COLUMNS = "select count(*) from pg_attribute where attrelid = 'rowferry.migration'::regclass and attname = 'note'"
 
 
 @pytest.fixture
 def old(any_database: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The database of an older rowferry, to which DATABASE_URL leads."""
+    """The database of an older version, to which DATABASE_URL leads."""
     monkeypatch.setenv("DATABASE_URL", any_database)
     with connect("test") as connection:
-        connection.execute("drop schema rowferry cascade")
-        connection.execute(statement("create_schema"))
-        for number, path in enumerate(list_sql("migrations")[:OLD], start=1):
-            connection.execute(read_sql(f"migrations/{path.name}"))
-            record = {"number": number, "name": path.stem, "applied_by": "0.0.9"}
-            connection.execute(statement("record_migration"), record)
         connection.execute(statement("record_installation"), {"version": "0.0.9"})
-        connection.execute(OLD_FUNCTIONS)
         connection.execute(DATA)
     return any_database
 
 
-def upgrade() -> None:
+@pytest.fixture
+def made_up(old: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A migration more, which this process takes for one of this version; after `old`, which does not have it."""
+    assert old
+    folder = tmp_path / "sql"
+    shutil.copytree(sql_folder(), folder)
+    path = folder / "migrations" / f"{NAME}.sql"
+    path.write_text(MIGRATION)
+    monkeypatch.setattr("rowferry.db.statements.sql_folder", lambda: folder)
+    return path
+
+
+def upgrade() -> Initialised:
     with connect("init", autocommit=True) as connection:
-        done = initialise(connection)
-    assert done.version_before == "0.0.9"
-    assert [name[:4] for name in done.migrations] == [
-        f"{number:04}" for number in range(OLD + 1, len(done.migrations) + OLD + 1)
-    ]
+        return initialise(connection)
 
 
 def finish_the_last(connection: Connection) -> None:
@@ -75,23 +76,51 @@ def finish_the_last(connection: Connection) -> None:
     connection.commit()
 
 
+@pytest.mark.usefixtures("made_up")
 def test_what_was_counted_stays_counted_and_what_waits_goes_on(old: str) -> None:
-    upgrade()
+    done = upgrade()
+    assert (done.migrations, done.version_before) == ((NAME,), "0.0.9")
+    assert upgrade().migrations == ()
     with psycopg.connect(old, autocommit=True) as reader, connect("test") as worker:
         assert reader.execute(PROGRESS).fetchall() == [(3, 1, 1, 1, 27, 5, 20, 2)]
         finish_the_last(worker)
         assert reader.execute(PROGRESS).fetchall() == [(3, 0, 2, 1, 27, 0, 25, 2)]
-        assert reader.execute("select name from rowferry.migration where paused_at is null").fetchall() == [
-            ("avatars",)
+        assert reader.execute("select name, note from rowferry.migration where paused_at is null").fetchall() == [
+            ("avatars", "none")
         ]
 
 
-def test_no_function_of_the_older_one_stays_beside_its_successor(old: str) -> None:
+@pytest.mark.usefixtures("made_up")
+def test_functions_come_after_the_migrations_that_make_room_for_them(old: str) -> None:
     upgrade()
+    with connect("test") as connection:
+        call(connection, "deregister_worker", "w")
+
+
+def test_a_migration_that_fails_changes_nothing(old: str, made_up: Path) -> None:
+    made_up.write_text(MIGRATION + "select 1 / 0;")
+    with pytest.raises(UsageError, match="division by zero"):
+        upgrade()
     with psycopg.connect(old) as reader:
-        assert reader.execute(OVERLOADS).fetchall() == []
+        assert reader.execute(COLUMNS).fetchall() == [(0,)]
+        assert reader.execute("select version from rowferry.installation").fetchall() == [("0.0.9",)]
+        assert reader.execute("select max(number) from rowferry.schema_migration").fetchall() == [(NEXT - 1,)]
 
 
+@pytest.mark.usefixtures("made_up")
+def test_tables_that_workers_hold_are_not_waited_for_for_ever(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROWFERRY_LOCK_TIMEOUT", "0.2")
+    with psycopg.connect(old) as worker:
+        worker.execute("select from rowferry.batch_queue for update skip locked")
+        with pytest.raises(DatabaseBusy, match="so nothing was changed: stop the workers"):
+            upgrade()
+        worker.rollback()
+        assert worker.execute(COLUMNS).fetchall() == [(0,)]
+        worker.rollback()
+        assert upgrade().migrations == (NAME,)
+
+
+@pytest.mark.usefixtures("made_up")
 def test_an_upgrade_takes_longer_than_statements_of_its_role_may(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To wait longer than the role's statement_timeout for another `init` stands for the scan of a large queue."""
     with psycopg.connect(old) as other, ThreadPoolExecutor() as pool:
@@ -101,13 +130,52 @@ def test_an_upgrade_takes_longer_than_statements_of_its_role_may(old: str, monke
         wait_for(lambda: running.done() or other.execute(WAITING).fetchall())
         other.execute("select pg_sleep(0.6)")
         other.rollback()
-        running.result(timeout=60)
+        assert running.result(timeout=60).migrations == (NAME,)
+
+
+@pytest.mark.usefixtures("made_up")
+def test_a_worker_of_the_new_version_refuses_the_old_schema(old: str) -> None:
+    with connect("worker", autocommit=True) as connection:
+        with pytest.raises(UsageError, match="an older rowferry"):
+            check_version(connection)
+        upgrade()
+        check_version(connection)
 
 
 def test_an_upgrade_says_that_grants_are_due(old: str, run_rowferry: Run) -> None:
-    """Functions that were replaced have lost theirs, and there are new ones."""
+    """A version without a migration stands for an older one; functions that were replaced have lost their grants."""
+    with connect("test", autocommit=True) as connection:
+        connection.execute("drop schema rowferry cascade")
+        connection.execute(statement("create_schema"))
+        connection.execute(statement("record_installation"), {"version": "0.0.9"})
     done = run_rowferry("init")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"0.0.9 → {__version__}" in done.stdout
     assert "`rowferry init --grants`" in done.stdout
     assert "--grants" not in run_rowferry("init").stdout
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        "update rowferry.schema_migration set name = '0001_queue'",
+        """
+        update rowferry.schema_migration set name = '0001_queue';
+        insert into rowferry.schema_migration (number, name, applied_by) values (2, '0002_pause', '0.1.0')
+        """,
+    ],
+    ids=["another first migration", "other migrations, and more of them"],
+)
+def test_the_schema_of_an_unreleased_version_is_refused(old: str, run_rowferry: Run, others: str) -> None:
+    with connect("test", autocommit=True) as connection:
+        connection.execute(others.encode())
+        connection.execute("drop view rowferry.recent_attempts")
+        with pytest.raises(UsageError, match="by an unreleased version"):
+            check_version(connection)
+        done = run_rowferry("init", DATABASE_URL=old)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "`drop schema rowferry cascade` and run `rowferry init` again." in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert connection.execute("select to_regclass('rowferry.recent_attempts') as view").fetchall() == [
+            {"view": None}
+        ]

@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
-from rowferry.db.statements import list_sql, read_sql, sql_folder, statement
+from rowferry.db.statements import list_sql, read_sql, statement
 from rowferry.errors import DatabaseBusy, UsageError
 
 
@@ -31,15 +31,17 @@ class Initialised:
 def initialise(connection: Connection) -> Initialised:
     """Apply what is missing, in one transaction. A second caller, on any host, waits and then finds nothing to do.
 
-    Raises UsageError, and changes nothing, when a newer rowferry has been here or the role may not create a schema;
-    DatabaseBusy, when workers hold what has to change.
+    Raises UsageError, and changes nothing, when a newer or an unreleased rowferry has been here or the role may not
+    create a schema; DatabaseBusy, when workers hold what has to change.
     """
     with _worded(), translated_errors(), connection.transaction():
         connection.execute(statement("lift_statement_timeout"))
         connection.execute(statement("lock_schema"))
         connection.execute(statement("create_schema"))
-        before = _refuse_newer(connection)
-        applied = _apply_migrations(connection)
+        applied = _applied_migrations(connection)
+        _refuse_unreleased(applied, _known_migrations())
+        before = _refuse_newer(connection, applied)
+        new = _apply_migrations(connection, applied)
         functions, views = list_sql("functions"), _views_in_order()
         connection.execute(statement("check_functions_later"))
         for path in functions:
@@ -50,7 +52,7 @@ def initialise(connection: Connection) -> Initialised:
             call(connection, "recount_batches")
         connection.execute(statement("close_functions"))
         connection.execute(statement("record_installation"), {"version": __version__})
-    return Initialised(tuple(applied), len(functions), len(views), before)
+    return Initialised(tuple(new), len(functions), len(views), before)
 
 
 @contextmanager
@@ -68,18 +70,29 @@ def _worded() -> Generator[None]:
 def check_version(connection: Connection) -> None:
     """Raise UsageError unless this database was initialised by exactly this schema: the same migrations."""
     with translated_errors():
-        known = [number for number, _ in _known_migrations()]
-        applied = _applied_numbers(connection)
-    if applied != known:
-        who = "an older" if len(applied) < len(known) else "a newer"
-        raise UsageError(f"The database was initialised by {who} rowferry: run `rowferry init` of the newest version.")
+        applied = _applied_migrations(connection)
+    known = _known_migrations()
+    _refuse_unreleased(applied, known)
+    if applied.keys() != known.keys():
+        age = "an older" if len(applied) < len(known) else "a newer"
+        raise UsageError(f"The database was initialised by {age} rowferry: run `rowferry init` of the newest version.")
 
 
-def _refuse_newer(connection: Connection) -> str | None:
+def _refuse_unreleased(applied: dict[int, str], known: dict[int, Path]) -> None:
+    """Raise UsageError where a migration is not the one that was applied under its number: no release renames one."""
+    for number, name in applied.items():
+        if number in known and known[number].stem != name:
+            raise UsageError(
+                f"The schema rowferry of this database was made by an unreleased version (migration {name}): finish "
+                "your migrations with that version, then `drop schema rowferry cascade` and run `rowferry init` again."
+            )
+
+
+def _refuse_newer(connection: Connection, applied: dict[int, str]) -> str | None:
+    """Return the version that initialised the database last; raise UsageError where it is newer than this one."""
     row = connection.execute(statement("installed_version")).fetchone()
     before: str | None = row["version"] if row else None
-    newest_known = max(number for number, _ in _known_migrations())
-    newer_schema = any(number > newest_known for number in _applied_numbers(connection))
+    newer_schema = any(number not in _known_migrations() for number in applied)
     if newer_schema or (before is not None and _numbers(before) > _numbers(__version__)):
         raise UsageError(
             f"This database was initialised by rowferry {before}, which is newer than this {__version__}: "
@@ -88,11 +101,10 @@ def _refuse_newer(connection: Connection) -> str | None:
     return before
 
 
-def _apply_migrations(connection: Connection) -> list[str]:
-    done = set(_applied_numbers(connection))
+def _apply_migrations(connection: Connection, applied: dict[int, str]) -> list[str]:
     names: list[str] = []
-    for number, path in _known_migrations():
-        if number not in done:
+    for number, path in _known_migrations().items():
+        if number not in applied:
             _apply(connection, path)
             record = {"number": number, "name": path.stem, "applied_by": __version__}
             connection.execute(statement("record_migration"), record)
@@ -100,13 +112,13 @@ def _apply_migrations(connection: Connection) -> list[str]:
     return names
 
 
-def _known_migrations() -> list[tuple[int, Path]]:
-    return [(int(path.stem.split("_")[0]), path) for path in list_sql("migrations")]
+def _known_migrations() -> dict[int, Path]:
+    return {int(path.stem.split("_")[0]): path for path in list_sql("migrations")}
 
 
-def _applied_numbers(connection: Connection) -> list[int]:
+def _applied_migrations(connection: Connection) -> dict[int, str]:
     with connection.cursor(row_factory=tuple_row) as cursor:
-        return [number for (number,) in cursor.execute(statement("applied_migrations"))]
+        return dict(cursor.execute(statement("applied_migrations")).fetchall())
 
 
 def _views_in_order() -> list[Path]:
@@ -128,7 +140,7 @@ def _replace_view(connection: Connection, path: Path) -> None:
 
 
 def _apply(connection: Connection, path: Path) -> None:
-    connection.execute(read_sql(str(path.relative_to(sql_folder()))))
+    connection.execute(read_sql(path))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -17,9 +17,9 @@ def sql_folder() -> Path:
 
 
 @cache
-def read_sql(path: str) -> sql.SQL:
-    """Return the text of a file below `sql_folder()`. Files are the project's own, so their text counts as literal."""
-    return sql.SQL(cast("LiteralString", (sql_folder() / path).read_text(encoding="utf-8")))
+def read_sql(path: Path) -> sql.SQL:
+    """Return the text of a file that `list_sql` returned. The files are the project's own: their text is literal."""
+    return sql.SQL(cast("LiteralString", path.read_text(encoding="utf-8")))
 
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
@@ -27,7 +27,7 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
 
     Values are no parts of it: they go in as `%(parameters)s` on execution.
     """
-    return read_sql(f"statements/{name}.sql").format(**parts)
+    return read_sql(sql_folder() / "statements" / f"{name}.sql").format(**parts)
 
 
 def list_sql(folder: str) -> list[Path]:

@@ -1,1 +1,5 @@
-select number from rowferry.schema_migration order by number
+select
+    number,
+    name
+from rowferry.schema_migration
+order by number

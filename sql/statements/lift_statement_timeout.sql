@@ -1,3 +1,2 @@
--- To tally a queue of millions of batches takes a while, whatever a role or a database allows to others. Locks are not
--- waited for any longer than usual.
+-- Counting a queue of millions of batches takes longer than a role or a database may allow. Locks wait as usual.
 select set_config('statement_timeout', '0', true)

@@ -1,4 +1,4 @@
--- 0001_queue: the tables of rowferry. Functions and views are not here: they are replaced whole at every `rowferry init`.
+-- 0001_initial: the tables of rowferry. Functions and views are not here: every `rowferry init` replaces them.
 
 create table rowferry.migration (
     id bigint generated always as identity,
@@ -6,6 +6,8 @@ create table rowferry.migration (
     plan jsonb not null,
     revision integer not null default 1,
     passes integer not null default 0,
+    paused_at timestamptz,
+    pause_reason text,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint migration_pkey primary key (id),
@@ -15,6 +17,10 @@ comment on table rowferry.migration is
 'One named plan: the two sides and the entries. Holds no secret.';
 comment on column rowferry.migration.revision is
 'Grows when the plan changes, so that workers know when to read it again.';
+comment on column rowferry.migration.paused_at is
+'Set: no batch of this migration is claimed, claimed batches are finished. Null: it runs. An UPDATE is enough.';
+comment on column rowferry.migration.pause_reason is
+'Why a worker paused it, in one sentence. Null: a person paused it, or it runs.';
 
 create table rowferry.batch_queue (
     id bigint generated always as identity,
@@ -26,6 +32,7 @@ create table rowferry.batch_queue (
     attempts integer not null default 0,
     max_attempts integer not null default 5,
     requeues integer not null default 0,
+    crashes integer not null default 0,
     run_after timestamptz not null default now(),
     created_at timestamptz not null default now(),
     started_at timestamptz,
@@ -62,22 +69,29 @@ comment on table rowferry.batch_queue is
 comment on column rowferry.batch_queue.payload is
 'What the queue needs to know. migrate: entries (table.key), first and last id (inclusive, as text), on_conflict.';
 comment on column rowferry.batch_queue.entry_count is
-'Entries in the batch: as counted at enqueue, then as read by the last attempt together with those settled before.';
+'Entries in the batch: as counted at enqueue, then as read by the last attempt plus those settled before.';
 comment on column rowferry.batch_queue.attempts is
 'Attempts that counted since the batch was last put in the queue.';
 comment on column rowferry.batch_queue.requeues is
-'How often the batch was put back by an operator.';
+'How often an operator has put the batch back.';
+comment on column rowferry.batch_queue.crashes is
+'How often the batches that this one was split from have killed their workers. Its own crashes are in batch_attempt.';
 
--- The claim reads this index and nothing else; without the matching order it would sort every waiting batch.
-create index batch_queue_due_idx on rowferry.batch_queue (run_after, id) where status = 'INIT';
--- The rate of the last minutes.
+-- The claim reads only this index. Migration and queue come first, so that a claim never walks past the batches of a
+-- paused migration or of a queue that the worker does not serve; then the order of the claim, so that nothing is sorted.
+create index batch_queue_due_idx on rowferry.batch_queue (migration_id, queue_name, run_after, id)
+where status = 'INIT';
+-- For the throughput of the last minute.
 create index batch_queue_finished_idx on rowferry.batch_queue (finished_at) where finished_at is not null;
--- What failed, and what an enqueue must not hand out again.
+-- For failures, and for the ranges that an enqueue must not hand out again.
 create index batch_queue_error_idx on rowferry.batch_queue (migration_id, id) where status = 'ERROR';
+-- Tells the planner how few tables a queue has. Without it the planner takes every batch for a table of its own and
+-- sorts the whole queue to count it: 4 s instead of 1 s for a million batches.
+create statistics rowferry.batch_queue_label on (payload ->> 'entries') from rowferry.batch_queue;
 
 create table rowferry.batch_attempt (
     id bigint generated always as identity,
-    -- No foreign key: its check would wait for the lock that the claim holds on the batch.
+    -- No foreign key: its check would wait for the row lock of the claim.
     batch_id bigint not null,
     requeues integer not null,
     number integer not null,
@@ -90,7 +104,7 @@ create table rowferry.batch_attempt (
     constraint batch_attempt_verdict_check check (verdict in ('DONE', 'RETRY', 'ERROR', 'RELEASED', 'LOST'))
 );
 comment on table rowferry.batch_attempt is
-'The ledger: one try at a batch a row, committed before the work starts, so that it outlives a crash.';
+'The ledger: one attempt at a batch a row, committed before the work starts, so that it outlives a crash.';
 comment on column rowferry.batch_attempt.verdict is
 'DONE; RETRY; ERROR; RELEASED (given back, costs nothing); LOST (the worker lived, its connection did not); '
 'null: running now, or the worker died.';
@@ -116,6 +130,39 @@ create table rowferry.entry_failure (
 comment on table rowferry.entry_failure is
 'Every entry of a batch that was neither migrated nor kept, and why. `reason` groups, `error` explains.';
 
+create table rowferry.batch_tally (
+    id bigint generated always as identity,
+    migration_id bigint not null,
+    queue_name text not null,
+    label text,
+    batches bigint not null,
+    batches_init bigint not null,
+    batches_done bigint not null,
+    batches_error bigint not null,
+    entries bigint not null,
+    migrated bigint not null,
+    kept bigint not null,
+    changed bigint not null,
+    deleted bigint not null,
+    missing bigint not null,
+    conflict bigint not null,
+    failed bigint not null,
+    bytes bigint not null,
+    started_at timestamptz,
+    finished_at timestamptz,
+    constraint batch_tally_pkey primary key (id)
+) with (
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+comment on table rowferry.batch_tally is
+'What each change of batch_queue added to its sums, by migration, queue and table, so that progress does not scan the '
+'queue. Triggers append rows; now and then their sum replaces them. '
+'missing, conflict and failed count finished batches only.';
+comment on column rowferry.batch_tally.started_at is
+'When the first attempt began; pruning and requeueing do not take it back. finished_at: when the last one ended.';
+
 create table rowferry.worker (
     id text not null,
     host text not null,
@@ -130,4 +177,13 @@ create table rowferry.worker (
     constraint worker_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0);
 comment on table rowferry.worker is
-'One worker process a row; it says that it lives by moving last_seen_at.';
+'One worker process a row. Its heartbeat moves last_seen_at.';
+
+create table rowferry.claim_key (
+    key uuid not null default gen_random_uuid(),
+    constraint claim_key_pkey primary key (key)
+);
+comment on table rowferry.claim_key is
+'One row that only the functions read. It seals a claim, so that only the claiming transaction can finish the batch; '
+'it opens nothing else.';
+insert into rowferry.claim_key default values;
