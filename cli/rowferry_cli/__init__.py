@@ -1,92 +1,110 @@
-"""The command line: one file a command, loaded when it is called."""
+"""The command line: one file per command, loaded when the command is called."""
 
 import os
 import signal
 import sys
 from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from rowferry import __version__
-from rowferry.errors import RowferryError, WorkLeft
+from rowferry.errors import RowferryError, UsageError, WorkLeft
 from rowferry.formatting import show_text
-from rowferry_cli.usage import suggest_command, word_usage_error
+from rowferry_cli.usage import describe_usage_error, suggest_command
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 WORK_LEFT = 3
-"""Exit status of a worker that leaves work undone which is paused, or due much later."""
+"""Exit status of a worker that leaves work undone because it is paused or due much later."""
 
-COMMANDS = {
-    "demo": ("rowferry_lab.commands.demo", "Watch a whole migration on this machine, with servers of its own."),
-    "plan": (".setup.plan", "Print an example plan, or what a plan says."),
-    "init": (".setup.init", "Bring the schema `rowferry` of the database to this version."),
-    "check": (
-        ".setup.check",
-        "Hold the plan against the real database and buckets; write and remove a probe object.",
-    ),
-    "status": (".observe.status", "Count entries by form, objects by bucket, batches by status."),
-    "migrate": (".work.migrate", "The whole job in one command: check, enqueue, work, show progress."),
-    "enqueue": (".work.enqueue", "Cut the legacy entries into batches and put them in the queue."),
-    "worker": (".work.worker", "Work on batches until told to stop."),
-    "exporter": (".observe.exporter", "Serve metrics of the whole queue, for Prometheus."),
-    "watch": (".observe.watch", "Show progress, workers and errors live in the terminal."),
-    "pause": (".operate.pause", "Let workers claim nothing more of a migration, until `resume`."),
-    "resume": (".operate.resume", "Let a paused migration go on."),
-    "errors": (".observe.errors", "Say what failed and why."),
-    "requeue": (".operate.requeue", "Put batches in ERROR back in the queue."),
-    "verify": (
-        ".work.verify",
-        "Hold every production object against its legacy object; repair what differs.",
-    ),
-    "revert": (".work.revert", "Point rows back at their legacy objects."),
-    "report": (".observe.report", "Account for a migration: what became of its entries."),
-    "clean-uploads": (
-        ".operate.clean_uploads",
-        "Abort multipart uploads that dead workers have left behind.",
-    ),
-    "prepare": (
-        "rowferry_lab.commands.prepare",
-        "Make a simulated environment: a table and two buckets of small pictures.",
-    ),
-    "sweep": (
-        "rowferry_lab.commands.sweep",
-        "Measure which batch size and parallelism are best, in a simulated environment.",
-    ),
-    "prune": (".operate.prune", "Forget batches that were finished long ago."),
-    "completion": (".operate.completion", "Print the script that completes commands in your shell."),
+ENTRY_POINTS = "rowferry.commands"
+"""The entry-point group through which other distributions add commands."""
+
+SECTIONS = {
+    "Set up": {
+        "plan": ("setup.plan", "Print an example plan, or explain yours."),
+        "init": ("setup.init", "Create or update the schema `rowferry` in the database."),
+        "check": ("setup.check", "Check the plan against the database and the buckets; write and remove a probe."),
+    },
+    "Work": {
+        "migrate": ("work.migrate", "Run a whole migration: check, enqueue, work, show progress."),
+        "enqueue": ("work.enqueue", "Put the legacy entries into the queue, in batches."),
+        "worker": ("work.worker", "Process batches until told to stop."),
+        "verify": ("work.verify", "Compare every production object with its legacy object; repair on request."),
+        "revert": ("work.revert", "Point rows back at their legacy objects."),
+    },
+    "Look": {
+        "status": ("observe.status", "Count entries, objects and batches."),
+        "watch": ("observe.watch", "Show progress, workers and errors live in the terminal."),
+        "errors": ("observe.errors", "List what failed, and why."),
+        "report": ("observe.report", "Report what happened to every entry."),
+        "exporter": ("observe.exporter", "Serve metrics of the whole queue for Prometheus."),
+    },
+    "Operate": {
+        "pause": ("operate.pause", "Stop workers from claiming new batches; running batches finish."),
+        "resume": ("operate.pause:resume", "Resume a paused migration."),
+        "requeue": ("operate.requeue", "Put batches in ERROR back into the queue."),
+        "prune": ("operate.prune", "Delete batches that finished long ago."),
+        "clean-uploads": ("operate.clean_uploads", "Abort multipart uploads that dead workers left behind."),
+    },
 }
-"""Each command with its module and its line in `rowferry --help`, in the order in which a user meets them."""
+"""Each command with its module (and its function's name, unless that is `command`) and its line in the help."""
+
+COMMANDS = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
+
+LAB_COMMANDS = ("demo", "prepare", "sweep")
+"""Commands of the distribution rowferry-lab, which a migration does not need."""
 
 
 class LazyGroup(click.Group):
-    """Loads the module of a command only when it is called, so that every command starts fast."""
+    """Loads a command's module only when the command is called, so that every command starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of use."""
+        """Return all commands, those of other distributions last."""
         del ctx
-        return list(COMMANDS)
+        return [*COMMANDS, *_find_entry_points()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, its module loaded; None when there is no such command."""
         del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        return import_module(COMMANDS[cmd_name][0], __name__).command
+        if cmd_name in COMMANDS:
+            module, _, name = COMMANDS[cmd_name].partition(":")
+            return getattr(import_module(f"{__name__}.{module}"), name or "command")
+        found = _find_entry_points().get(cmd_name)
+        return found.load() if found else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names. Raises UsageError, with the nearest name, for others."""
-        if not args[0].startswith("-") and args[0] not in COMMANDS and not ctx.resilient_parsing:
-            ctx.fail(suggest_command(args[0], COMMANDS))
+        """Return the command that the first argument names. Raises UsageError with the nearest name if unknown."""
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS and not ctx.resilient_parsing:
+            others = _find_entry_points()
+            if name in {*LAB_COMMANDS} - {*others}:
+                raise UsageError(f"`rowferry {name}` comes with another package: run `pip install rowferry-lab`.")
+            if name not in others:
+                ctx.fail(suggest_command(name, [*COMMANDS, *others]))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without loading them."""
+        """List the commands in sections; load only those of other distributions."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, line) for name, (_, line) in section.items()])
+        if others := _find_entry_points():
+            with formatter.section("Try out"):
+                formatter.write_dl([(name, found.load().get_short_help_str(80)) for name, found in others.items()])
+
+
+def _find_entry_points() -> "dict[str, EntryPoint]":
+    """Return the commands of other distributions. Reads the metadata of all installed packages: some 20 ms."""
+    from importlib.metadata import entry_points
+
+    return {found.name: found for found in entry_points(group=ENTRY_POINTS) if found.name not in COMMANDS}
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -94,33 +112,38 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Move S3 objects and the PostgreSQL rows that point at them, together.
 
+    Objects are copied from the legacy bucket, which is only read, to the production bucket, which is written. Then
+    their rows are updated. Nothing is deleted.
+
     \b
     A migration in four commands:
       rowferry init                  once per database
-      rowferry check                 the plan against the real thing; writes a probe object and removes it
-      rowferry enqueue               cut the work into batches
+      rowferry check                 compare the plan with the database and the buckets
+      rowferry enqueue               put the work into the queue
       rowferry worker --until-empty  on as many hosts as you like
     or in one:
       rowferry migrate
 
-    The plan is rowferry.toml (--plan, ROWFERRY_PLAN); the database is DATABASE_URL or PG*; the S3 credentials are
+    The plan is rowferry.toml (--plan, ROWFERRY_PLAN). The database is DATABASE_URL or PG*. The S3 credentials are
     ROWFERRY_LEGACY_* and ROWFERRY_PRODUCTION_*, an AWS profile, or what boto3 finds.
+
+    Shell completion: `eval "$(_ROWFERRY_COMPLETE=bash_source rowferry)"`; zsh_source and fish_source work too.
     """
 
 
 def main() -> None:
-    """Run the command line. A user's mistake is one sentence and exit status 2."""
-    if os.getpid() == 1:  # the first process of a container, for which the kernel drops a SIGTERM that nobody asked for
-        signal.signal(signal.SIGTERM, _end_by_signal)
+    """Run the command line. A usage error is one sentence and exit status 2."""
+    if os.getpid() == 1:  # in a container, where the kernel drops a SIGTERM that has no handler
+        signal.signal(signal.SIGTERM, _exit_on_signal)
     try:
         code = cli.main(prog_name="rowferry", standalone_mode=False)
     except click.exceptions.Abort:
-        _fail("Nothing more was done.", 130)
+        _fail("Aborted.", 130)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         sys.exit(2)
     except click.UsageError as error:
-        _fail(word_usage_error(error), 2)
+        _fail(describe_usage_error(error), 2)
     except click.ClickException as error:
         _fail(error.format_message(), 2)
     except WorkLeft as left:
@@ -130,7 +153,7 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 

@@ -9,7 +9,7 @@ import click
 from rowferry.errors import UsageError
 
 
-def word_usage_error(error: click.UsageError) -> str:
+def describe_usage_error(error: click.UsageError) -> str:
     """Return the sentence without its full stop, and where help is to be had."""
     command = error.ctx.command_path if error.ctx else "rowferry"
     words = _word_number(error) or " ".join(error.format_message().split()).rstrip(".")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rowferry.db.connection import DictRow
 
 
-@click.command("errors", short_help="Say what failed and why.")
+@click.command("errors")
 @click.option(
     "--plan", "plan_path", type=click.Path(path_type=Path), help="Only the migration of this plan; left out: all."
 )

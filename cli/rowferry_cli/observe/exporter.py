@@ -6,7 +6,7 @@ from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.options import log_format_option
 
 
-@click.command("exporter", short_help="Serve metrics of the whole queue, for Prometheus.")
+@click.command("exporter")
 @click.option("--port", default=9465, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0: all of them.")
 @log_format_option

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rowferry.reports.report import Account, TableAccount
 
 
-@click.command("report", short_help="Account for a migration: what became of its entries.")
+@click.command("report")
 @click.argument("name", required=False)
 @plan_option
 @click.option(

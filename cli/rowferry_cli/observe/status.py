@@ -7,7 +7,7 @@ import click
 from rowferry_cli.options import json_option, plan_option
 
 
-@click.command("status", short_help="Count entries by form, objects by bucket, batches by status.")
+@click.command("status")
 @plan_option
 @click.option("--no-objects", is_flag=True, help="Do not list the buckets to count their objects.")
 @click.option("--objects", "all_objects", is_flag=True, help="Count all objects, however long that takes.")

@@ -9,7 +9,7 @@ from rowferry_cli.durations import Seconds
 from rowferry_cli.options import plan_option
 
 
-@click.command("watch", short_help="Show progress, workers and errors live in the terminal.")
+@click.command("watch")
 @plan_option
 @click.option("--migration", help="Which one; left out: the plan's, or the only one there is.")
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rowferry.s3.boto import Upload
 
 
-@click.command("clean-uploads", short_help="Abort multipart uploads that dead workers have left behind.")
+@click.command("clean-uploads")
 @plan_option
 @click.option(
     "--older-than",

@@ -11,7 +11,7 @@ from rowferry_cli.usage import confirm
 ATTEMPTS_IN_A_STEP = 10_000
 
 
-@click.command("prune", short_help="Forget batches that were finished long ago.")
+@click.command("prune")
 @click.option(
     "--older-than", type=Duration(), required=True, help="Only batches finished longer ago: 30m, 12h, 30d, 4w."
 )

@@ -3,7 +3,7 @@
 import click
 
 
-@click.command("requeue", short_help="Put batches in ERROR back in the queue.")
+@click.command("requeue")
 @click.option("--all", "everything", is_flag=True, help="All batches in ERROR, of all migrations or of the one named.")
 @click.option("--batch", "batch_id", type=click.IntRange(1), metavar="ID", help="This batch.")
 @click.option(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·", "yellow")}
 
 
-@click.command("check", short_help="Hold the plan against the real database and buckets.")
+@click.command("check")
 @plan_option
 @on_conflict_option
 @allow_empty_option

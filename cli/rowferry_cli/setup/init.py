@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rowferry.plan import Plan
 
 
-@click.command("init", short_help="Bring the schema `rowferry` of the database to this version.")
+@click.command("init")
 @click.option("--grants", "role", metavar="ROLE", help="Print the GRANTs that this role needs, as SQL; change nothing.")
 @click.option(
     "--for",

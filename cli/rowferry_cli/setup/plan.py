@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rowferry.plan import Entries, Plan, Side
 
 
-@click.command("plan", short_help="Print an example plan, or what a plan says.")
+@click.command("plan")
 @click.option("--example", is_flag=True, help="Print a commented example, to be saved as rowferry.toml.")
 @plan_option
 def command(example: bool, plan_path: Path) -> None:

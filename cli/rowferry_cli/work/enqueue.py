@@ -9,7 +9,7 @@ from rowferry_cli.options import on_conflict_option, plan_option, yes_option
 from rowferry_cli.usage import confirm
 
 
-@click.command("enqueue", short_help="Cut the legacy entries into batches and put them in the queue.")
+@click.command("enqueue")
 @plan_option
 @click.option(
     "-b", "--batch-size", default=100, show_default=True, type=click.IntRange(1, 100_000), help="Entries in a batch."

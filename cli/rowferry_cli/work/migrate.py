@@ -8,7 +8,7 @@ from rowferry.plan import OnConflict
 from rowferry_cli.options import allow_empty_option, on_conflict_option, plan_option, yes_option
 
 
-@click.command("migrate", short_help="The whole job in one command.")
+@click.command("migrate")
 @plan_option
 @click.option(
     "-b", "--batch-size", default=100, show_default=True, type=click.IntRange(1, 100_000), help="Entries in a batch."

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rowferry.batch import Outcome
 
 
-@click.command("revert", short_help="Point rows back at their legacy objects.")
+@click.command("revert")
 @plan_option
 @within_options
 @batch_size_option

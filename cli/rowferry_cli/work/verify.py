@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rowferry.batch import Outcome
 
 
-@click.command("verify", short_help="Hold every production object against its legacy object.")
+@click.command("verify")
 @plan_option
 @within_options
 @click.option("--deep", is_flag=True, help="Read the bytes of both objects, whatever their ETags say.")

@@ -42,7 +42,7 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
 """Options that are the supervisor's own: it starts the processes, and serves the metrics of all on one port."""
 
 
-@click.command("worker", short_help="Work on batches until told to stop.")
+@click.command("worker")
 @click.option(
     "--processes", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes; one a core."
 )
