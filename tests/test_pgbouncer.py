@@ -92,7 +92,7 @@ def test_a_server_that_cannot_look_for_its_client_is_asked_once(pooled: str, mon
     monkeypatch.setattr("rowferry.db.timeouts.CHECK_INTERVAL", "-1")  # which is refused as by a platform that cannot
     with closing(connect("test", autocommit=True)) as connection:
         assert isinstance(connection, PooledConnection)
-        assert not connection.notices_loss
+        assert not connection.checks_client
         found = read_settings(connection)
         assert found["client_connection_check_interval"] == "0"
         assert found["lock_timeout"] == "1500"

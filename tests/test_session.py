@@ -1,17 +1,15 @@
-"""A session's waits are bounded, and a server that never answers is given up; test_pgbouncer: through it as well."""
+"""A session bounds its waits; test_pgbouncer: through it as well, test_deadlines: on our side."""
 
 from contextlib import closing
-from datetime import timedelta
 
 import psycopg
 import pytest
 
 from cli import Run
 from migration import Migration
-from relay import silent_after_connecting, telling_version
-from rowferry.db import timeouts
+from relay import telling_version
 from rowferry.db.connection import connect
-from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, answered
+from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
 
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
 
@@ -70,33 +68,7 @@ def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatc
             assert read_settings(connection, "statement_timeout") == {"statement_timeout": milliseconds}
 
 
-def test_whatever_a_worker_asks_is_answered_or_its_connection_cut(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(timeouts, "ANSWER_DEADLINE", timedelta(seconds=2.5))
-    monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
-    with silent_after_connecting(database) as (dsn, silent):
-        monkeypatch.setenv("DATABASE_URL", dsn)
-        with closing(connect("test", bounded=True)) as connection, connection.transaction():
-            silent.set()
-            with pytest.raises(psycopg.OperationalError):
-                connection.execute("select 1")
-
-
 def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowferry: Run) -> None:
     run = run_rowferry("worker", "--until-empty", "--time-budget=20", "--idle-timeout=20", DATABASE_URL=database)
     assert run.returncode == 2
     assert "--idle-timeout 20 is not more than --time-budget 20" in run.stderr
-
-
-def test_a_server_that_acknowledges_and_never_answers_is_given_up(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with silent_after_connecting(database) as (dsn, silent):
-        monkeypatch.setenv("DATABASE_URL", dsn)
-        monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
-        with closing(connect("test", autocommit=True)) as connection:
-            silent.set()
-            with pytest.raises(psycopg.OperationalError), answered(connection, timedelta(seconds=0.2)):
-                connection.execute("select 1")
-            assert connection.closed

@@ -9,7 +9,7 @@ import psycopg
 
 from rowferry.batch import Attempt, Batch, Judgement, Verdict, count_outcomes
 from rowferry.db.connection import Connection, connect, translate
-from rowferry.db.watchdog import cut
+from rowferry.db.deadlines import cut
 from rowferry.errors import MigrationFault, ObjectError, PoolExhausted, RowferryError, UsageError, WorkLeft
 from rowferry.logs import log_fields
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
