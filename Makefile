@@ -18,6 +18,7 @@ SERVERS_ARGS ?=
 LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock'
 LOCK := $(LOCK_ONLY) pyproject.toml --group build
+LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
@@ -85,27 +86,27 @@ format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend 
 	@$(VENV)/bin/ruff format .
 
 lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency anew, with its hashes.
-	@tools/step "locking requirements/dev.txt" $(LOCK) --upgrade --extra demo --extra otel --group dev -o requirements/dev.txt
-	@tools/step "locking requirements/demo.txt" $(LOCK) --extra demo -c requirements/dev.txt -o requirements/demo.txt
-	@tools/step "locking requirements/pictures.txt" $(LOCK) --extra demo --group pictures -c requirements/dev.txt -o requirements/pictures.txt
-	@tools/step "locking requirements/bench.txt" $(LOCK) --extra demo --group bench -c requirements/dev.txt -o requirements/bench.txt
+	@tools/step "locking requirements/dev.txt" $(LOCK_WITH_LAB) --upgrade --extra otel --group dev -o requirements/dev.txt
+	@tools/step "locking requirements/demo.txt" $(LOCK_WITH_LAB) -c requirements/dev.txt -o requirements/demo.txt
+	@tools/step "locking requirements/pictures.txt" $(LOCK_WITH_LAB) --group pictures -c requirements/dev.txt -o requirements/pictures.txt
+	@tools/step "locking requirements/bench.txt" $(LOCK_WITH_LAB) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) -c requirements/dev.txt -o requirements/worker.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
 
 clean: ## Remove the environment, the tools built for the tests, and all caches.
-	rm -rf $(VENV) .tools build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find rowferry enqueue worker tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .tools build dist lab/dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find rowferry enqueue worker cli exporter lab tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps inside the environment: they vanish with it, and repeat runs cost nothing.
 $(VENV)/.created:
 	@tools/make-venv $(VENV)
 	@touch $@
 
-$(VENV)/.with-demo: requirements/demo.txt pyproject.toml | $(VENV)/.created
+$(VENV)/.with-demo: requirements/demo.txt pyproject.toml lab/pyproject.toml | $(VENV)/.created
 	@tools/install-pinned $(VENV) demo
 	@touch $@
 
-$(VENV)/.with-dev: requirements/dev.txt requirements/demo.txt pyproject.toml | $(VENV)/.created
+$(VENV)/.with-dev: requirements/dev.txt requirements/demo.txt pyproject.toml lab/pyproject.toml | $(VENV)/.created
 	@tools/install-pinned $(VENV) dev
 	@touch $(VENV)/.with-demo $@
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from cli import Run
-from rowferry_cli import COMMANDS
+from rowferry_cli import COMMANDS, LAB_COMMANDS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -24,7 +24,7 @@ def test_the_script_is_one_that_its_shell_can_read(run_rowferry: Run, shell: str
 def test_every_command_is_completed(run_rowferry: Run, shell: str) -> None:
     word = "" if shell == "fish" else "1"
     found = run_rowferry(_ROWFERRY_COMPLETE=f"{shell}_complete", COMP_WORDS="rowferry ", COMP_CWORD=word).stdout
-    assert [command for command in COMMANDS if command not in found] == []
+    assert [command for command in (*COMMANDS, *LAB_COMMANDS) if command not in found] == []
 
 
 def test_options_are_completed(run_rowferry: Run) -> None:

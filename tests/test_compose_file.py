@@ -32,7 +32,8 @@ def test_every_image_is_pinned_to_an_exact_version(name: str) -> None:
 def test_the_worker_is_built_on_an_exact_version_of_python() -> None:
     bases = re.findall(r"^(?:FROM|ARG PYTHON_IMAGE=)(.*)$", (TOP / "worker" / "Dockerfile").read_text(), re.MULTILINE)
     assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+", bases[0])
-    assert {base.split(" AS ")[0].strip() for base in bases[1:]} == {"${PYTHON_IMAGE}"}
+    stages = {base.split(" AS ")[1] for base in bases if " AS " in base}
+    assert {base.split(" AS ")[0].strip() for base in bases[1:]} - stages == {"${PYTHON_IMAGE}"}
 
 
 def test_the_image_is_locked_and_runs_without_root_and_without_a_shell() -> None:
@@ -41,6 +42,20 @@ def test_the_image_is_locked_and_runs_without_root_and_without_a_shell() -> None
     assert [line for line in lines if line.startswith("USER")] == ["USER 10001:10001"]
     assert 'ENTRYPOINT ["rowferry"]' in lines
     assert [line.startswith('CMD ["worker"') for line in lines if line.startswith("CMD")] == [True]
+
+
+@EACH
+def test_only_the_image_that_prepares_holds_the_command_that_deletes(name: str) -> None:
+    uses_lab = SERVICES[name]["image"].startswith("rowferry-lab:")
+    assert uses_lab == (SERVICES[name].get("command", [""])[0] == "prepare")
+    assert uses_lab == (SERVICES[name].get("build", {}).get("target") == "lab")
+
+
+def test_the_last_stage_of_the_dockerfile_is_the_worker_without_the_lab() -> None:
+    stages = (TOP / "worker" / "Dockerfile").read_text().split("\nFROM ")
+    (worker,) = [stage for stage in stages if stage.partition("\n")[0].endswith(" AS worker")]
+    assert stages[-1].strip() == "worker"
+    assert "COPY --from=build " in worker
 
 
 @EACH

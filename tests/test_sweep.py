@@ -72,7 +72,7 @@ def test_without_matplotlib_a_plot_is_refused_before_the_first_run(run_rowferry:
     done = run_rowferry("sweep", "--plot", "s.png", PYTHONPATH=str(tmp_path / "hidden"))
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr == "rowferry: matplotlib, which draws plots, is not installed; run: pip install 'rowferry[plot]'.\n"
+        done.stderr == "rowferry: matplotlib, which draws plots, is not installed; run: pip install 'rowferry-lab[plot]'.\n"
     )
 
 

