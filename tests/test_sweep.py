@@ -72,7 +72,8 @@ def test_without_matplotlib_a_plot_is_refused_before_the_first_run(run_rowferry:
     done = run_rowferry("sweep", "--plot", "s.png", PYTHONPATH=str(tmp_path / "hidden"))
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr == "rowferry: matplotlib, which draws plots, is not installed; run: pip install 'rowferry-lab[plot]'.\n"
+        done.stderr
+        == "rowferry: matplotlib, which draws plots, is not installed; run: pip install 'rowferry-lab[plot]'.\n"
     )
 
 
@@ -135,7 +136,7 @@ def test_a_sweep_that_is_stopped_leaves_its_csv_and_nothing_else(
     arguments = [
         sys.executable,
         "-m",
-        "rowferry",
+        "rowferry_cli",
         "sweep",
         "--entries",
         "400",
