@@ -19,7 +19,7 @@ def production_is_finer(entries: Entries) -> bool:
 
 
 def form_of_key(key: str | None, entries: Entries) -> KeyForm:
-    """Return the form of a key, as sql/statements/is_legacy.sql and is_production.sql see it."""
+    """Return the form of a key, as is_legacy and is_production of sql/queries/fragments.sql see it."""
     if not key:  # An empty key names no object, whatever the prefixes.
         return "unexpected"
     is_legacy = key.startswith(entries.legacy_prefix)

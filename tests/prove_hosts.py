@@ -16,7 +16,7 @@ from processes import wait_for
 
 ENTRIES, BATCH_SIZE, HOSTS, WORKERS = 8000, 25, 3, 2
 RELEASED_WITHIN = timedelta(seconds=45)
-"""sql/statements/session_settings.sql promises 15 to 25 s; on a busy machine all takes longer."""
+"""session_settings of sql/queries/session.sql promises 15 to 25 s; on a busy machine all takes longer."""
 
 LIVE = "select count(*) from rowferry.live_workers"
 LIVE_HOSTS = "select string_agg(distinct host, ', ' order by host) from rowferry.live_workers"

@@ -102,7 +102,7 @@ class EntrySql:
             raise MigrationFault(f"{words}; grant it that, as `rowferry init --grants` does.")
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
-        """Return sql/statements/`name`.sql for this table."""
+        """Return the named query over this table."""
         return statement(
             name,
             table=identifiers(*self._locate_table()),
@@ -124,7 +124,7 @@ class EntrySql:
 
     def has_form(self, form: Literal["legacy", "production"]) -> sql.Composed:
         """Return the condition that an entry's key has this form."""
-        return statement(f"is_{form}", key=identifiers(self.entries.key))
+        return statement("is_legacy" if form == "legacy" else "is_production", key=identifiers(self.entries.key))
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters that the conditions need, with those of the statement itself."""

@@ -16,10 +16,10 @@ Purpose = Literal["enqueuer", "worker", "operator", "grafana"]
 PURPOSES: tuple[Purpose, ...] = ("enqueuer", "worker", "operator", "grafana")
 
 _STATEMENTS: dict[Purpose, str] = {
-    "enqueuer": "grant_enqueuing",
-    "worker": "grant_working",
-    "operator": "grant_operating",
-    "grafana": "grant_viewing",
+    "enqueuer": "grant_enqueuer",
+    "worker": "grant_worker",
+    "operator": "grant_operator",
+    "grafana": "grant_grafana",
 }
 
 _BETWEEN = sql.SQL("\n")
@@ -55,16 +55,16 @@ def apply_grants(connection: Connection, grants: sql.Composable) -> None:
 
 def _compose_own_grants(role: str, purposes: Sequence[Purpose]) -> Iterator[sql.Composed]:
     if set(purposes) != {"grafana"}:
-        yield statement("grant_looking", role=sql.Identifier(role))
+        yield _end(statement("grant_basics", role=sql.Identifier(role)))
     for purpose in PURPOSES:
         if purpose in purposes:
-            yield statement(_STATEMENTS[purpose], role=sql.Identifier(role))
+            yield _end(statement(_STATEMENTS[purpose], role=sql.Identifier(role)))
 
 
 def _compose_for(entries: Entries, role: str, name: str) -> sql.Composed:
     """Return a statement over the table of entries; a table without a schema is taken for one in `public`."""
     parts = split_table(entries.table)
-    return statement(
+    grants = statement(
         name,
         role=sql.Identifier(role),
         schema=sql.Identifier(parts[-2] if len(parts) > 1 else "public"),
@@ -72,3 +72,9 @@ def _compose_for(entries: Entries, role: str, name: str) -> sql.Composed:
         id=sql.Identifier(entries.id),
         key=sql.Identifier(entries.key),
     )
+    return _end(grants)
+
+
+def _end(grants: sql.Composed) -> sql.Composed:
+    """Return statements so that others may follow."""
+    return grants + sql.SQL(";")

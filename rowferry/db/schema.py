@@ -43,14 +43,14 @@ def initialise(connection: Connection) -> Initialised:
         before = _refuse_newer(connection, applied)
         new = _apply_migrations(connection, applied)
         functions, views = list_sql("functions"), _views_in_order()
-        connection.execute(statement("check_functions_later"))
+        connection.execute(statement("skip_function_checks"))
         for path in functions:
             _apply(connection, path)
         for path in views:
             _replace_view(connection, path)
         if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
             call(connection, "recount_batches")
-        connection.execute(statement("close_functions"))
+        connection.execute(statement("revoke_functions"))
         connection.execute(statement("record_installation"), {"version": __version__})
     return Initialised(tuple(new), len(functions), len(views), before)
 

@@ -1,5 +1,11 @@
-"""Finds the SQL files, in a checkout and in a wheel, and fills identifiers in."""
+"""Finds the SQL files, in a checkout and in a wheel, and fills identifiers into the named queries.
 
+A file of sql/queries holds several queries, each under a line `-- name: its_name`. aiosql reads the same format, but
+knows values only: these queries need identifiers, and other queries as parts, which psycopg.sql composes.
+"""
+
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import LiteralString, cast
@@ -7,29 +13,46 @@ from typing import LiteralString, cast
 from psycopg import sql
 
 _PACKAGE = Path(__file__).parent.parent
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 @cache
 def sql_folder() -> Path:
-    """Return the folder of migrations/, functions/, views/ and statements/: the wheel's, else the checkout's."""
+    """Return the folder of migrations/, functions/, views/ and queries/: the wheel's, else the checkout's."""
     packed = _PACKAGE / "sql"
     return packed if packed.is_dir() else _PACKAGE.parent / "sql"
-
-
-@cache
-def read_sql(path: Path) -> sql.SQL:
-    """Return the text of a file that `list_sql` returned. The files are the project's own: their text is literal."""
-    return sql.SQL(cast("LiteralString", path.read_text(encoding="utf-8")))
-
-
-def statement(name: str, **parts: sql.Composable) -> sql.Composed:
-    """Return sql/statements/`name`.sql with `{placeholders}` filled in.
-
-    Values are no parts of it: they go in as `%(parameters)s` on execution.
-    """
-    return read_sql(sql_folder() / "statements" / f"{name}.sql").format(**parts)
 
 
 def list_sql(folder: str) -> list[Path]:
     """Return the SQL files of one folder below `sql_folder()`, by name."""
     return sorted((sql_folder() / folder).glob("*.sql"))
+
+
+@cache
+def read_sql(path: Path) -> sql.SQL:
+    """Return the text of a file that `list_sql` returned."""
+    return _trusted(path.read_text(encoding="utf-8"))
+
+
+def statement(name: str, **parts: sql.Composable) -> sql.Composed:
+    """Return the named query with its `{placeholders}` filled in; its values are `%(parameters)s` on execution."""
+    return _load_queries()[name].format(**parts)
+
+
+def split_queries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each query of a file and its SQL: the description too, but not the last semicolon."""
+    _, *found = _NAME.split(text)
+    for name, query in zip(found[::2], found[1::2], strict=True):
+        yield name, query.strip().removesuffix(";")
+
+
+@cache
+def _load_queries() -> dict[str, sql.SQL]:
+    """Return all named queries; a millisecond, at the first statement of a process."""
+    texts = (path.read_text(encoding="utf-8") for path in list_sql("queries"))
+    return {name: _trusted(query) for text in texts for name, query in split_queries(text)}
+
+
+def _trusted(text: str) -> sql.SQL:
+    """Return SQL of the project's own files, whose text counts as literal."""
+    return sql.SQL(cast("LiteralString", text))

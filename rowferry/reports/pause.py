@@ -77,5 +77,5 @@ def _set(connection: Connection, function: str, migration: str | None) -> list[S
 
 
 def _read_standing(connection: Connection, row: dict[str, Any], reason: str | None) -> Standing:
-    facts = fetch_one(connection, statement("read_standing"), {"migration": row["migration"]})
+    facts = fetch_one(connection, statement("read_migration_status"), {"migration": row["migration"]})
     return Standing(**row, pause_reason=reason, **facts)

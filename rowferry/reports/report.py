@@ -114,9 +114,9 @@ def read_account(connection: Connection, migration: str, manifest: TextIO | None
     """
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
     with translated_errors(), connection.transaction():
-        connection.execute(statement("account_settings"), {"value": "off"})
-        rows = connection.execute(statement("read_account"), {"migration": migration}).fetchall()
-        connection.execute(statement("account_settings"), {"value": "on"})
+        connection.execute(statement("report_settings"), {"value": "off"})
+        rows = connection.execute(statement("read_report"), {"migration": migration}).fetchall()
+        connection.execute(statement("report_settings"), {"value": "on"})
         account = Account(migration, tuple(_read_table(row) for row in rows))
         lines = 0
         if manifest is not None:

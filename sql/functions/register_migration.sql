@@ -1,6 +1,6 @@
 -- rowferry.register_migration(name text, plan jsonb)
 --   Stores the plan under its name; returns the migration's id and the plan's revision. The row is locked only where the
---   plan is new or has changed. The caller holds the lock of `lock_enqueue.sql`.
+--   plan is new or has changed. The caller holds the lock of `lock_enqueue` (sql/queries/enqueue.sql).
 --   Raises invalid_parameter_value where batches wait that were planned otherwise: see rowferry.guard_plan.
 --   Writes: migration. Called by: rowferry_enqueue/enqueue.py.
 create or replace function rowferry.register_migration(name text, plan jsonb)

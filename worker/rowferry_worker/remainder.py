@@ -20,7 +20,7 @@ def is_empty(connection: Connection, shared: Shared) -> bool:
     if is_work_left(connection, shared.queues, shared.migrations, list(unusable)):
         return False
     parameters = {"queues": shared.queues, "migrations": shared.migrations}
-    left = connection.execute(statement("work_not_waited_for"), parameters).fetchall()
+    left = connection.execute(statement("deferred_work"), parameters).fetchall()
     connection.rollback()
     for row in left:
         if mistake := unusable.get(row["migration_id"]):

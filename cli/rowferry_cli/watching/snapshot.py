@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.connection import Connection, call, fetch_one, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.reports.progress import Counts
@@ -95,17 +95,17 @@ def read_picture(connection: Connection, migration: str) -> Picture:
             paused_at=row["paused_at"],
             pause_reason=row["pause_reason"],
             tables=dict(_label_tables(connection.execute(statement("watch_tables"), names).fetchall())),
-            rate=fetch_one(connection, statement("watch_pace"), names)["rate"],
+            rate=fetch_one(connection, statement("watch_rate"), names)["rate"],
             workers=tuple(_group_workers(connection.execute(statement("watch_workers")).fetchall())),
             reasons=tuple(Reason(**found) for found in connection.execute(statement("watch_errors"), names)),
-            resting=Resting(**fetch_one(connection, statement("watch_resting"), names)),
+            resting=Resting(**fetch_one(connection, statement("watch_delayed"), names)),
         )
 
 
 def requeue_errors(connection: Connection, migration: str) -> int:
     """Put the migration's batches in ERROR back in the queue and return how many."""
     with translated_errors():
-        return fetch_one(connection, statement("requeue_migration"), {"migration": migration})["batches"]
+        return call(connection, "requeue", None, None, migration)[0]["requeue"]
 
 
 def _label_tables(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Counts]]:

@@ -134,5 +134,5 @@ def _read_children_cpu() -> timedelta:
 
 def _read_span(connection: Connection, plan: Plan) -> timedelta:
     with translated_errors():
-        row = fetch_one(connection, statement("sweep_span"), {"migration": plan.name})
+        row = fetch_one(connection, statement("sweep_duration"), {"migration": plan.name})
     return timedelta(seconds=row["seconds"] or 0)

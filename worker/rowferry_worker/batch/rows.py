@@ -34,7 +34,7 @@ def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Mov
     """
     if not moves:
         return []
-    connection.execute(statement("constraints_at_once"))
+    connection.execute(statement("check_constraints_now"))
     return _update(connection, entry_sql, moves, wait_for_locks=True)
 
 

@@ -1,0 +1,219 @@
+-- One pass of `rowferry enqueue`: find the entries that no batch covers, cut them into ranges, insert batches.
+
+-- name: lift_timeouts
+-- An enqueue of hundreds of millions of entries takes longer than a role or a database may allow, and the next one
+-- waits for its turn.
+select
+    set_config('lock_timeout', '0', true),
+    set_config('statement_timeout', '0', true);
+
+-- name: lock_enqueue
+-- Serialises the enqueues of one migration; pausing it, or working on it, does not wait for them.
+select pg_advisory_xact_lock(hashtextextended('rowferry.enqueue ' || %(name)s, 0));
+
+-- name: has_waiting
+-- Whether batches of these entries wait in the queue or are in ERROR.
+select exists (
+    select from rowferry.batch_queue as q
+    where
+        q.migration_id = %(migration_id)s
+        and q.queue_name = %(queue)s
+        and q.status in ('INIT', 'ERROR')
+        and q.payload ->> 'entries' = %(label)s
+) as has_waiting;
+
+-- name: keep_ranges_in_memory
+-- Each entry is looked up among the waiting ranges: 128 MB hold a million of them, and spilling them would spill the
+-- entries. Right after an enqueue the statistics still say that hardly any waits: a nested loop would compare all with
+-- all.
+select
+    set_config(
+        'hash_mem_multiplier',
+        greatest(1, least(1000, 128 * 1024 * 1024 / pg_size_bytes(current_setting('work_mem'))))::text,
+        true
+    ),
+    set_config('enable_nestloop', 'off', true);
+
+-- name: free_entries
+-- The wanted entries of a table that has no waiting batch, numbered by id: one scan, one sort.
+select n.*
+from (
+    select
+        e.{id} as id,
+        0 as stretch,
+        row_number() over (order by e.{id}) as position
+    from {table} as e
+    where {wanted} and {where}
+) as n
+{limit};
+
+-- name: free_entries_beside_waiting
+-- The wanted entries that no waiting batch of the queue covers, numbered within each stretch between such batches, in
+-- one scan; only free entries are sorted. Each entry is looked up among the waiting ranges, which are merged before: a
+-- binary search for a group of blocks of ranges, one for the block, one for the range.
+with waiting as (
+    -- No row: it lends its collation, in which all of this is sorted and compared, to the bounds below.
+    select
+        e.{id} as first_id,
+        e.{id} as last_id
+    from {table} as e
+    where false
+    union all
+    select
+        (q.payload ->> 'first')::{id_type} as first_id,
+        (q.payload ->> 'last')::{id_type} as last_id
+    from rowferry.batch_queue as q
+    where
+        q.migration_id = %(migration_id)s
+        and q.queue_name = %(queue)s
+        and q.status in ('INIT', 'ERROR')
+        and q.payload ->> 'entries' = %(label)s
+),
+
+ends as (
+    select
+        w.first_id as id,
+        1 as step
+    from waiting as w
+    where w.first_id <= w.last_id
+    union all
+    select
+        w.last_id as id,
+        -1 as step
+    from waiting as w
+    where w.first_id <= w.last_id
+),
+
+depths as (
+    select
+        s.id,
+        s.step,
+        sum(s.step) over (order by s.id, s.step desc rows unbounded preceding) as depth
+    from ends as s
+),
+
+-- The ends of merged ranges: where the first of some begins, and where the last of them ends.
+bounds as (
+    select
+        d.id,
+        d.step,
+        (row_number() over (order by d.id, d.step desc) - 1) / 2 as number
+    from depths as d
+    where d.depth = case when d.step = 1 then 1 else 0 end
+),
+
+-- Materialized, since the planner, where its statistics know of hardly any range yet, counts again for each.
+size as materialized (
+    select ceil(cbrt(count(*) / 2))::integer as length
+    from bounds
+),
+
+-- An array of texts is walked from its start: so there are three short ones to search, each as long as the others.
+blocks as (
+    select
+        b.number / z.length as number,
+        min(b.number) as passed,
+        array_agg(b.id order by b.number) filter (where b.step = 1) as first_ids,
+        array_agg(b.id order by b.number) filter (where b.step = -1) as last_ids,
+        z.length
+    from bounds as b
+    cross join size as z
+    group by b.number / z.length, z.length
+),
+
+groups as (
+    select
+        k.number / k.length as number,
+        min(k.number) as passed,
+        array_agg(k.first_ids[1] order by k.number) as first_ids
+    from blocks as k
+    group by k.number / k.length
+),
+
+free as (
+    select
+        n.id,
+        coalesce(k.passed + width_bucket(n.id, k.first_ids), 0) as stretch
+    from (
+        select e.{id} as id
+        from {table} as e
+        where {wanted} and {where}
+    ) as n
+    left join
+        groups as g
+        on width_bucket(n.id, (select array_agg(o.first_ids[1] order by o.number) from groups as o)) - 1 = g.number
+    left join blocks as k on g.passed + width_bucket(n.id, g.first_ids) - 1 = k.number
+    where k.number is null or n.id > k.last_ids[width_bucket(n.id, k.first_ids)]
+)
+
+select n.*
+from (
+    select
+        f.id,
+        f.stretch,
+        row_number() over (partition by f.stretch order by f.id) as position
+    from free as f
+) as n
+{limit};
+
+-- name: chunks
+-- The free entries, cut into ranges of at most batch_size ids. No range reaches across a waiting one, which ends one
+-- stretch of free entries and begins the next.
+select
+    f.stretch,
+    (f.position - 1) / %(batch_size)s as chunk,
+    {first_id} as first,
+    {last_id} as last,
+    count(*)::integer as entry_count
+from ({free_entries}) as f
+group by f.stretch, (f.position - 1) / %(batch_size)s;
+
+-- name: count_chunks
+-- The batches and entries that insert_batches would put in the queue.
+select
+    count(*) as batches,
+    coalesce(sum(c.entry_count), 0)::bigint as entries
+from ({chunks}) as c;
+
+-- name: insert_batches
+-- Puts one batch a chunk in the queue; returns how many batches and entries.
+with inserted as (
+    insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
+    select
+        %(migration_id)s,
+        %(queue)s,
+        jsonb_build_object('entries', %(label)s::text, 'first', c.first, 'last', c.last) || %(choices)s::jsonb,
+        c.entry_count,
+        %(max_attempts)s
+    from ({chunks}) as c
+    order by c.stretch, c.chunk
+    returning entry_count
+)
+
+select
+    count(*) as batches,
+    coalesce(sum(i.entry_count), 0)::bigint as entries
+from inserted as i;
+
+-- name: count_left_alone
+-- How many wanted entries of a table no enqueue takes up, since batches in ERROR of the queue cover their ids, and in
+-- how many batches. One range scan of the table for each batch in ERROR.
+select
+    count(*) filter (where c.entries > 0) as batches,
+    coalesce(sum(c.entries), 0)::bigint as entries
+from (
+    select
+        (q.payload ->> 'first')::{id_type} as first_id,
+        (q.payload ->> 'last')::{id_type} as last_id
+    from rowferry.batch_queue as q
+    where
+        q.migration_id = %(migration_id)s
+        and q.queue_name = %(queue)s
+        and q.status = 'ERROR'
+        and q.payload ->> 'entries' = %(label)s
+) as r
+cross join lateral (
+    select count(*) as entries
+    from {table} as e
+    where e.{id} >= r.first_id and e.{id} <= r.last_id and {wanted} and {where}
+) as c;

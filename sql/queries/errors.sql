@@ -1,0 +1,54 @@
+-- What is in ERROR, for `rowferry errors` and `rowferry requeue`.
+
+-- name: count_errors
+-- The batches in ERROR, and their entries: of one migration, or of all where it is null.
+select
+    count(*) as batches,
+    coalesce(sum(q.entry_count), 0)::bigint as entries,
+    coalesce(sum(q.missing + q.conflict + q.failed), 0)::bigint as failed
+from rowferry.batch_queue as q
+inner join rowferry.migration as m on m.id = q.migration_id
+where q.status = 'ERROR' and m.name = coalesce(%(migration)s, m.name);
+
+-- name: error_groups
+-- Why batches are in ERROR: one row a reason, the most entries first.
+select
+    e.migration,
+    e.queue_name,
+    e.outcome,
+    e.reason,
+    e.entries,
+    e.batches,
+    e.example_key,
+    e.example_error,
+    e.last_failed_at,
+    count(*) over () as total
+from rowferry.error_reasons as e
+where %(migration)s::text is null or e.migration = %(migration)s
+order by e.entries desc, e.migration, e.outcome, e.reason
+limit %(limit)s;
+
+-- name: failed_entries
+-- The entries that keep batches in ERROR, the last failure first.
+select
+    m.name as migration,
+    q.queue_name,
+    f.batch_id,
+    q.payload ->> 'entries' as entries,
+    f.entry_id,
+    f.key,
+    f.outcome,
+    f.reason,
+    f.error,
+    f.attempt,
+    f.failed_at,
+    count(*) over () as total
+from rowferry.entry_failure as f
+inner join rowferry.batch_queue as q on f.batch_id = q.id
+inner join rowferry.migration as m on q.migration_id = m.id
+where
+    q.status = 'ERROR'
+    and f.outcome in ('missing', 'conflict', 'failed')
+    and (%(migration)s::text is null or m.name = %(migration)s)
+order by f.failed_at desc, f.batch_id, f.entry_id
+limit %(limit)s;

@@ -1,0 +1,54 @@
+-- What a role needs, as `rowferry init --grants` prints and applies it: the comments are printed, too.
+
+-- name: grant_basics
+-- Every role: see the version, the plans, the queue, and the views.
+grant usage on schema rowferry to {role};
+grant select on rowferry.schema_migration, rowferry.migration, rowferry.batch_queue to {role};
+grant select on
+    rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
+    rowferry.claimed_batches, rowferry.migration_state, rowferry.worker_hosts, rowferry.finished_batches,
+    rowferry.recent_attempts
+to {role};
+
+-- name: grant_enqueuer
+-- Enqueue: store the plan, and add batches without a status, counts or times of their own.
+grant execute on function rowferry.register_migration, rowferry.renew_batches, rowferry.record_pass to {role};
+grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on rowferry.batch_queue to {role};
+
+-- name: grant_worker
+-- Work: claim batches and write their verdicts, through these functions only.
+grant execute on function
+    rowferry.claim_batch, rowferry.begin_attempt, rowferry.end_attempt, rowferry.lose_attempts,
+    rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.heartbeat, rowferry.deregister_worker,
+    rowferry.pause_migration
+to {role};
+
+-- name: grant_operator
+-- Operate: read failures, put batches back in the queue, pause and resume a migration.
+grant select on rowferry.entry_failure, rowferry.batch_attempt, rowferry.worker to {role};
+grant update (status) on rowferry.batch_queue to {role};
+grant update (paused_at) on rowferry.migration to {role};
+grant execute on function rowferry.requeue, rowferry.pause, rowferry.resume to {role};
+
+-- name: grant_grafana
+-- Grafana and the exporter: see the views, which read the tables with their owner's rights, and no table.
+grant usage on schema rowferry to {role};
+grant select on
+    rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
+    rowferry.claimed_batches, rowferry.migration_state, rowferry.worker_hosts, rowferry.finished_batches,
+    rowferry.recent_attempts
+to {role};
+
+-- name: grant_reading_columns
+-- Read the entries of {table}: their ids and keys, no other column.
+grant usage on schema {schema} to {role};
+grant select ({id}, {key}) on {table} to {role};
+
+-- name: grant_reading_table
+-- Read the entries of {table}: the whole table, since the plan's `where` may name any column.
+grant usage on schema {schema} to {role};
+grant select on {table} to {role};
+
+-- name: grant_rewriting_keys
+-- Rewrite the keys of {table}, and nothing else there.
+grant update ({key}) on {table} to {role};

@@ -1,0 +1,79 @@
+-- What `rowferry init` does beside running migrations, functions and views.
+
+-- name: has_schema
+-- Whether `rowferry init` has been run here.
+select exists (
+    select from pg_class as c
+    inner join pg_namespace as n on c.relnamespace = n.oid
+    where n.nspname = 'rowferry' and c.relname = 'progress'
+) as has_schema;
+
+-- name: lock_schema
+-- Serialises `rowferry init`: a second host waits here until the first has committed.
+select pg_advisory_xact_lock(hashtextextended('rowferry.schema', 0));
+
+-- name: lift_statement_timeout
+-- Counting a queue of millions of batches takes longer than a role or a database may allow. Locks wait as usual.
+select set_config('statement_timeout', '0', true);
+
+-- name: create_schema
+-- What precedes the first migration: the schema, and the record of what was applied to it.
+create schema if not exists rowferry;
+
+create table if not exists rowferry.schema_migration (
+    number integer not null,
+    name text not null,
+    applied_at timestamptz not null default now(),
+    applied_by text not null,
+    constraint schema_migration_pkey primary key (number)
+);
+
+create table if not exists rowferry.installation (
+    only_row boolean not null default true,
+    version text not null,
+    initialised_at timestamptz not null default now(),
+    constraint installation_pkey primary key (only_row),
+    constraint installation_only_row_check check (only_row)
+);
+
+-- name: applied_migrations
+-- The migrations of the schema that this database has.
+select
+    number,
+    name
+from rowferry.schema_migration
+order by number;
+
+-- name: record_migration
+-- Records a migration that was applied.
+insert into rowferry.schema_migration (number, name, applied_by)
+values (%(number)s, %(name)s, %(applied_by)s);
+
+-- name: installed_version
+-- The version that initialised this database last.
+select version from rowferry.installation;
+
+-- name: record_installation
+-- Records the version that initialises this database.
+insert into rowferry.installation (version)
+values (%(version)s)
+on conflict on constraint installation_pkey do update
+set version = excluded.version, initialised_at = now();
+
+-- name: skip_function_checks
+-- Creates functions without looking into them: one may call another that does not exist yet.
+select set_config('check_function_bodies', 'off', true);
+
+-- name: drop_view
+-- Drops a view whose columns have changed.
+drop view rowferry.{view} cascade;
+
+-- name: tally_is_missing
+-- Whether there are batches without a tally: the queue was restored without its triggers.
+select
+    not exists (select from rowferry.batch_tally)
+    and exists (select from rowferry.batch_queue) as tally_is_missing;
+
+-- name: revoke_functions
+-- PostgreSQL lets every role execute a new function; `rowferry init --grants` names the roles that may.
+revoke all on all functions in schema rowferry from public;

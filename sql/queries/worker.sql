@@ -1,0 +1,66 @@
+-- What a worker asks beside its functions: the claim, the ledger and the verdict are in sql/functions.
+
+-- name: work_left
+-- Whether a worker that stops on empty queues has anything to wait for. A batch that another worker has locked is still
+-- INIT here. Batches that are paused, passed over or due much later do not count.
+select exists (
+    select
+    from rowferry.migration as m
+    cross join unnest(%(queues)s::text []) as u (queue_name)
+    cross join lateral (
+        select q.run_after
+        from rowferry.batch_queue as q
+        where q.status = 'INIT' and q.migration_id = m.id and q.queue_name = u.queue_name
+        order by q.run_after, q.id
+        limit 1
+    ) as oldest
+    where
+        m.paused_at is null
+        and (%(migrations)s::text [] is null or m.name = any(%(migrations)s::text []))
+        and m.id <> all(%(passed_over)s::bigint [])
+        and oldest.run_after <= statement_timestamp() + %(horizon)s
+) as work_left;
+
+-- name: deferred_work
+-- The batches in INIT that `work_left` leaves out, one row a migration. `due_at` is null where an operator has set
+-- every run_after to infinity.
+select
+    m.id as migration_id,
+    m.name as migration,
+    m.paused_at,
+    m.pause_reason,
+    count(*) as batches,
+    nullif(min(q.run_after), 'infinity') as due_at
+from rowferry.migration as m
+inner join rowferry.batch_queue as q on m.id = q.migration_id
+where
+    q.status = 'INIT'
+    and q.queue_name = any(%(queues)s::text [])
+    and (%(migrations)s::text [] is null or m.name = any(%(migrations)s::text []))
+group by m.id
+order by m.id;
+
+-- name: keep_alive
+-- Shows PostgreSQL that a transaction that waits for S3 is alive: restarts idle_in_transaction_session_timeout.
+select 1;
+
+-- name: lock_ledger
+-- The lock of a worker's ledger: one session holds it; behind PgBouncer (is_local), one transaction.
+select
+    case
+        when %(is_local)s then pg_advisory_xact_lock(hashtextextended('rowferry.ledger ' || %(worker)s, 0))
+        else pg_advisory_lock(hashtextextended('rowferry.ledger ' || %(worker)s, 0))
+    end;
+
+-- name: end_lost_ledger
+-- Ends the old session of a worker's ledger, found by the lock that it holds: a statement still running there could
+-- commit later than what the new session records. `lock_ledger` waits until it is gone.
+select pg_terminate_backend(l.pid)
+from pg_locks as l
+inner join pg_stat_activity as a on l.pid = a.pid
+where
+    l.locktype = 'advisory' and l.granted and l.objsubid = 1
+    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+    and (l.classid::bigint << 32) | l.objid::bigint = hashtextextended('rowferry.ledger ' || %(worker)s, 0)
+    and l.pid <> pg_backend_pid()
+    and a.usename = session_user;

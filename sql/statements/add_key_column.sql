@@ -1,1 +1,0 @@
-alter table {table} add column {key} text not null

@@ -1,5 +1,0 @@
-select
-    number,
-    name
-from rowferry.schema_migration
-order by number

@@ -1,1 +1,0 @@
-copy {table} ({columns}) from stdin

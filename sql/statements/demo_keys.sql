@@ -1,1 +1,0 @@
-select path from public.avatars

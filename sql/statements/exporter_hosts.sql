@@ -1,7 +1,0 @@
-select
-    host,
-    live,
-    lost,
-    slots,
-    claimed_batches
-from rowferry.worker_hosts

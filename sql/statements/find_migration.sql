@@ -1,6 +1,0 @@
-select
-    id,
-    paused_at,
-    pause_reason
-from rowferry.migration
-where name = %(name)s

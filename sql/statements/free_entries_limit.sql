@@ -1,1 +1,0 @@
-order by n.stretch, n.position limit %(limit)s

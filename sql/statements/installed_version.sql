@@ -1,1 +1,0 @@
-select version from rowferry.installation

@@ -1,1 +1,0 @@
-alter role {role} login password {password}

@@ -1,3 +1,0 @@
-select name
-from rowferry.migration
-order by name

@@ -1,7 +1,0 @@
-select
-    id,
-    name,
-    revision,
-    plan
-from rowferry.migration
-where id = %(id)s

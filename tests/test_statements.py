@@ -1,0 +1,67 @@
+"""Every query has a name of its own, a description, and a place where it is used; nothing asks for another."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rowferry.db.statements import list_sql, split_queries, statement
+
+ROOT = Path(__file__).parent.parent
+PRODUCT = ("rowferry", "enqueue", "worker", "exporter", "cli", "lab")
+QUERIES = [(path.stem, *query) for path in list_sql("queries") for query in split_queries(path.read_text())]
+NAMES = [name for _, name, _ in QUERIES]
+
+
+def strings_of_product() -> set[str]:
+    """Every string constant in the code of the product."""
+    trees = (ast.parse(path.read_text()) for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))
+    return {
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def names_asked_for() -> set[str]:
+    """Every name that stands right in a call of statement() or compose()."""
+    text = "\n".join(path.read_text() for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))
+    return set(re.findall(r'\b(?:statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
+
+
+def test_no_name_stands_twice() -> None:
+    assert [name for name, times in Counter(NAMES).items() if times > 1] == []
+
+
+def test_every_query_is_used() -> None:
+    assert sorted(set(NAMES) - strings_of_product()) == []
+
+
+def test_every_query_that_is_asked_for_is_there() -> None:
+    asked = names_asked_for()
+    assert len(asked) > len(NAMES) / 2
+    assert sorted(asked - set(NAMES)) == []
+
+
+@pytest.mark.parametrize(("file", "name", "query"), QUERIES, ids=NAMES)
+def test_a_query_has_a_description_and_no_more_than_itself(file: str, name: str, query: str) -> None:
+    first, *others = query.splitlines()
+    assert re.fullmatch(r"-- [A-Z].+", first), f"{file}.sql: {name} has no description"
+    assert any(not line.startswith("--") for line in others), f"{file}.sql: {name} is empty"
+    assert not query.endswith(";")
+
+
+def test_names_are_found_wherever_they_stand_and_no_text_is_lost() -> None:
+    for path in list_sql("queries"):
+        text = path.read_text()
+        header, *_ = text.split("\n-- name: ")
+        assert all(line.startswith("--") for line in header.strip().splitlines()), path.name
+        assert text.count("-- name:") == len(list(split_queries(text))), path.name
+
+
+def test_a_name_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no_such_query"):
+        statement("no_such_query")
