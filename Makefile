@@ -22,7 +22,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-compose test-hosts test-dashboards test-servers model torture bench pictures check format lock clean
+.PHONY: help demo test test-all test-compose test-hosts test-dashboards test-servers model torture bench pictures check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -78,8 +78,11 @@ pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a rea
 	@tools/need prometheus promtool
 	@$(VENV)/bin/python docs/pictures/plot_panels.py
 
-check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell, known vulnerabilities.
+check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell. Needs no network.
 	@tools/check $(VENV)
+
+audit: $(VENV)/.with-dev ## Ask OSV for known vulnerabilities of what is pinned. CI runs it apart from the push: nightly.
+	@$(VENV)/bin/python tools/audit
 
 format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend by itself.
 	@$(VENV)/bin/ruff check --fix --quiet . || true

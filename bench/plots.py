@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib as mpl
+import matplotlib as mpl  # pyright: ignore[reportMissingImports]
 
 mpl.use("Agg")
 mpl.rcParams |= {"svg.hashsalt": "rowferry", "svg.fonttype": "none"}  # The same results make the same small file.
 
-from matplotlib import pyplot as plt  # noqa: E402 - after the choice of its back end
+from matplotlib import pyplot as plt  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from bench import load_bench  # noqa: E402
 from bench.page import Result, read_results  # noqa: E402

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from servers import find_versitygw
 
@@ -108,7 +108,9 @@ class Fleet:
         self._hub = hub
         self._folder = folder
         self.environment: dict[str, str] = served["environment"]
-        self._connection = psycopg.connect(served["socket_dsn"], autocommit=True, row_factory=dict_row)
+        self._connection = psycopg.Connection[DictRow].connect(
+            served["socket_dsn"], autocommit=True, row_factory=dict_row
+        )
 
     def close(self) -> None:
         self._connection.close()

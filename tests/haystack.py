@@ -123,7 +123,7 @@ class Haystack:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - its name there
                 pass
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:

@@ -1,5 +1,7 @@
 """Journeys over shelves: how a worker travels that believes this or that of its servers."""
 
+from typing import Any
+
 from rowferry.plan import OnConflict
 from rowferry_worker.objects.conditional_writes import Belief, Condition
 from rowferry_worker.objects.copy import Way, copy_object
@@ -21,7 +23,7 @@ def way_of(carrier: Carrier, belief: Belief = "ignored", on_conflict: OnConflict
     return Way(carrier, condition, on_conflict, tagging)
 
 
-def shelves_with(body: bytes = b"legacy", standing: bytes | None = None, **more: object) -> Shelves:
+def shelves_with(body: bytes = b"legacy", standing: bytes | None = None, **more: Any) -> Shelves:
     shelves = Shelves(legacy={OLD: Stored(body)}, **more)
     if standing is not None:
         shelves.production[NEW] = Stored(standing)

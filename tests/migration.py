@@ -149,6 +149,7 @@ class Migration(EntryTable):
         assert left == {str(row_id) for row_id in legacy_left}
         for row_id, key in rows.items():
             if row_id in self.bodies:
+                assert key is not None, row_id
                 side = self.legacy if key.startswith(FROM) else self.production
                 assert digest(side.read(key)) == digest(self.bodies[row_id]), (row_id, key)
         self.check_balance()

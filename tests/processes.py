@@ -67,6 +67,7 @@ def start_elsewhere(python: str = sys.executable, **account: Any) -> Iterator[St
         text=True,
         **account,
     ) as parent:
+        assert parent.stdout is not None
         pid, folder, dsn = parent.stdout.readline().split()
         yield Started(parent, int(pid), Path(folder), dsn)
 

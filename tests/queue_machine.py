@@ -111,7 +111,7 @@ class WorkersMachine(RuleBasedStateMachine):
         self._begin(self.pick(data, claimed=True), data)
 
     def _begin(self, number: int, _: st.DataObject) -> None:
-        hand, (batch, _) = self.model.hands[number], self.claims[number]
+        hand, (batch, _attempt) = self.model.hands[number], self.claims[number]
         expected = self.model.begin(hand)
         attempt = begin_attempt(self.ledger, batch, f"worker {next(self.incarnations)}")
         assert (attempt.number, attempt.crashes, attempt.losses) == expected

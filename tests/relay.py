@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def relayed(dsn: str, change: Callable[[bytes], bytes]) -> Iterator[str]:
         try:
             while True:
                 client, _ = listener.accept()
-                server = socket.create_connection((str(target["host"]), int(target["port"])))
+                server = socket.create_connection((str(target["host"]), int(str(target["port"]))))
                 sockets.extend((client, server))
                 for arguments in ((client, server, bytes), (server, client, change)):
                     threading.Thread(target=pump, args=arguments, daemon=True).start()
@@ -56,7 +56,7 @@ def relayed(dsn: str, change: Callable[[bytes], bytes]) -> Iterator[str]:
     threading.Thread(target=accept, daemon=True).start()
     port = listener.getsockname()[1]
     try:
-        yield psycopg.conninfo.make_conninfo(dsn, host="127.0.0.1", port=port, sslmode="disable")
+        yield make_conninfo(dsn, host="127.0.0.1", port=port, sslmode="disable")
     finally:
         for one in sockets:
             one.close()

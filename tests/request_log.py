@@ -64,7 +64,7 @@ class RequestLog:
     def __init__(self, endpoint_url: str) -> None:
         self._upstream = urlsplit(endpoint_url)
         self._loop = asyncio.new_event_loop()
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server
         self._tasks: set[asyncio.Task[None]] = set()
         self._hold: Hold | None = None
         self._refusals: list[Refusal] = []
@@ -160,6 +160,7 @@ class RequestLog:
 
     async def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
+        assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         to_server = None

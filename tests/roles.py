@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from entry_table import EntryTable
 from rowferry.db.connection import connect
@@ -44,4 +45,4 @@ def grant(table: EntryTable, roles: Roles) -> None:
 
 def log_in(table: EntryTable, role: str) -> str:
     """Return the DSN of the test's database for another role."""
-    return psycopg.conninfo.make_conninfo(table.dsn, user=role, password=PASSWORD)
+    return make_conninfo(table.dsn, user=role, password=PASSWORD)

@@ -2,7 +2,7 @@
 
 import http.client
 import json
-from collections import Counter
+from collections import defaultdict
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -36,7 +36,7 @@ def sum_of(samples: list[Sample], name: str, **labels: str) -> float:
 
 def values_by(samples: list[Sample], name: str, label: str) -> dict[str, float]:
     """Return the samples of this name, summed by one label, without the zeros."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = defaultdict(float)
     for sample in samples:
         if sample.name == name:
             found[sample.labels[label]] += sample.value

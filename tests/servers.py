@@ -14,7 +14,7 @@ import boto3
 import psycopg
 from botocore.config import Config
 from psycopg import sql
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.postgres_programs import find_postgres_binaries, read_version
@@ -112,7 +112,7 @@ def make_schema(dsn: str) -> None:
     """Prepare a database as `rowferry init` does."""
     from rowferry.db.schema import initialise
 
-    with psycopg.Connection.connect(dsn, row_factory=dict_row) as connection:
+    with psycopg.Connection[DictRow].connect(dsn, row_factory=dict_row) as connection:
         initialise(connection)
 
 

@@ -53,7 +53,7 @@ def test_the_last_attempt_that_is_left_is_still_made(ten: EntryTable) -> None:
     crash(ten, 2)
     with hold(ten) as held:
         processed = process_batch(work_without_route(held))
-    assert "AttributeError" in processed.judgement.error
+    assert "AttributeError" in (processed.judgement.error or "")
     assert ten.batch()["status"] == "ERROR"
 
 

@@ -1,4 +1,4 @@
-"""`make check` fails on a known vulnerability of a pinned package, and on nothing that the network does."""
+"""`make audit` fails on a known vulnerability of a pinned package, and on nothing that the network does."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def serving(osv: Osv) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - its name there
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -110,7 +110,7 @@ def test_a_known_vulnerability_fails_and_is_named(osv: Osv, tmp_path: Path) -> N
         status, words = audit(osv.url, tmp_path / "memory", pinned)
         assert (status, words.count("\n")) == (1, 2)
         assert "leaky 1.0: PYSEC-2026-1, mended in 1.1: it leaks" in words
-    assert "sound" not in words
+        assert "sound" not in words
 
 
 def test_what_was_audited_today_is_not_asked_for_again_unless_it_has_changed(osv: Osv, tmp_path: Path) -> None:

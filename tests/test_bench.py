@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_medians_and_spread_are_those_of_all_repetitions() -> None:
         (7.0, {}, "reported"),
     ],
 )
-def test_a_target_is_reached_within_its_bounds(seen: float, bounds: dict[str, float], verdict: str) -> None:
+def test_a_target_is_reached_within_its_bounds(seen: float, bounds: dict[str, Any], verdict: str) -> None:
     record = Record("x", "x")
     record.expect("this", seen, **bounds)
     assert f"| {verdict} |" in compose_targets([record.compose()])

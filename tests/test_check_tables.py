@@ -4,7 +4,7 @@ import pytest
 from psycopg import sql
 
 from checks import check_as_role, entries_of, row_problems
-from entry_table import EntryTable
+from entry_table import EntryTable, trusted
 
 
 def test_a_table_that_does_not_exist_is_a_problem(table: EntryTable) -> None:
@@ -29,7 +29,7 @@ def test_both_missing_columns_are_named(table: EntryTable) -> None:
     ],
 )
 def test_columns_that_cannot_serve_are_problems(table: EntryTable, definition: str, expected: list[str]) -> None:
-    table.execute(sql.SQL("create table public.odd ({})").format(sql.SQL(definition)))
+    table.execute(sql.SQL("create table public.odd ({})").format(trusted(definition)))
     entries_of(table)["table"] = "public.odd"
     assert row_problems(table)[: len(expected)] == expected
 
@@ -43,7 +43,7 @@ def test_a_partial_unique_index_does_not_make_ids_unique(table: EntryTable) -> N
 
 @pytest.mark.parametrize("id_type", ["integer", "uuid", "text", "numeric", "timestamptz", "varchar(40)"])
 def test_every_ordered_type_of_id_will_do(table: EntryTable, id_type: str) -> None:
-    table.execute(sql.SQL("create table public.odd (id {} primary key, path text)").format(sql.SQL(id_type)))
+    table.execute(sql.SQL("create table public.odd (id {} primary key, path text)").format(trusted(id_type)))
     entries_of(table)["table"] = "public.odd"
     assert row_problems(table) == []
 
@@ -76,7 +76,7 @@ def test_percent_signs_in_conditions_and_names_are_taken_as_they_are(table: Entr
     ],
 )
 def test_what_the_role_may_not_do_is_a_problem(table: EntryTable, granted: str, expected: list[str]) -> None:
-    findings = check_as_role(table, sql.SQL("grant {} on public.avatars to checker").format(sql.SQL(granted)))
+    findings = check_as_role(table, sql.SQL("grant {} on public.avatars to checker").format(trusted(granted)))
     assert [finding.what for finding in findings if finding.level == "problem"] == expected
 
 

@@ -13,7 +13,7 @@ IMAGES = "rowferry:0.1.0\npostgres:17\nprom/prometheus:v3\n"
 def make_engine(monkeypatch: pytest.MonkeyPatch):
     """Return what makes an engine that has some images, and pulls others from a registry if there is one."""
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "compose"))
-    from engine import Engine
+    from engine import Engine  # pyright: ignore[reportMissingImports]
 
     def make(has: Sequence[str], pulls: Sequence[str]) -> Engine:
         def docker(_self: Engine, verb: str, *arguments: object, **_more: object) -> str:

@@ -4,7 +4,7 @@ import csv
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -146,7 +146,7 @@ def finished(table: EntryTable) -> Iterator[Scene]:
         yield Scene(table, first, second)
 
 
-STATES: dict[str, Callable[[EntryTable], contextmanager]] = {
+STATES: dict[str, Callable[[EntryTable], AbstractContextManager[Scene]]] = {
     "running": running,
     "paused": paused,
     "some-errors": some_errors,
@@ -275,7 +275,7 @@ def check_cancel(scene: Scene, rows: Rows, folder: Path) -> None:
     assert scene.statuses() == {1: "DONE", 2: "INIT", 3: "INIT"}
     scene.first.finish(scene.held[0])
     assert scene.statuses()[2] == "DONE"
-    legacy = [path for path in scene.table.rows().values() if path.startswith("image/")]
+    legacy = [path for path in scene.table.rows().values() if path and path.startswith("image/")]
     assert len(legacy) == 40
     assert scene.table.enqueue(10)[0].entries == 30
 
@@ -400,6 +400,7 @@ PROMISES: dict[str, Callable[[Scene, Rows, Path], None]] = {
 
 @pytest.mark.parametrize("recipe", read_recipes(), ids=lambda recipe: recipe.title)
 def test_a_recipe_does_what_it_promises(recipe: Recipe, table: EntryTable, tmp_path: Path) -> None:
+    assert recipe.state is not None
     with STATES[recipe.state](table) as scene:
         rows = scene.psql(recipe.sql, tmp_path)
         PROMISES[recipe.title](scene, rows, tmp_path)

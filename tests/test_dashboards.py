@@ -13,6 +13,7 @@ import psycopg
 import pytest
 import yaml
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from entry_table import EntryTable
 from grafana import BOARDS, FOLDER, Target, View, list_panels, list_targets, list_variables, read_board
@@ -97,7 +98,7 @@ def known_metrics() -> set[str]:
         Histogram: ("_bucket", "_count", "_sum"),
     }
     own = [metric for metric in vars(metrics).values() if isinstance(metric, (Counter, Gauge, Histogram))]
-    names = {m.describe()[0].name + suffix for m in own for suffix in suffixes[type(m)]}
+    names = {next(iter(m.describe())).name + suffix for m in own for suffix in suffixes[type(m)]}
     return names | {family.name for family in describe(Reading([], [], [], 0.0, 0.0))}
 
 
@@ -124,7 +125,7 @@ def grafana(table: EntryTable) -> Iterator["psycopg.Connection[Any]"]:
         try:
             with connect("init", autocommit=True) as connection:
                 apply_grants(connection, compose_grants(name, ["grafana"], None))
-            dsn = psycopg.conninfo.make_conninfo(table.dsn, user=name, password="x")
+            dsn = make_conninfo(table.dsn, user=name, password="x")
             with psycopg.connect(dsn, autocommit=True) as connection:
                 yield connection
         finally:
@@ -161,7 +162,8 @@ def test_curves_have_a_time_and_numbers(busy_queue: EntryTable, grafana: "psycop
     assert curves
     for target in curves:
         cursor = grafana.execute(now_shown().expand_sql(target.query["rawSql"]).encode())
-        (column, *_), row = cursor.description, cursor.fetchone()
+        column, row = (cursor.description or [])[0], cursor.fetchone()
+        assert row is not None
         assert column.name == "time"
         assert all(float(value) >= 0 for value in row)
 

@@ -94,6 +94,7 @@ def exporting() -> Iterator[int]:
         text=True,
     ) as exporter:
         try:
+            assert exporter.stderr is not None
             yield find_served_port(exporter.stderr.readline())
         finally:
             exporter.terminate()

@@ -40,6 +40,6 @@ def test_a_restart_costs_no_attempt(
         assert worker.wait() == 0
     assert sum(migration.counts().values()) == 60
     assert migration.statuses() == {"DONE"}
-    assert sorted(migration.verdicts()) == ["DONE", "DONE", "DONE", "LOST"]
+    assert sorted(map(str, migration.verdicts())) == ["DONE", "DONE", "DONE", "LOST"]
     assert {attempt["number"] for attempt in migration.attempts()} == {1}
     migration.audit()

@@ -26,7 +26,8 @@ as_root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can becom
 def ask(dsn: str, query: str) -> Any:
     with psycopg.connect(dsn) as connection:
         cursor = connection.execute(query.encode())
-        return cursor.fetchone()[0] if cursor.description else None
+        row = cursor.fetchone() if cursor.description else None
+        return row and row[0]
 
 
 @pytest.fixture
@@ -39,7 +40,9 @@ def open_folder() -> Iterator[Path]:
 @pytest.fixture
 def closed_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The embedded PostgreSQL where nobody but the present user can enter."""
-    site_packages = postgres_programs.find_embedded_binaries().parents[2]
+    binaries = postgres_programs.find_embedded_binaries()
+    assert binaries is not None
+    site_packages = binaries.parents[2]
     for name in postgres_programs.PACKAGE_FOLDERS:
         shutil.copytree(site_packages / name, tmp_path / name)
     tmp_path.chmod(0o700)
@@ -117,6 +120,7 @@ def test_an_ordinary_user_can_start_one() -> None:
     with start_elsewhere(find_public_python(), user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[]) as started:
         assert Path(f"/proc/{started.pid}").stat().st_uid == nobody.pw_uid
         assert ask(started.dsn, "select 1") == 1
+        assert started.parent.stdin is not None
         started.parent.stdin.close()
     assert not is_running(started.pid)
 

@@ -4,6 +4,7 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
@@ -23,7 +24,7 @@ def encoded(database: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> It
         create = "create database {} encoding {} template template0 locale 'C'"
         admin.execute(sql.SQL(create).format(identifier, sql.Literal(encoding)))
         dbname = f"encoded_{encoding.lower()}"
-        monkeypatch.setenv("DATABASE_URL", psycopg.conninfo.make_conninfo(database, dbname=dbname))
+        monkeypatch.setenv("DATABASE_URL", make_conninfo(database, dbname=dbname))
         try:
             with connect("test", autocommit=True) as connection:
                 initialise(connection)

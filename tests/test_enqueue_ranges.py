@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
-from entry_table import FROM, TABLE, TO, EntryTable, Record
+from entry_table import FROM, TABLE, TO, EntryTable, Record, trusted
 from processes import wait_for
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.timeouts import LOCK_TIMEOUT
@@ -49,7 +49,7 @@ def test_ranges_follow_the_collation_of_the_id_column(any_database: str, monkeyp
 
 
 def check_ranges(table: EntryTable, id_type: str, ids_of_type: st.SearchStrategy[str]) -> None:
-    ordered, type_of_ids = sql.SQL(id_type.replace("varchar(9)", "text")), sql.SQL(id_type.partition(" ")[0])
+    ordered, type_of_ids = trusted(id_type.replace("varchar(9)", "text")), trusted(id_type.partition(" ")[0])
 
     @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.data())
@@ -80,7 +80,7 @@ def empty(table: EntryTable, id_type: str) -> None:
     """Give the table no rows and ids of another type, and empty the queue."""
     table.id_type = id_type.partition(" ")[0]
     table.execute("drop table public.avatars")
-    table.execute(sql.SQL(TABLE).format(type=sql.SQL(id_type)))
+    table.execute(sql.SQL(TABLE).format(type=trusted(id_type)))
     table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure")
 
 
@@ -107,7 +107,7 @@ select from pg_stat_activity where wait_event_type = 'Lock' and clock_timestamp(
 
 
 def connect_plainly(dsn: str) -> psycopg.Connection[dict[str, object]]:
-    return psycopg.connect(dsn, autocommit=True, row_factory=dict_row)
+    return psycopg.Connection[DictRow].connect(dsn, autocommit=True, row_factory=dict_row)
 
 
 def is_waiting_for_lock(table: EntryTable, since: timedelta) -> bool:

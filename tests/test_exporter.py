@@ -126,6 +126,7 @@ def test_the_command_serves_and_stops_on_sigterm(migration: Migration) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as exporter:
+        assert exporter.stderr is not None
         port = find_served_port(exporter.stderr.readline())
         assert fetch(port, "/healthz")[0] == fetch(port, "/readyz")[0] == 200
         assert sum_of(scrape(port), "rowferry_exporter_up") == 1

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 from psycopg import sql
 
-from entry_table import TO, EntryTable
+from entry_table import TO, EntryTable, trusted
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntrySql
 from rowferry.db.timeouts import PGBOUNCER
@@ -37,7 +37,7 @@ def test_ids_survive_other_settings_of_the_enqueuer(
     monkeypatch.setenv(PGBOUNCER, pooled)
     with closing(EntryTable(database, id_type=id_type)) as table:
         fill = "insert into public.avatars select {ids}, 'image/' || i from generate_series(1, %s) as i"
-        table.execute(sql.SQL(fill).format(ids=sql.SQL(IDS[id_type])), (ROWS,))
+        table.execute(sql.SQL(fill).format(ids=trusted(IDS[id_type])), (ROWS,))
         monkeypatch.setenv("PGOPTIONS", ODD_SETTINGS)
         table.enqueue(7)
         monkeypatch.delenv("PGOPTIONS")

@@ -8,6 +8,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from cli import Run
 from rowferry import __version__
@@ -23,7 +24,7 @@ NAMES = [path.stem for path in list_sql("migrations")]
 def empty_database(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A database without the schema, to which DATABASE_URL leads."""
     name = f"empty_{uuid4().hex}"
-    dsn = psycopg.conninfo.make_conninfo(database, dbname=name)
+    dsn = make_conninfo(database, dbname=name)
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         monkeypatch.setenv("DATABASE_URL", dsn)
@@ -178,7 +179,7 @@ def test_a_role_that_may_not_make_a_schema_gets_one_sentence(empty_database: str
     name = f"nobody_{uuid4().hex}"
     ask(empty_database, sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
     try:
-        dsn = psycopg.conninfo.make_conninfo(empty_database, user=name, password="x")
+        dsn = make_conninfo(empty_database, user=name, password="x")
         done = run_rowferry("init", DATABASE_URL=dsn)
     finally:
         ask(empty_database, sql.SQL("drop role {}").format(sql.Identifier(name)))

@@ -107,7 +107,7 @@ def test_a_worker_that_cannot_log_in_tells_no_secret(migration: Migration) -> No
     wrong = migration.dsn.replace("@127.0.0.1", "wrong@127.0.0.1")
     ended = migration.run("worker", "--log-format", "json", DATABASE_URL=wrong)
     assert ended.returncode == 2
-    assert urlsplit(wrong).password not in ended.stdout + ended.stderr
+    assert str(urlsplit(wrong).password) not in ended.stdout + ended.stderr
     check_no_secret(ended.stdout + ended.stderr, migration)
 
 

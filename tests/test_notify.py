@@ -109,7 +109,7 @@ class StandInLedger(Ledger):
         self.beats = 0
         self.away = False
 
-    def call(self, function: str, *arguments: Any) -> list[Any]:
+    def call(self, function: str, *arguments: Any, **_: Any) -> list[Any]:
         self.beats += 1
         if self.away:
             raise DatabaseUnavailable("PostgreSQL cannot be reached")

@@ -162,10 +162,10 @@ def test_keeping_whatever_stands_reads_nothing() -> None:
 )
 def test_a_cancelled_journey_completes_no_upload_and_writes_nothing_more(carrier: Carrier) -> None:
     """Whichever request is under way when the worker is told to stop: nothing follows but the abort."""
-    complete = shelves_with(LARGE, too_large_bytes=carrier._threshold_bytes or 100)
+    complete = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
     move(complete, way_of(carrier, "unknown"))
     for number in range(len(complete.seen)):
-        shelves = shelves_with(LARGE, too_large_bytes=carrier._threshold_bytes or 100)
+        shelves = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
 
         def cancel(request: Request, shelves: Shelves = shelves, number: int = number) -> Answer | None:
             del request

@@ -70,7 +70,7 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setattr(heartbeat, "BEAT_EVERY", timedelta(hours=1))  # none beats but when the test says so
-    ledger, fleet = Ledger("test"), Fleet()
+    ledger, fleet, hearts = Ledger("test"), Fleet(), list[Heart]()
     try:
         hearts = [Heart(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, fleet, Event()) for n in range(3)]
         for one in hearts:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Event, Thread
+from typing import Any, cast
 
 import pytest
 
@@ -45,7 +46,7 @@ def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "BASE", timedelta(milliseconds=1))
 
 
-def send(server: Scripted, request: Request = REQUEST, **more: object) -> tuple[Answer, list[bool]]:
+def send(server: Scripted, request: Request = REQUEST, **more: Any) -> tuple[Answer, list[bool]]:
     """Send a request patiently; return the last answer, and for each try whether it was to be sent again."""
     observed: list[bool] = []
     answers: list[Answer] = []
@@ -124,7 +125,8 @@ def test_each_try_takes_its_turn_under_a_bound() -> None:
 
 def test_the_alarm_calls_in_the_order_of_time_and_outlives_a_fault(caplog: pytest.LogCaptureFixture) -> None:
     alarm, called, done, begin = Alarm(), [], Event(), Event()
-    alarm.call_later(timedelta(0), lambda: begin.wait(DEADLINE_SECONDS))  # nothing is called before all are known
+    hold = cast("Any", lambda: begin.wait(DEADLINE_SECONDS))
+    alarm.call_later(timedelta(0), hold)  # nothing is called before all are known
     start = time.monotonic()
     for milliseconds, function in (
         (30, done.set),

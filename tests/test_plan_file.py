@@ -245,7 +245,7 @@ def test_what_the_database_keeps_is_read_back_as_it_was(plan: Plan) -> None:
     ],
 )
 def test_the_server_copies_by_itself_where_both_sides_are_one_endpoint(
-    transfer: Any, legacy: dict[str, str], production: dict[str, str], server_side: bool
+    transfer: Any, legacy: dict[str, Any], production: dict[str, Any], server_side: bool
 ) -> None:
     sides = (LegacySide("old", **legacy), ProductionSide("new", **production))
     entries = (Entries("t", "id", "key", "image/", "avatar/"),)

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from migration import Migration
 from rowferry.db.connection import connect
@@ -149,7 +150,7 @@ def test_the_role_may_migrate_with_its_password(simulated: Migration) -> None:
         True,
         True,
     )
-    dsn = psycopg.conninfo.make_conninfo(simulated.dsn, user="rowferry_avatars", password="it's 50%")
+    dsn = make_conninfo(simulated.dsn, user="rowferry_avatars", password="it's 50%")
     simulated.write_plan()
     assert simulated.run("enqueue", "--yes", DATABASE_URL=dsn).returncode == 0
     assert simulated.run("worker", "--until-empty", DATABASE_URL=dsn).returncode == 0

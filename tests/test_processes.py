@@ -137,6 +137,7 @@ def test_a_second_signal_is_passed_on_as_well() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SUPERVISES], env=same_packages(), stdout=subprocess.PIPE, text=True
     ) as supervisor:
+        assert supervisor.stdout is not None
         assert supervisor.stdout.readline() == "listening\n"
         supervisor.send_signal(signal.SIGTERM)
         supervisor.send_signal(signal.SIGINT)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from queue_explorer import Scenario, Violation, explore
+from queue_explorer import Rule, Scenario, Violation, explore
 
 LARGE = os.environ.get("ROWFERRY_LARGE_MODEL", "") == "1"
 """Set by `make model`: minutes instead of seconds."""
@@ -42,7 +42,7 @@ def test_no_state_of_a_large_scenario_breaks_a_promise(name: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["open", "unlocked"])
-def test_a_rule_that_looks_at_less_counts_the_living(rule: str) -> None:
+def test_a_rule_that_looks_at_less_counts_the_living(rule: Rule) -> None:
     """Every open attempt is not a death; nor is every worker dead whose lock a restart has taken."""
     mishap = {"open": "end_session", "unlocked": "restart"}[rule]
     with pytest.raises(Violation, match="a living worker is counted as crashed"):

@@ -2,6 +2,7 @@
 
 import socket
 from datetime import timedelta
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -35,7 +36,7 @@ class QueueMachine(WorkersMachine):
 
     # What happens to workers
 
-    @precondition(holding)
+    @precondition(lambda self: self.holding())
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
         """The worker is told to stop."""
@@ -43,7 +44,7 @@ class QueueMachine(WorkersMachine):
         self.sessions[number].rollback()
         self._end(number, "RELEASED")
 
-    @precondition(holding)
+    @precondition(lambda self: self.holding())
     @rule(data=st.data())
     def lose_the_connection(self, data: st.DataObject) -> None:
         """The worker lives, its session does not: what it has written meanwhile can never be committed."""
@@ -55,7 +56,7 @@ class QueueMachine(WorkersMachine):
         self._reconnect(number)
         self._end(number, "LOST")
 
-    @precondition(holding)
+    @precondition(lambda self: self.holding())
     @rule(data=st.data())
     def die(self, data: st.DataObject) -> None:
         """The worker's process is killed: its socket is closed, and nobody says a word."""
@@ -169,8 +170,11 @@ def test_the_queue_does_what_the_model_predicts(table: EntryTable) -> None:
     table.add_legacy([0])
     table.enqueue()  # which stores the plan
     run_state_machine_as_test(
-        lambda: QueueMachine(table),
+        cast("Any", lambda: QueueMachine(table)),
         settings=settings(
-            max_examples=20, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=20,
+            stateful_step_count=50,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
         ),
     )

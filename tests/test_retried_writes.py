@@ -121,7 +121,8 @@ def test_a_batch_that_was_given_back_sends_nothing_after_a_pause(monkeypatch: py
 
     route = cast("Any", SimpleNamespace(look_out=lambda: None, cancel=lambda only=None: None))
     load = flight.launch(send, [copy_object(way_of(StreamCopy()), OLD, NEW)])
+    nothing = cast("Any", None)
     with pytest.raises(Released):
-        Work(*[cast("Any", None)] * 3, route, flight, give_up).wait_for(load)
+        Work(nothing, nothing, nothing, route, flight, give_up).wait_for(load)
     assert load.done.is_set()
     assert isinstance(load.ends[0], Cancelled)

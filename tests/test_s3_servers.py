@@ -74,6 +74,7 @@ def test_a_parent_that_is_killed_leaves_no_server(deadly: signal.Signals) -> Non
     with subprocess.Popen(
         [sys.executable, "-c", START_AND_WAIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
+        assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         assert is_running(pid)
         parent.send_signal(deadly)

@@ -1,9 +1,11 @@
 """A session bounds its waits; test_pgbouncer: through it as well, test_deadlines: on our side."""
 
 from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import tuple_row
 
 from cli import Run
 from migration import Migration
@@ -14,7 +16,7 @@ from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
 
 
-def read_settings(connection: psycopg.Connection, *names: str) -> dict[str, str]:
+def read_settings(connection: psycopg.Connection[Any], *names: str) -> dict[str, str]:
     return dict(connection.execute(SETTINGS, (list(names),)).fetchall())
 
 
@@ -22,7 +24,7 @@ def test_every_session_bounds_its_waits(any_database: str, monkeypatch: pytest.M
     monkeypatch.setenv("DATABASE_URL", any_database)
     monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
     with closing(connect("test", autocommit=True)) as connection:
-        connection.row_factory = psycopg.rows.tuple_row
+        connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
         names = ("lock_timeout", "tcp_keepalives_idle", "tcp_user_timeout", "client_connection_check_interval")
         assert read_settings(connection, *names) == {
             "lock_timeout": "1500",
@@ -48,7 +50,7 @@ def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv(LOST_AFTER, "30")
     monkeypatch.setenv(IDLE_TIMEOUT, "90")
     with closing(connect("test", autocommit=True)) as connection:
-        connection.row_factory = psycopg.rows.tuple_row
+        connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
         names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
         assert read_settings(connection, *names, "idle_in_transaction_session_timeout") == {
             "tcp_keepalives_idle": "20",
@@ -64,7 +66,7 @@ def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatc
     monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
     with closing(connect("test", bounded=True)) as bounded, closing(connect("test")) as free:
         for connection, milliseconds in ((bounded, "19500"), (free, "0")):
-            connection.row_factory = psycopg.rows.tuple_row
+            connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
             assert read_settings(connection, "statement_timeout") == {"statement_timeout": milliseconds}
 
 

@@ -48,7 +48,8 @@ def test_a_run_is_correct_and_counts_its_legacy_entries(arena: Arena) -> None:
 
 
 def rewrite_production(s3: Any, arena: Arena) -> None:
-    key = arena.connection.execute("select min(path) as key from public.avatars").fetchone()["key"]
+    (row,) = arena.connection.execute("select min(path) as key from public.avatars")
+    key = row["key"]
     s3.put_object(Bucket=PRODUCTION, Key=key, Body=b"something else", ContentType="image/png")
 
 

@@ -1,5 +1,7 @@
 """Tags arrive, whatever the servers announce, drop or cannot take in a header; or the entry says that they do not."""
 
+from typing import Any
+
 import pytest
 
 from journeys import NEW, OLD, move, shelves_with
@@ -29,7 +31,7 @@ def travel(request: pytest.FixtureRequest) -> tuple[Carrier, str]:
     return CARRIERS[request.param]
 
 
-def tagged_shelves(tags: dict[str, str] = TAGS, **more: object) -> Shelves:
+def tagged_shelves(tags: dict[str, str] = TAGS, **more: Any) -> Shelves:
     shelves = shelves_with(b"0123456789", **more)
     shelves.legacy[OLD].tags = dict(tags)
     return shelves
@@ -43,7 +45,7 @@ def new_way(carrier: Carrier) -> Way:
 
 
 def size_limit(carrier: Carrier) -> int:
-    return carrier._threshold_bytes or 10**9
+    return getattr(carrier, "_threshold_bytes", None) or 10**9
 
 
 def tagging_requests(shelves: Shelves) -> list[str]:
@@ -118,7 +120,7 @@ def test_a_server_that_keeps_no_tags_at_all_is_told_of_in_a_sentence(travel: tup
 @pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (403, "AccessDenied"), (404, "NoSuchTagSet")])
 def test_a_legacy_server_without_tags_is_no_obstacle(status: int, code: str, travel: tuple[Carrier, str]) -> None:
     carrier, _ = travel
-    way = new_way(carrier)
+    way, shelves = new_way(carrier), tagged_shelves()
     for _ in range(2):
         shelves = tagged_shelves({}, too_large_bytes=size_limit(carrier))
 

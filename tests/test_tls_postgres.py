@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from cli import Run
 from processes import wait_for
@@ -92,8 +93,8 @@ def test_libpq_s_own_settings_are_passed_through(
     if way == "url":
         url += f"?sslmode={mode}&sslrootcert={secure.bundle}"
     elif way == "words":
-        parts = psycopg.conninfo.conninfo_to_dict(url, sslmode=mode, sslrootcert=str(secure.bundle))
-        url = psycopg.conninfo.make_conninfo(**parts)
+        parts = conninfo_to_dict(url, sslmode=mode, sslrootcert=str(secure.bundle))
+        url = make_conninfo("", **parts)
     else:
         monkeypatch.setenv("PGSSLMODE", mode)
         monkeypatch.setenv("PGSSLROOTCERT", str(secure.bundle))

@@ -5,6 +5,7 @@ from contextlib import closing
 from functools import partial
 from threading import Thread
 from types import SimpleNamespace
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -92,7 +93,7 @@ def test_who_saw_nothing_most_of_the_time_was_blind(
 class Hasty(Application):
     """It says that nothing is right any more before it has changed a row, which an auditor must take for a fault."""
 
-    def _change(self, statement: str, *parameters: object) -> None:
+    def _change(self, statement: LiteralString, *parameters: object) -> None:
         self._truth.forget(parameters[-1])
         super()._change(statement, *parameters)
 

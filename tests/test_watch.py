@@ -53,9 +53,10 @@ def busy(table: EntryTable) -> Iterator[list[Actor]]:
 
 def shown(seen: Seen, *, width: int = 80, height: int | None = 24, footer: tuple[str, ...] = (KEYS,)) -> list[str]:
     """Return the lines of a frame."""
-    console = Console(file=StringIO(), width=width, height=height or 1000, force_terminal=False)
+    drawn = StringIO()
+    console = Console(file=drawn, width=width, height=height or 1000, force_terminal=False)
     console.print(draw_frame(seen, place="app on db:5432", moment=NOW, height=height, footer=footer))
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+    return [line.rstrip() for line in drawn.getvalue().splitlines()]
 
 
 def picture_of_now(migration: str = "avatars") -> Picture:

@@ -2,6 +2,7 @@
 
 import socket
 from datetime import timedelta
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -98,7 +99,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
     with facing(answer(200, b"x")) as (client, server):
         ask(client, GET)
         server._connections[0].shutdown(socket.SHUT_RDWR)
-        wait_for(lambda: not client._wire._pool._open)
+        wait_for(lambda: not cast("Any", client)._wire._pool._open)
         assert ask(client, GET).error is None
         assert connections_of(server) == 2
 
@@ -106,7 +107,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
 def test_a_connection_that_has_rested_for_long_is_not_used_again() -> None:
     with facing(answer(200, b"x")) as (client, server):
         ask(client, GET)
-        (connection,) = client._wire._pool._open
+        (connection,) = cast("Any", client)._wire._pool._open
         connection.free_since -= REST_SECONDS + 1
         assert ask(client, GET).body == b"x"
         assert connections_of(server) == 2

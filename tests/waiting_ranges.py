@@ -2,7 +2,7 @@
 
 from psycopg import sql
 
-from entry_table import EntryTable, Record
+from entry_table import EntryTable, Record, trusted
 
 NOT_IN_ONE_RANGE = """
     select a.id::text as id, count(q.id) as ranges
@@ -46,7 +46,7 @@ def finish(table: EntryTable, batch: Record, status: str) -> None:
     """Let a batch end as a worker would have it end."""
     bounds = (batch["payload"]["first"], batch["payload"]["last"])
     if status == "DONE":
-        table.execute(sql.SQL(MIGRATE).format(type=sql.SQL(table.id_type)), bounds)
+        table.execute(sql.SQL(MIGRATE).format(type=trusted(table.id_type)), bounds)
     table.execute(END[status], (batch["id"],))
 
 

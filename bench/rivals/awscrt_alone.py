@@ -12,7 +12,7 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from awscrt import auth, http, io, s3
+from awscrt import auth, http, io, s3  # pyright: ignore[reportMissingImports]
 
 from bench.rivals.span import tell
 from bench.stand_in_store import key_of

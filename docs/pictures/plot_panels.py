@@ -18,14 +18,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+import matplotlib as mpl  # pyright: ignore[reportMissingImports]
 import psycopg
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent / "tests"))
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt  # noqa: E402 - after the choice of its back end
+from matplotlib import pyplot as plt  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from grafana import View, list_panels  # noqa: E402 - found by the path above
 from prometheus_server import Prometheus, running_prometheus  # noqa: E402

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from rowferry.logs import LogFile
 from rowferry_cli.run.local_workers import LocalWorkers
 from rowferry_lab.simulated.environment import Stage, set_stage
 
@@ -69,7 +70,7 @@ def main() -> None:
     with set_stage() as stage:
         stage.plan_path.write_text(stage.plan_path.read_text() + SECOND_TABLE)
         prepare(stage)
-        log = stage.folder / "workers.log"
+        log = LogFile(stage.folder / "workers.log")
         with (
             terminal(stage, f"{sys.executable} -m rowferry_cli watch --interval 0.5") as capture,
             LocalWorkers(WORKERS, ["--parallel", "4"], log, lambda _line: None),

@@ -21,7 +21,7 @@ def check_rerun(stage: Stage) -> Iterator[str]:
 
 def check_verify(stage: Stage) -> Iterator[str]:
     """Every row that was moved is found equal."""
-    moved = sum(key.startswith("avatar/") for key in stage.migration.rows().values())
+    moved = sum(str(key).startswith("avatar/") for key in stage.migration.rows().values())
     done = stage.run("verify", "--yes", "--processes", "1")
     kept = sum(batch["kept"] for batch in stage.migration.batches() if batch["queue_name"] == "verify")
     stage.hold(done.returncode == 0, f"`verify` ended with {done.returncode}: {last_words(done)}")
@@ -34,7 +34,7 @@ def check_revert(stage: Stage) -> Iterator[str]:
     objects = stage.migration.production.listing(), stage.migration.legacy.listing()
     done = stage.run("revert", "--yes", "--processes", "1")
     stage.hold(done.returncode == 0, f"`revert` ended with {done.returncode}: {last_words(done)}")
-    left = [key for key in stage.migration.rows().values() if not key.startswith("image/")]
+    left = [key for key in stage.migration.rows().values() if not str(key).startswith("image/")]
     stage.hold(not left, f"{len(left)} rows were not put back: {left[:3]}")
     stage.hold(objects == (stage.migration.production.listing(), stage.migration.legacy.listing()), "objects changed")
     yield from ()

@@ -65,7 +65,7 @@ def die_in_commit() -> None:
 
     def doomed(connection: Any, *arguments: Any) -> None:
         write(connection, *arguments)
-        psycopg.Connection.commit = doomed_commit
+        psycopg.Connection.commit = doomed_commit  # pyright: ignore[reportAttributeAccessIssue]
 
     run.write_processed = doomed
 

@@ -38,6 +38,7 @@ class ObjectReader:
 
     def read(self, bucket: str, key: str) -> Found | None:
         """Return an object; None when there is none. Raises OSError when the server itself cannot be asked."""
+        failure: Exception | None = None
         for wait in [0.05 * 2**attempt for attempt in range(TRIES)]:
             try:
                 return self._read(f"/{bucket}/{quote(key, safe='/~')}")

@@ -64,6 +64,7 @@ def add_object(world: World) -> str:
 
 def spoil_properties(world: World) -> str:
     body = world.migration.production.read(production_key_of(10))
+    assert body is not None
     world.migration.production.put(production_key_of(10), body, ContentType="text/plain", Metadata={"number": "10"})
     return f"production object {production_key_of(10)!r} has other properties"
 
@@ -72,6 +73,7 @@ def rewrite_legacy_object(world: World) -> str:
     """The bytes and the properties stay as they were: the time of the write tells."""
     found = world.migration.legacy.head(key_of(8))
     body = world.migration.legacy.read(key_of(8))
+    assert body is not None
     world.migration.legacy.put(key_of(8), body, ContentType=found["ContentType"], Metadata={"number": "0"})
     return f"legacy object {key_of(8)!r} was written"
 

@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from entry_table import FROM
 from migration import Migration
@@ -124,7 +124,9 @@ class World:
         return value
 
     def query(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        with psycopg.connect(self.migration.dsn, autocommit=True, row_factory=dict_row) as connection:
+        with psycopg.Connection[DictRow].connect(
+            self.migration.dsn, autocommit=True, row_factory=dict_row
+        ) as connection:
             return connection.execute(query.encode(), parameters or None).fetchall()
 
     def waiting(self) -> int:
@@ -133,7 +135,7 @@ class World:
 
     def make_due(self) -> None:
         """End the rest that batches take before their next attempt."""
-        with psycopg.connect(self.migration.dsn, autocommit=True) as connection:
+        with psycopg.Connection[DictRow].connect(self.migration.dsn, autocommit=True) as connection:
             connection.execute("update rowferry.batch_queue set run_after = now() where status = 'INIT'")
 
     def wait_until_done(self, within: timedelta = timedelta(seconds=300)) -> None:
