@@ -4,8 +4,9 @@ from pathlib import Path
 
 TAKE_YOUR_TIME = """
 from datetime import timedelta
-from rowferry_worker import daemon, work
-daemon.GIVE_BACK_WITHIN = work.TAKE_BACK_WITHIN = timedelta(seconds=100)
+from rowferry_worker import daemon
+from rowferry_worker.batch import context
+daemon.GIVE_BACK_WITHIN = context.TAKE_BACK_WITHIN = timedelta(seconds=100)
 """
 
 

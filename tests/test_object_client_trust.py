@@ -63,7 +63,7 @@ FORK = """
 import os, queue, sys
 from datetime import timedelta
 from botocore.credentials import Credentials
-from rowferry import s3_request
+from rowferry.s3 import operations
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient
 from rowferry.plan import ProductionSide
@@ -74,7 +74,7 @@ def ask_once():
     client = ObjectClient(side, Credentials("AK", "SK"), endpoint=resolve_endpoint(side), max_in_flight=2,
                           deadline=timedelta(seconds=20))
     answers = queue.SimpleQueue()
-    client.send(s3_request.head_object("production", "k"), answers.put)
+    client.send(operations.head_object("production", "k"), answers.put)
     answer = answers.get(timeout=30)
     client.close()
     return answer.error is None
