@@ -5,7 +5,7 @@ import pytest
 from checks import check, problems
 from migration import Migration
 from rowferry.s3.boto import ObjectInfo
-from rowferry_enqueue.check_collisions import compare_facts
+from rowferry_enqueue.check_collisions import compare_info
 
 
 def collide(migration: Migration, legacy: bytes | None, production: bytes | None) -> None:
@@ -40,13 +40,13 @@ def test_a_row_whose_twin_has_moved_already_is_no_problem(
 
 def test_objects_are_compared_by_size_and_etag() -> None:
     one = ObjectInfo(5, "0" * 32, "", {})
-    assert compare_facts(one, one) == "identical"
-    assert compare_facts(one, ObjectInfo(6, "0" * 32, "", {})) == "different"
-    assert compare_facts(one, ObjectInfo(5, "1" * 32 + "-2", "", {})) == "undecided"
+    assert compare_info(one, one) == "identical"
+    assert compare_info(one, ObjectInfo(6, "0" * 32, "", {})) == "different"
+    assert compare_info(one, ObjectInfo(5, "1" * 32 + "-2", "", {})) == "undecided"
 
 
 def test_only_the_first_thousand_collisions_are_compared(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowferry_enqueue.check_collisions.MOST_COMPARED", 2)
+    monkeypatch.setattr("rowferry_enqueue.check_collisions.MAX_COMPARED", 2)
     for number in range(3):
         migration.insert({str(number): f"image/{number}", str(10 + number): f"avatar/{number}"})
     found = [finding.what for finding in check(migration)]

@@ -7,8 +7,7 @@ from checks import add_second_table, entries_of, row_problems
 from entry_table import EntryTable
 from rowferry.db.entries import EntrySql
 from rowferry.plan import Entries
-from rowferry_enqueue.check_keys import quote_key, read_column_length
-from rowferry_enqueue.key_pairs import compose_other, may_clash, other_parameters
+from rowferry_enqueue.check_keys import compose_other, may_clash, other_parameters, quote_key, read_column_length
 
 
 @pytest.mark.parametrize("name", ["me.png", "ä +%?'\"", "//", "💾"])

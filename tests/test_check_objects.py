@@ -14,7 +14,7 @@ def found(migration: Migration, words: str, **more: bool) -> list[str]:
 
 def test_objects_that_are_there_are_counted(any_migration: Migration) -> None:
     any_migration.fill(30)
-    assert "30 of 30 sampled legacy objects are there" in found(any_migration, "sampled")[0]
+    assert "30 of 30 sampled legacy objects exist" in found(any_migration, "sampled")[0]
 
 
 def test_a_hundred_entries_are_looked_at_spread_over_the_ids(logged_migration: Migration, log) -> None:
@@ -42,7 +42,7 @@ def test_an_example_is_shown_once(migration: Migration) -> None:
 def test_no_object_of_a_new_migration_is_a_problem(migration: Migration) -> None:
     migration.add_legacy(range(5))
     (words,) = [words for words in problems(migration) if "sampled" in words]
-    assert "0 of 5 sampled legacy objects are there, 5 are missing, for example 'image/" in words
+    assert "0 of 5 sampled legacy objects exist, 5 are missing, for example 'image/" in words
 
 
 def test_no_object_is_a_note_where_entries_were_migrated_before(migration: Migration) -> None:
@@ -58,7 +58,7 @@ def test_a_few_missing_objects_are_a_note(migration: Migration) -> None:
     migration.fill(9)
     migration.add_legacy([10])
     assert problems(migration) == []
-    assert "9 of 10 sampled legacy objects are there, 1 is missing" in found(migration, "sampled")[0]
+    assert "9 of 10 sampled legacy objects exist, 1 is missing" in found(migration, "sampled")[0]
 
 
 def test_of_two_tables_each_is_judged_by_itself(migration: Migration) -> None:

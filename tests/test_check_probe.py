@@ -6,7 +6,7 @@ from botocore.exceptions import ClientError
 from checks import check, problems
 from migration import Migration
 from request_log import RequestLog, Seen
-from rowferry_enqueue.probe_properties import HEADERS, METADATA, find_lost
+from rowferry_enqueue.probe import HEADERS, METADATA, find_lost
 
 
 def notes(migration: Migration, words: str, **more: bool) -> list[str]:
@@ -148,7 +148,7 @@ def test_a_dry_run_writes_nothing_at_all(logged_migration: Migration, log: Reque
     done = logged_migration.run(*command.split())
     assert done.returncode == 0, done.stderr
     assert [seen for seen in log.seen if seen.writes] == []
-    assert "not checked, since it would write" in done.stdout
+    assert "not checked, since a check would write" in done.stdout
     assert "Dry run: nothing was written." in done.stdout
 
 

@@ -12,7 +12,7 @@ from queue_runs import migrate, outcomes, revert
 from rowferry.db.connection import connect
 from rowferry.keys import form_of_key, legacy_key, production_key
 from rowferry.plan import Entries
-from rowferry_enqueue.left_alone import LeftAlone, find_left_alone
+from rowferry_enqueue.skipped import Skipped, find_skipped
 from rowferry_worker.queues import revert as queue
 
 
@@ -201,30 +201,30 @@ def stuck(migration: Migration) -> Migration:
     return migration
 
 
-LEFT = (
-    "6 legacy entries are left alone, in the ranges of 1 batch in ERROR of the queue migrate. "
-    "`rowferry errors` says why; `rowferry requeue --all --migration avatars` takes them up.\n"
+SKIPPED = (
+    "6 legacy entries are skipped, in the ranges of 1 batch in ERROR of the queue migrate. "
+    "`rowferry errors` says why; `rowferry requeue --all --migration avatars` retries them.\n"
 )
 
 
-def test_a_reversal_says_at_its_end_what_the_next_pass_leaves_alone(stuck: Migration) -> None:
+def test_a_reversal_says_at_its_end_what_the_next_pass_skips(stuck: Migration) -> None:
     done = stuck.run("revert", "--processes", "1", "--yes")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith(f"By the next `rowferry migrate`, {LEFT}")
+    assert done.stdout.endswith(f"In the next `rowferry migrate`, {SKIPPED}")
 
 
 def test_an_enqueue_says_what_batches_in_error_keep_from_it(stuck: Migration) -> None:
     revert(stuck)
-    assert stuck.run("enqueue", "--yes").stdout.endswith(f"{LEFT}Nothing to enqueue.\n")
+    assert stuck.run("enqueue", "--yes").stdout.endswith(f"{SKIPPED}Nothing to enqueue.\n")
     done = stuck.run("migrate", "--processes", "1", "--no-objects", "--yes")
-    assert (done.returncode, LEFT in done.stdout) == (1, True)
+    assert (done.returncode, SKIPPED in done.stdout) == (1, True)
     stuck.run("requeue", "--all", "--migration", "avatars")
     stuck.work()
     stuck.audit(legacy_left=[6])
 
 
 @pytest.mark.parametrize("id_type", ["uuid", 'text collate "C"'])
-def test_what_is_left_alone_is_counted_for_ids_of_any_type(
+def test_what_is_skipped_is_counted_for_ids_of_any_type(
     database: str, monkeypatch: pytest.MonkeyPatch, id_type: str
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database)
@@ -233,4 +233,4 @@ def test_what_is_left_alone_is_counted_for_ids_of_any_type(
         table.enqueue(2)
         table.execute("update rowferry.batch_queue set status = 'ERROR' where entry_count = 2")
         with connect("test", autocommit=True) as connection:
-            assert find_left_alone(connection, table.read_plan()) == LeftAlone(entries=2, batches=1)
+            assert find_skipped(connection, table.read_plan()) == Skipped(entries=2, batches=1)

@@ -1,22 +1,30 @@
-"""Holds a plan against the real database and the real buckets before anything is migrated; finds every problem."""
+"""Compares a plan with the real database and the real buckets before anything is migrated; reports every problem."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntrySql
 from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
-from rowferry.errors import UsageError
-from rowferry.plan import OnConflict, Plan
+from rowferry.errors import DatabaseUnavailable, RowferryError, UsageError
+from rowferry.plan import Entries, OnConflict, Plan
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.check_buckets import check_buckets
 from rowferry_enqueue.check_collisions import check_collisions
-from rowferry_enqueue.check_keys import check_keys
+from rowferry_enqueue.check_keys import check_keys, quote_key
+from rowferry_enqueue.check_objects import Sample
 from rowferry_enqueue.check_tables import CheckedTable, check_rights_and_rows, check_table, check_together
+from rowferry_enqueue.enqueue import find_migration
 from rowferry_enqueue.finding import Finding, note, problem
-from rowferry_enqueue.samples import check_emptiness, knows_migration, sample_entries, show_examples
 
 __all__ = ["Finding", "check_plan", "check_rows"]
+
+SAMPLED = 100
+"""Entries whose objects are looked at, of all tables together."""
+MIN_SAMPLED = 10
+"""Of each table, however many tables there are."""
+EXAMPLES = 3
+"""Keys shown for each table."""
 
 
 def check_plan(
@@ -28,25 +36,25 @@ def check_plan(
     may_write: bool = True,
     on_progress: OnProgress = ignore_progress,
 ) -> list[Finding]:
-    """Return all that can be said of a plan, in the order of tables, keys and buckets.
+    """Return the findings about tables, keys and buckets, in this order.
 
-    Writes a probe object to the production bucket and removes it again, unless `may_write` is false; nothing else.
-    `on_conflict` says what the migration will do where a different production object stands: unless it is "fail" that
-    is a note, not a problem. `allow_empty`: that there is no legacy entry is no problem.
+    Writes probe objects to the production bucket and removes them, unless `may_write` is false; writes nothing else.
+    `on_conflict`: what the migration will do where a different production object exists; only with "fail" is that a
+    problem. `allow_empty`: it is no problem that there is no legacy entry.
     Raises DatabaseUnavailable when the connection is lost.
     """
     findings = list(check_rows(connection, plan, on_conflict, on_progress))
     samples = sample_entries(connection, plan, on_progress)
     findings += show_examples(samples)
     findings += check_emptiness(connection, plan, samples, allow_empty=allow_empty)
-    is_new = not knows_migration(connection, plan)
+    is_new = find_migration(connection, plan.name) is None
     return [*findings, *check_buckets(plan, on_progress, samples, may_write=may_write, is_new=is_new)]
 
 
 def check_rows(
     connection: Connection, plan: Plan, on_conflict: OnConflict, on_progress: OnProgress
 ) -> Iterator[Finding]:
-    """Yield what the database shows; asks the buckets only where production entries are in the way."""
+    """Yield what the database shows; asks the buckets only about collisions with production entries."""
     yield from _check_server(connection)
     yield from _check_replica_lag(connection, plan)
     usable: list[EntrySql] = []
@@ -77,11 +85,53 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
 
 
 def _check_replica_lag(connection: Connection, plan: Plan) -> Iterator[Finding]:
-    """Find a bound that would never hold anybody back, since nobody would see the replicas fall behind."""
+    """Find a limit without effect: the workers would not see the replicas fall behind."""
     if plan.database.max_replica_lag is None:
         return
     if not fetch_one(connection, statement("sees_replicas"))["sees_replicas"]:
-        what = (
-            "max_replica_lag cannot be kept: the owner of the schema rowferry may not see how far replicas are behind"
-        )
+        what = "max_replica_lag has no effect: the owner of the schema rowferry may not see how far replicas are behind"
         yield problem(what, "grant pg_monitor to that owner, or leave max_replica_lag out of the plan")
+
+
+def sample_entries(connection: Connection, plan: Plan, on_progress: OnProgress) -> list[Sample]:
+    """Return legacy entries of each readable table, spread over its ids; one scan a table."""
+    limit = max(MIN_SAMPLED, SAMPLED // len(plan.entries))
+    samples: list[Sample] = []
+    for entries in plan.entries:
+        on_progress(f"choosing examples of {entries.label}")
+        try:
+            with translated_errors(), connection.transaction():
+                entry_sql = EntrySql.of(connection, entries)
+                rows = connection.execute(entry_sql.compose("sample_keys"), entry_sql.parameters(most=limit)).fetchall()
+        except DatabaseUnavailable:
+            raise
+        except RowferryError:
+            continue  # the check of the table has reported it
+        samples.append(Sample(entries, tuple((row["legacy_key"], row["production_key"]) for row in rows)))
+    return samples
+
+
+def show_examples(samples: Iterable[Sample]) -> list[Finding]:
+    return [
+        note(f"{sample.entries.label}: for example {quote_key(old)} becomes {quote_key(new)}")
+        for sample in samples
+        for old, new in list(dict.fromkeys(sample.keys))[:EXAMPLES]
+    ]
+
+
+def check_emptiness(
+    connection: Connection, plan: Plan, samples: Sequence[Sample], *, allow_empty: bool
+) -> list[Finding]:
+    """Return a problem where no table has a legacy entry, unless that is allowed."""
+    if allow_empty or len(samples) < len(plan.entries) or any(sample.keys for sample in samples):
+        return []
+    counts = ", ".join(_count_forms(connection, sample.entries) for sample in samples)
+    remedy = "correct `from`, `key` or `where` in the plan, or add --allow-empty where all is migrated already"
+    return [problem(f"there are 0 legacy entries to migrate: {counts}", remedy)]
+
+
+def _count_forms(connection: Connection, entries: Entries) -> str:
+    with translated_errors():
+        entry_sql = EntrySql.of(connection, entries)
+        row = fetch_one(connection, entry_sql.compose("count_entries"), entry_sql.parameters())
+    return f"{entries.label} has {row['production']:,} in production form and {row['unexpected']:,} in neither"

@@ -1,4 +1,4 @@
-"""The check of the buckets: legacy objects can be read, production objects written, and copies arrive."""
+"""Checks buckets: legacy objects can be read, production objects written, and one copied to the other."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -10,14 +10,13 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.listing import OnProgress
 from rowferry.s3.operations import get_object
 from rowferry.s3.side_client import open_object_client
-from rowferry_enqueue.check_objects import check_objects, find_any_object
+from rowferry_enqueue.bucket_errors import check_bucket_exists, refuse, summarise_error
+from rowferry_enqueue.check_objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.probe import Probe, written_probe
-from rowferry_enqueue.samples import Sample
-from rowferry_enqueue.side_findings import look_at_bucket, refuse, word_error
 
 DEADLINE = timedelta(seconds=30)
-"""How long one request may take."""
+"""Of one request."""
 BACKOFF = timedelta(milliseconds=100)
 CONNECTIONS = 16
 
@@ -30,10 +29,10 @@ def check_buckets(
     may_write: bool = True,
     is_new: bool = True,
 ) -> Iterator[Finding]:
-    """Yield what trying shows, over the client that workers use.
+    """Yield what requests show, sent by the client that workers use.
 
-    Reads on the legacy side: the objects of the samples, or any that is listed. Writes a probe object on the production
-    side and removes it, unless `may_write` is false. `is_new`: nothing of this migration was ever enqueued.
+    Reads from the legacy side: the objects of the samples, or any that is listed. Writes probe objects to the
+    production side and removes them, unless `may_write` is false. `is_new`: the migration was never enqueued.
     """
     on_progress("reading the legacy bucket")
     findings, source_key = _try_legacy(plan, samples, is_new=is_new)
@@ -43,27 +42,27 @@ def check_buckets(
 
 
 def _try_legacy(plan: Plan, samples: Sequence[Sample], *, is_new: bool) -> tuple[list[Finding], str | None]:
-    """Return what was found, and a legacy object that is small enough to be copied for a try, if there is one."""
+    """Return the findings, and a legacy object that is small enough to be copied as a test, if there is one."""
     side = plan.legacy
     try:
         client = _open(side)
     except RowferryError as error:
         return [problem(error)], None
     with closing(client):
-        findings = look_at_bucket(client, side)
+        findings = check_bucket_exists(client, side)
         if any(finding.level == "problem" for finding in findings):
             return findings, None
-        looked = check_objects(client, side, samples, is_new=is_new)
-        findings += looked.findings
+        sampled = check_objects(client, side, samples, is_new=is_new)
+        findings += sampled.findings
         prefixes = [entries.legacy_prefix for entries in plan.entries]
-        key = looked.small_key or find_any_object(client, side, prefixes)
+        key = sampled.small_key or find_any_object(client, side, prefixes)
         if key is None:
-            return [*findings, note(f"no legacy object of {side.bucket} was found that could be read for a try")], None
+            return [*findings, note(f"there is no legacy object in {side.bucket} to read as a test")], None
         error = client.ask(get_object("legacy", key, first_byte=0, last_byte=0)).error
         if error is not None and error.code != "InvalidRange":
             return [*findings, refuse(side, error, "read", "s3:GetObject")], None
     return [
-        fine(f"the legacy bucket {side.bucket} can be read, which is all that is ever done with it"),
+        fine(f"the legacy bucket {side.bucket} can be read (legacy: only read)"),
         *findings,
     ], key
 
@@ -76,12 +75,12 @@ def _try_production(plan: Plan, source_key: str | None, *, may_write: bool) -> I
         yield problem(error)
         return
     with closing(client):
-        findings = look_at_bucket(client, side)
+        findings = check_bucket_exists(client, side)
         yield from findings
         if any(finding.level == "problem" for finding in findings):
             return
         if not may_write:
-            yield note(f"not checked, since it would write: whether {side.bucket} takes objects and copies")
+            yield note(f"not checked, since a check would write: whether {side.bucket} takes objects and copies")
             return
         left: list[Finding] = []
         with written_probe(client, side.bucket, left) as probe:
@@ -97,17 +96,17 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
         yield refuse(side, error, "written and read", "s3:PutObject and s3:GetObject")
         return
     if not is_same:
-        yield problem(f"the production bucket {side.bucket} gave other bytes back than were written to {probe.key!r}")
+        yield problem(f"the production bucket {side.bucket} returned other bytes than were written to {probe.key!r}")
         return
-    yield fine(f"the production bucket {side.bucket} can be written and read")
+    yield fine(f"the production bucket {side.bucket} can be written and read (production: written)")
     if plan.server_side:
         yield from _try_copying(probe, plan, source_key)
     try:
         probe.write_parts(server_side=plan.server_side)
     except ObjectError as error:
-        yield note(f"an object of parts cannot be written ({word_error(error)}): large objects will fail")
-    yield from _tell_what_is_kept(probe)
-    yield from _tell_conditions(probe)
+        yield note(f"an object of parts cannot be written ({summarise_error(error)}): large objects will fail")
+    yield from _report_lost_properties(probe)
+    yield from _report_conditions(probe)
 
 
 def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[Finding]:
@@ -116,18 +115,20 @@ def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
     try:
         if source_key is not None:
             probe.copy_from(plan.legacy.bucket, source_key)
-            yield fine("the production side copies from the legacy bucket by itself")
+            yield fine("the production server copies from the legacy bucket by itself")
         pin = probe.copy_itself()
     except ObjectError as error:
-        what = f"the production side cannot copy from the legacy bucket {plan.legacy.bucket} ({word_error(error)})"
+        what = (
+            f"the production server cannot copy from the legacy bucket {plan.legacy.bucket} ({summarise_error(error)})"
+        )
         yield problem(what, remedy)
         return
     if pin != "honoured":
-        words = f"x-amz-copy-source-if-match is {pin} by CopyObject"
-        yield note(f"{words}: an object that changes while it is copied is noticed afterwards only")
+        what = f"x-amz-copy-source-if-match is {pin} by CopyObject"
+        yield note(f"{what}: an object that changes while it is copied is noticed only afterwards")
 
 
-def _tell_what_is_kept(probe: Probe) -> Iterator[Finding]:
+def _report_lost_properties(probe: Probe) -> Iterator[Finding]:
     for operation, lost in probe.lost.items():
         if lost:
             yield note(f"does not come back as written after {operation}: {', '.join(lost)}")
@@ -136,11 +137,11 @@ def _tell_what_is_kept(probe: Probe) -> Iterator[Finding]:
         yield fine(f"metadata, tags and content headers come back after {', '.join(kept)}")
 
 
-def _tell_conditions(probe: Probe) -> Iterator[Finding]:
-    words = ", ".join(f"{operation} {outcome}" for operation, outcome in probe.conditions.items())
+def _report_conditions(probe: Probe) -> Iterator[Finding]:
+    results = ", ".join(f"{operation} {outcome}" for operation, outcome in probe.conditions.items())
     without = [operation for operation, outcome in probe.conditions.items() if outcome != "honoured"]
-    cost = "; where it is not, an object costs a HEAD before it is written" if without else ""
-    yield note(f"If-None-Match, by operation: {words}{cost}")
+    cost = "; where it is not honoured, each object costs a HEAD before it is written" if without else ""
+    yield note(f"If-None-Match, by operation: {results}{cost}")
 
 
 def _open(side: Side) -> ObjectClient:

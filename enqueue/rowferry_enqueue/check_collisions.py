@@ -1,4 +1,4 @@
-"""The check of collisions: production entries that have the key already which a legacy entry is to have."""
+"""Checks collisions: production entries that already have the key that a legacy entry is to have."""
 
 import os
 from collections import Counter
@@ -16,16 +16,15 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.listing import OnProgress
-from rowferry_enqueue.check_keys import quote_key
+from rowferry_enqueue.check_keys import Pair, compose_other, find_colliding_pairs, other_parameters, quote_key
 from rowferry_enqueue.finding import Finding, fine, note, problem
-from rowferry_enqueue.key_pairs import Pair, compose_other, find_colliding_pairs, other_parameters
 
-MOST_COMPARED = 1000
+MAX_COMPARED = 1000
 """Collisions whose objects are compared, by one HEAD on either side."""
-MOST_READ_BYTES = 1024 * 1024
-"""The largest objects that are read where HEAD does not tell whether they are alike."""
+MAX_READ_BYTES = 1024 * 1024
+"""Larger objects are not read where HEAD does not tell whether they are alike."""
 THREADS = 8
-"""HEADs on their way at once on each side; fewer than botocore keeps connections."""
+"""HEADs in flight on each side; fewer than botocore keeps connections."""
 
 Likeness = Literal["identical", "different", "undecided", "no legacy object", "no production object"]
 Keys = tuple[str, str]
@@ -35,9 +34,9 @@ Keys = tuple[str, str]
 def check_collisions(
     connection: Connection, plan: Plan, usable: Sequence[EntrySql], on_conflict: OnConflict, on_progress: OnProgress
 ) -> Iterator[Finding]:
-    """Yield what stands at the production keys of legacy entries already.
+    """Yield what exists already at the production keys of legacy entries.
 
-    That alone is no problem: a resumed migration leaves rows that share an object with one that has moved.
+    That alone is no problem: a resumed migration has rows that share an object with a row that has moved.
     """
     collisions: dict[Keys, None] = {}
     total = 0
@@ -51,22 +50,22 @@ def check_collisions(
             yield fine("no production entry has a key that a legacy entry is to have")
         return
     try:
-        likeness = _compare(plan, list(collisions)[:MOST_COMPARED], on_progress)
+        likeness = _compare(plan, list(collisions)[:MAX_COMPARED], on_progress)
     except RowferryError as error:
-        yield note(f"{_word(total)} that production entries have already; not compared ({error})")
+        yield note(f"{_describe(total)} that production entries have already; not compared ({error})")
     else:
         yield from _judge(total, likeness, on_conflict)
 
 
 def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], int]:
-    """Return the first collisions of a pair and how many there are."""
+    """Return the first collisions of a pair, and how many there are."""
     one, other = pair
     query = one.compose(
         "key_collisions",
         legacy_keys=one.compose("legacy_keys"),
         production_keys=compose_other(other, "production_keys"),
     )
-    parameters = one.parameters(most=MOST_COMPARED, **other_parameters(other))
+    parameters = one.parameters(most=MAX_COMPARED, **other_parameters(other))
     with translated_errors():
         rows = connection.execute(query, parameters).fetchall()
     return [(row["legacy_key"], row["production_key"]) for row in rows], rows[0]["total"] if rows else 0
@@ -75,12 +74,12 @@ def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], in
 def _compare(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dict[Keys, Likeness]:
     """Return how alike the two objects of each collision are, as far as HEAD tells."""
     on_progress(f"comparing {len(collisions):,} pairs of objects")
-    with ExitStack() as until:
+    with ExitStack() as stack:
         legacy, production = (
-            until.enter_context(open_bucket(side, load_credentials(side, os.environ)))
+            stack.enter_context(open_bucket(side, load_credentials(side, os.environ)))
             for side in (plan.legacy, plan.production)
         )
-        pool = until.enter_context(ThreadPoolExecutor(THREADS, "rowferry-head"))
+        pool = stack.enter_context(ThreadPoolExecutor(THREADS, "rowferry-head"))
         return dict(zip(collisions, pool.map(partial(_compare_one, legacy, production), collisions), strict=True))
 
 
@@ -93,13 +92,13 @@ def _compare_one(legacy: Bucket, production: Bucket, keys: Keys) -> Likeness:
         new = production.head(keys[1])
     except ObjectNotFound:
         return "no production object"
-    likeness = compare_facts(old, new)
-    if likeness == "undecided" and old.size_bytes <= MOST_READ_BYTES:
+    likeness = compare_info(old, new)
+    if likeness == "undecided" and old.size_bytes <= MAX_READ_BYTES:
         return "identical" if legacy.get(keys[0]) == production.get(keys[1]) else "different"
     return likeness
 
 
-def compare_facts(old: ObjectInfo, new: ObjectInfo) -> Likeness:
+def compare_info(old: ObjectInfo, new: ObjectInfo) -> Likeness:
     """Return whether two objects are alike, from size and ETag alone.
 
     ETags that differ prove nothing: after a copy from several parts, or under KMS, they do for the same bytes.
@@ -111,14 +110,14 @@ def compare_facts(old: ObjectInfo, new: ObjectInfo) -> Likeness:
     return "undecided"
 
 
-def _word(total: int) -> str:
+def _describe(total: int) -> str:
     return count(total, "legacy key becomes one", "legacy keys become some")
 
 
 def _judge(total: int, likeness: dict[Keys, Likeness], on_conflict: OnConflict) -> Iterator[Finding]:
     counts = Counter(likeness.values())
-    words = ", ".join(f"{number:,} {name}" for name, number in counts.most_common())
-    what = f"{_word(total)} that production entries have already; {len(likeness):,} compared: {words}"
+    results = ", ".join(f"{number:,} {name}" for name, number in counts.most_common())
+    what = f"{_describe(total)} that production entries have already; {len(likeness):,} compared: {results}"
     if not counts["different"]:
         yield note(what) if counts.total() > counts["identical"] else fine(what)
         return

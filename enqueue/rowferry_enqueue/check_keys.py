@@ -1,8 +1,9 @@
-"""The check of the keys: every legacy key becomes a usable production key, and no two become the same."""
+"""Checks keys: every legacy key becomes a usable production key, and no two become the same one."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, product
+from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
@@ -12,14 +13,17 @@ from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES
+from rowferry.plan import Entries
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.finding import Finding, fine, note, problem
-from rowferry_enqueue.key_pairs import Pair, compose_other, find_clashing_pairs, other_parameters
 
 SHOWN_CHARACTERS = 60
-"""How much of a key is quoted."""
+"""Of a key in a message."""
 
-_WORDS_OF_FAULT = {
+Pair = tuple[EntrySql, EntrySql]
+"""Two [[entries]] whose keys could get into each other's way, by their prefixes."""
+
+_FAULTS = {
     "empty": "would have an empty production key",
     "too long": f"would have a production key of more than {MAX_KEY_BYTES:,} bytes, the most that S3 takes",
     "still legacy": "would have a production key that still has the legacy form",
@@ -28,15 +32,15 @@ _WORDS_OF_FAULT = {
 
 
 def check_keys(connection: Connection, usable: Sequence[EntrySql], on_progress: OnProgress) -> Iterator[Finding]:
-    """Yield what the actual legacy keys show; one scan a table, and one a pair of tables that could clash."""
+    """Yield the findings; one scan a table, and one for each pair of tables whose keys could clash."""
     for entry_sql in usable:
         on_progress(f"mapping the legacy keys of {entry_sql.entries.label}")
-        yield from _guarded(_check_faults, connection, entry_sql)
+        yield from _run(_check_faults, connection, entry_sql)
     pairs = find_clashing_pairs(usable)
     clashes: list[Finding] = []
     for pair in pairs:
         on_progress(f"comparing the keys of {pair[0].entries.label} and {pair[1].entries.label}")
-        clashes.extend(_guarded(_check_clashes, connection, pair))
+        clashes.extend(_run(_check_clashes, connection, pair))
     yield from clashes
     if usable and not clashes:
         yield fine("no two legacy keys become the same production key")
@@ -53,12 +57,12 @@ def _check_faults(connection: Connection, entry_sql: EntrySql) -> list[Finding]:
     parameters = entry_sql.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
     counted = {row["fault"]: row for row in connection.execute(query, parameters)}
     usable: int = counted[None]["entries"] if None in counted else 0
-    say = fine if usable else note
-    findings = [say(f"{entries.label}: {count_legacy(usable)} with usable production keys")]
-    for fault, words in _WORDS_OF_FAULT.items():
+    usable_keys = f"{entries.label}: {count_legacy(usable)} with usable production keys"
+    findings = [fine(usable_keys) if usable else note(usable_keys)]
+    for fault, description in _FAULTS.items():
         if fault in counted:
             subject, example = count_legacy(counted[fault]["entries"]), quote_key(counted[fault]["example"])
-            what = f"{entries.label}: {subject} {words}, for example {example}"
+            what = f"{entries.label}: {subject} {description}, for example {example}"
             findings.append(problem(what, "correct those keys, or `from` and `to` in the plan"))
     return findings
 
@@ -80,8 +84,8 @@ def _check_clashes(connection: Connection, pair: Pair) -> list[Finding]:
     return [problem(what, "give one of them another `to` in the plan")]
 
 
-def _guarded(check: Any, connection: Connection, subject: Any) -> list[Finding]:
-    """Return what a check finds; an error of the server, but for a lost connection, is a problem like others."""
+def _run(check: Callable[[Connection, Any], list[Finding]], connection: Connection, subject: Any) -> list[Finding]:
+    """Return what a check finds; any error of the server but a lost connection is a problem."""
     try:
         with translated_errors(), connection.transaction():
             return check(connection, subject)
@@ -91,18 +95,55 @@ def _guarded(check: Any, connection: Connection, subject: Any) -> list[Finding]:
         return [problem(error)]
 
 
+def may_clash(one: Entries, other: Entries) -> bool:
+    """Return whether two different legacy keys, one of each, could become the same production key.
+
+    Keys of one prefix never do, since they keep what follows it. Keys of two prefixes do where one production prefix
+    begins with the other, unless the legacy prefixes differ by the same end.
+    """
+    if len(one.production_prefix) < len(other.production_prefix):
+        one, other = other, one
+    if not one.production_prefix.startswith(other.production_prefix):
+        return False
+    return one.legacy_prefix != other.legacy_prefix + one.production_prefix[len(other.production_prefix) :]
+
+
+def find_clashing_pairs(entry_sqls: Sequence[EntrySql]) -> list[Pair]:
+    return [(one, other) for one, other in combinations(entry_sqls, 2) if may_clash(one.entries, other.entries)]
+
+
+def find_colliding_pairs(entry_sqls: Sequence[EntrySql]) -> list[Pair]:
+    """Return the pairs where a legacy key of the first could become a production key that the second has already."""
+    return [(one, other) for one, other in product(entry_sqls, repeat=2) if _overlap(one.entries, other.entries)]
+
+
+def _overlap(one: Entries, other: Entries) -> bool:
+    prefixes = (one.production_prefix, other.production_prefix)
+    return prefixes[0].startswith(prefixes[1]) or prefixes[1].startswith(prefixes[0])
+
+
+def compose_other(entry_sql: EntrySql, name: str) -> sql.SQL:
+    """Return a statement over the second table of a pair; its parameters begin with `other_`."""
+    text = entry_sql.compose(name).as_string(None)
+    renamed = re.sub(r"%%|%\((\w+)\)s", lambda match: f"%(other_{match[1]})s" if match[1] else "%%", text)
+    return sql.SQL(cast("LiteralString", renamed))
+
+
+def other_parameters(entry_sql: EntrySql) -> dict[str, Any]:
+    return {f"other_{name}": value for name, value in entry_sql.parameters().items()}
+
+
 def count_legacy(number: int) -> str:
-    """Return `1 legacy entry`, `1,234 legacy entries`."""
     return count(number, "legacy entry", "legacy entries")
 
 
 def read_column_length(column_type: str) -> int | None:
-    """Return the most characters that a column takes; None where nothing limits them."""
+    """Return how many characters a column takes at most; None: no limit."""
     found = re.fullmatch(r"character(?: varying)?\((\d+)\)", column_type)
     return int(found[1]) if found else None
 
 
 def quote_key(key: str) -> str:
-    """Return a key in quotes, its middle left out where it is long."""
+    """Return a key in quotes, shortened in the middle."""
     half = SHOWN_CHARACTERS // 2
     return repr(key if len(key) <= SHOWN_CHARACTERS else f"{key[:half]}…{key[-half:]}")

@@ -1,4 +1,4 @@
-"""The check of the entries' own objects: some of them are looked at, over the client that works."""
+"""Checks a sample of the legacy objects: whether they exist under the keys that the rows hold."""
 
 import re
 import time
@@ -11,35 +11,42 @@ from urllib.parse import unquote
 
 from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, SideFault
 from rowferry.formatting import count
-from rowferry.plan import Side
+from rowferry.plan import Entries, Side
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import head_object, list_first_object
 from rowferry.s3.responses import Answer, read_text
+from rowferry_enqueue.bucket_errors import refuse, summarise_error
 from rowferry_enqueue.check_keys import quote_key
 from rowferry_enqueue.finding import Finding, fine, note, problem
-from rowferry_enqueue.samples import Sample
-from rowferry_enqueue.side_findings import refuse, word_error
 
 THREADS = 16
-WITHIN = timedelta(seconds=20)
-"""What has not been asked for by then is left out."""
+TIME_LIMIT = timedelta(seconds=20)
+"""After it, the rest of the sample is left out."""
 MAX_COPIED_BYTES = 64 * 1024 * 1024
-"""The largest legacy object that is copied for a try."""
+"""Of the legacy object that is copied as a test."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What was found, and a legacy object that is small enough to be copied for a try, if there is one."""
+class Sample:
+    """Legacy keys of one [[entries]], each with the production key that it becomes."""
+
+    entries: Entries
+    keys: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledObjects:
+    """The findings, and the key of an object that is small enough to be copied as a test, if there is one."""
 
     findings: tuple[Finding, ...]
     small_key: str | None = None
 
 
-def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *, is_new: bool) -> Looked:
-    """Ask for the legacy objects of the samples; `is_new`: nothing of this migration was ever enqueued."""
+def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *, is_new: bool) -> SampledObjects:
+    """Send a HEAD for the legacy object of each sample; `is_new`: the migration was never enqueued."""
     findings: list[Finding] = []
     sizes: dict[str, int] = {}
-    ask = partial(_ask, client, side, time.monotonic() + WITHIN.total_seconds())
+    ask = partial(_ask, client, side, time.monotonic() + TIME_LIMIT.total_seconds())
     with ThreadPoolExecutor(THREADS, "rowferry-head") as pool:
         for sample in samples:
             keys = [legacy_key for legacy_key, _ in sample.keys]
@@ -47,7 +54,7 @@ def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *
             sizes |= {key: answer.content_length or 0 for key, answer in answers.items() if answer and not answer.error}
             findings += _judge(client, side, sample.entries.label, answers, is_new=is_new)
     small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES}
-    return Looked(tuple(findings), min(small, key=lambda key: small[key], default=None))
+    return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None))
 
 
 def find_any_object(client: ObjectClient, side: Side, prefixes: Sequence[str]) -> str | None:
@@ -61,7 +68,7 @@ def find_any_object(client: ObjectClient, side: Side, prefixes: Sequence[str]) -
 
 
 def _ask(client: ObjectClient, side: Side, end: float, key: str) -> Answer | None:
-    """Return the answer to a HEAD; None where time is over."""
+    """Return the response to a HEAD; None after the time limit."""
     if time.monotonic() > end:
         return None
     try:
@@ -80,36 +87,38 @@ def _judge(
     found = [key for key, answer in asked.items() if answer.error is None]
     missing = [key for key, answer in asked.items() if isinstance(answer.error, ObjectNotFound)]
     refused = {key: answer.error for key, answer in asked.items() if answer.error and key not in missing}
-    looked = f"{label}: {len(found):,} of {len(asked):,} sampled legacy objects are there"
+    sampled = f"{label}: {len(found):,} of {len(asked):,} sampled legacy objects exist"
     for error in refused.values():
         if isinstance(error, AccessDenied | SideFault) and not found and not missing:
             yield refuse(side, error, "read", "s3:GetObject and s3:ListBucket")
             return
     if refused:
         key, error = next(iter(refused.items()))
-        yield note(f"{looked}, {len(refused):,} did not say, for example {quote_key(key)}: {word_error(error)}")
+        yield note(
+            f"{sampled}, {len(refused):,} requests failed, for example {quote_key(key)}: {summarise_error(error)}"
+        )
     if not missing:
         if not refused:
-            yield fine(looked)
+            yield fine(sampled)
         return
-    words = f"{looked}, {count(len(missing), 'is', 'are')} missing, for example {quote_key(missing[0])}"
+    what = f"{sampled}, {count(len(missing), 'is', 'are')} missing, for example {quote_key(missing[0])}"
     if 2 * len(missing) <= len(asked):
-        yield note(words, "their entries will end as missing: see `rowferry errors` then")
+        yield note(what, "their entries will end as missing: see `rowferry errors` then")
         return
     cause = guess_cause(missing, _list_first(client, side))
-    yield problem(words, cause) if is_new and not found else note(words, cause)
+    yield problem(what, cause) if is_new and not found else note(what, cause)
 
 
-def guess_cause(missing: Sequence[str], stands: str | None) -> str:
-    """Return what may be why objects are missing, as what to do; `stands` is a key that the bucket does hold."""
+def guess_cause(missing: Sequence[str], existing: str | None) -> str:
+    """Return the probable reason why objects are missing; `existing`: a key that the bucket does hold."""
     first = missing[0]
     if any(re.match(r"([a-z][a-z0-9+.-]*:)?//", key, re.IGNORECASE) for key in missing):
         return "the column seems to hold URLs: rowferry needs the object's own key in it, from its first character on"
     if first.startswith("/"):
-        return "the keys begin with `/`, which objects' keys hardly do: correct the column, or `key` in the plan"
-    if stands is not None and any(stands.endswith(f"/{key}") for key in missing):
-        return f"the objects' keys begin with more than the column holds, for example {quote_key(stands)}"
-    holds = "" if stands is None else f"; the bucket does hold {quote_key(stands)}, for example"
+        return "the keys begin with `/`, as object keys rarely do: correct the column, or `key` in the plan"
+    if existing is not None and any(existing.endswith(f"/{key}") for key in missing):
+        return f"the objects' keys begin with more than the column holds, for example {quote_key(existing)}"
+    holds = "" if existing is None else f"; the bucket does hold {quote_key(existing)}, for example"
     if any(unquote(key) != key for key in missing):
         return f"the keys in the column seem to be percent-encoded, which the objects' own keys are not{holds}"
     remedy = "the column may not hold the whole key (a prefix outside the column), or [legacy] names another bucket"

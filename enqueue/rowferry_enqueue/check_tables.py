@@ -1,4 +1,4 @@
-"""The check of the tables: they and their columns exist and can serve, and this role may read and update them."""
+"""Checks tables: they and their columns exist and are fit, and this role may read and update them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,30 +16,31 @@ from rowferry_enqueue.table_shape import GRANTS, judge_table, judge_together, no
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """What was found, and the SQL face of the entries when their keys can be read: one or none."""
+    """The findings about one [[entries]]."""
 
     entries: Entries
     findings: tuple[Finding, ...]
     described: Description | None = None
     usable: tuple[EntrySql, ...] = ()
+    """One where the keys can be read, else none."""
 
 
 def refuse_unfit_tables(connection: Connection, plan: Plan) -> None:
-    """Raise UsageError, one sentence, when a table of the plan cannot serve; reads the catalogue, and no row.
+    """Raise UsageError when a table of the plan is unfit; reads the catalogue, and no row.
 
-    The right to update is the workers' matter, whose role may be another one. Raises DatabaseUnavailable when the
-    connection is lost.
+    Does not ask for the right to update, which workers need: their role may be another. Raises DatabaseUnavailable
+    when the connection is lost.
     """
     checked = [check_table(connection, entries) for entries in plan.entries]
     found = [finding for table in checked for finding in table.findings] + check_together(checked)
     problems = [finding for finding in found if finding.level == "problem"]
     if problems:
-        words = [f"{finding.what}; {finding.remedy}" if finding.remedy else finding.what for finding in problems]
-        raise UsageError(f"{'. '.join(words)}.")
+        sentences = [f"{finding.what}; {finding.remedy}" if finding.remedy else finding.what for finding in problems]
+        raise UsageError(f"{'. '.join(sentences)}.")
 
 
 def check_table(connection: Connection, entries: Entries) -> CheckedTable:
-    """Look at the table of one [[entries]], but at no row. Raises DatabaseUnavailable when the connection is lost."""
+    """Check the table of one [[entries]], but no row. Raises DatabaseUnavailable when the connection is lost."""
     try:
         with connection.transaction():
             described = describe(connection, entries)
@@ -57,12 +58,12 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
 
 
 def check_together(checked: list[CheckedTable]) -> list[Finding]:
-    """Return what stands between tables that are all right each by itself."""
+    """Return the problems of tables that are fit each by itself."""
     return list(judge_together([(table.entries, table.described) for table in checked if table.described is not None]))
 
 
 def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterator[Finding]:
-    """Yield what `rowferry check` says beyond the catalogue: rights, peculiarities, ids that repeat after all."""
+    """Yield what only `rowferry check` says: rights, peculiarities, ids that repeat."""
     entries, described = table.entries, table.described
     if described is None or described.key_type is None:
         return
@@ -71,7 +72,7 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterat
     if not table.usable:
         return
     if not described.id_unique and described.id_unique_by_partition:
-        yield from _look_for_repeated_ids(connection, table.usable[0])
+        yield from _find_repeated_ids(connection, table.usable[0])
     if not any(finding.level == "problem" for finding in table.findings):
         yield from note_peculiarities(entries, described)
         if described.may_update:
@@ -81,7 +82,7 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterat
             )
 
 
-def _look_for_repeated_ids(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
+def _find_repeated_ids(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
     entries = entry_sql.entries
     try:
         with connection.transaction():
@@ -95,7 +96,7 @@ def _look_for_repeated_ids(connection: Connection, entry_sql: EntrySql) -> Itera
 
 
 def _probe(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
-    """Yield what only a query can tell: whether the condition, the rights for it and the order of ids hold."""
+    """Yield the problems that only a query shows: of the condition, the rights for it, and the order of ids."""
     entries = entry_sql.entries
     quoted_table = sql.Identifier(*split_table(entries.table)).as_string(connection)
     try:
@@ -114,7 +115,7 @@ def _probe(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
 
 
 def _refused(entries: Entries, error: psycopg.Error) -> Finding:
-    """Return the problem that an error of the server is. Raises DatabaseUnavailable when the connection is lost."""
+    """Return an error of the server as a problem. Raises DatabaseUnavailable when the connection is lost."""
     known = translate(error)
     if isinstance(known, DatabaseUnavailable):
         raise known from error

@@ -1,4 +1,4 @@
-"""Cuts entries of a plan into batches and puts them in the queue, one statement a table."""
+"""Cuts the entries of a plan into batches and puts them in the queue, with one statement a table."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
-from rowferry.db.connection import Connection, call, fetch_one, summarise, translate
+from rowferry.db.connection import Connection, call, fetch_one, summarise, translate, translated_errors
 from rowferry.db.entries import EntrySql
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
@@ -18,24 +18,23 @@ from rowferry.plan_file import plan_document
 from rowferry_enqueue.check_tables import refuse_unfit_tables
 
 DEFAULT_BATCH_SIZE = 100
-"""Entries in a batch. A batch is what is lost when a worker dies and what an operator requeues."""
+"""Entries in a batch, the unit that is lost when a worker dies and that an operator requeues."""
 
 Repair = Literal["nothing", "older", "all"]
-"""What `verify` copies again: nothing; what is missing or older than its legacy object; whatever differs."""
+"""What `verify` copies again: nothing; what is missing or older than its legacy object; all that differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Which entries of the plan are meant; all of them, unless something is set."""
+    """Limits a request to one table, or to a range of its ids, both ends included; all None: no limit."""
 
     table: str | None = None
     """A table, or `table.key`, as the plan names it."""
     first: str | None = None
     last: str | None = None
-    """The first and the last id, both included."""
 
     def choose(self, plan: Plan) -> Sequence[Entries]:
-        """Return the [[entries]] that are meant. Raises UsageError where none is, or the ids are not of one table."""
+        """Return the [[entries]] that are meant. Raises UsageError where there are none, or ids of several tables."""
         chosen = [entries for entries in plan.entries if self.table in {None, entries.table, entries.label}]
         if not chosen:
             known = ", ".join(dict.fromkeys(entries.table for entries in plan.entries))
@@ -47,27 +46,26 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How a pass cuts and what its batches ask for."""
+    """Which batches to make, and what their workers shall do."""
 
     batch_size: int = DEFAULT_BATCH_SIZE
     limit: int | None = None
-    """Entries at most, over all tables; None: all of them."""
+    """Entries at most, over all tables."""
     on_conflict: OnConflict = "fail"
     queue: Literal["migrate", "verify", "revert"] = "migrate"
     within: Within = Within()
     deep: bool = False
-    """verify: read the bytes of both objects, whatever their ETags say."""
+    """verify: read the bytes of both objects, even if their ETags are equal."""
     repair: Repair = "nothing"
-    """verify: what to copy again."""
 
     @property
     def form(self) -> Literal["legacy", "production"]:
-        """Return the form of the entries that the queue is for."""
+        """The form of the keys that the queue works on."""
         return "legacy" if self.queue == "migrate" else "production"
 
     @property
     def choices(self) -> dict[str, Any]:
-        """Return what the payload of a batch says beside its range.
+        """The payload of a batch, beside its range.
 
         `read_again` names the outcomes whose entries the next attempt at a batch reads again.
         """
@@ -80,12 +78,9 @@ class Request:
                 return {"on_conflict": self.on_conflict}
 
 
-__all__ = ["DEFAULT_BATCH_SIZE", "Enqueued", "Request", "enqueue", "preview"]
-
-
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """What one pass put in the queue, or would put there, for one table."""
+    """The batches that one pass added, or would add, for one table."""
 
     label: str
     batches: int
@@ -93,15 +88,15 @@ class Enqueued:
 
 
 def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
-    """Put the entries that are not waiting yet in the queue: one pass.
+    """Put all entries in the queue that are not waiting there yet: one pass.
 
-    A second caller waits for the first and then finds nothing left to add. Entries in batches that are in ERROR
-    count as waiting: they are requeued, not enqueued again; by the enqueue itself where its queue reads entries again
-    (verify, revert). The plan is stored first, the batches in one transaction after it, so that the migration can be
-    paused meanwhile. Raises UsageError, and adds nothing, when the plan does not fit the database or the batches that
-    wait, or is changed meanwhile.
+    A second caller waits for the first, then finds nothing to add. Entries of batches in ERROR count as waiting: they
+    are requeued, not enqueued again; for queues that read entries again (verify, revert), by this call. The plan is
+    stored first and the batches in a second transaction, so that the migration can be paused meanwhile.
+    Raises UsageError, and adds nothing, when the plan does not fit the database or the batches that wait, or is changed
+    meanwhile.
     """
-    with _worded():
+    with _translated():
         with connection.transaction():
             _wait_for_turn(connection, plan)
             refuse_unfit_tables(connection, plan)
@@ -113,18 +108,19 @@ def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
 
 def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
     """Return what `enqueue` would put in the queue, and write nothing."""
-    with _worded(), connection.transaction():
+    with _translated(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
         refuse_unfit_tables(connection, plan)
-        migration_id = _find_migration(connection, plan)
+        migration_id = find_migration(connection, plan.name)
         return list(_enqueue_tables(connection, plan, request, migration_id, "count_chunks"))
 
 
-def _find_migration(connection: Connection, plan: Plan) -> int | None:
-    """Return the id of the plan's migration; None where it was never enqueued, or the database has no schema yet."""
-    if not fetch_one(connection, statement("has_schema"))["has_schema"]:
-        return None
-    row = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
+def find_migration(connection: Connection, name: str) -> int | None:
+    """Return a migration's id; None where it was never enqueued, or the database has no schema yet."""
+    with translated_errors():
+        if not fetch_one(connection, statement("has_schema"))["has_schema"]:
+            return None
+        row = connection.execute(statement("find_migration"), {"name": name}).fetchone()
     return row["id"] if row else None
 
 
@@ -162,7 +158,7 @@ def _enqueue_tables(
             last_wanted=request.within.last,
             limit=left,
         )
-        # Where there is no migration yet there may be no queue either: a dry run asks for neither.
+        # Without a migration there may be no queue either: the dry run asks for neither.
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
         if waits:
             connection.execute(statement("keep_ranges_in_memory"))
@@ -181,12 +177,12 @@ def _compose(entry_sql: EntrySql, request: Request, action: str, *, beside_waiti
 
 
 @contextmanager
-def _worded() -> Generator[None]:
-    """Let a plan that does not fit the batches that wait speak for itself; word the rest as usual."""
+def _translated() -> Generator[None]:
+    """Translate errors of psycopg; where a plan does not fit the batches that wait, the server's message says it."""
     try:
         yield
     except errors.InvalidParameterValue as error:
-        words = summarise(error)
-        raise UsageError(f"{words[:1].upper()}{words[1:]}.") from error
+        message = summarise(error)
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.") from error
     except psycopg.Error as error:
         raise translate(error) from error

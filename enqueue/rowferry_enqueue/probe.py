@@ -1,9 +1,11 @@
-"""A probe object in the production bucket: what a server keeps of it, and which conditions it honours."""
+"""Probe objects in the production bucket: which properties a server keeps, and which conditions it honours."""
 
 import gzip
 import secrets
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote
 
 from rowferry.errors import (
     AccessDenied,
@@ -12,123 +14,117 @@ from rowferry.errors import (
     ObjectNotFound,
     ObjectRejected,
     PreconditionFailed,
-    ServerNotTrusted,
     SideFault,
 )
+from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.operations import (
-    Request,
-    abort_multipart_upload,
-    complete_multipart_upload,
-    copy_object,
-    create_multipart_upload,
-    encode_key,
-    get_object,
-    get_object_tagging,
-    head_object,
-    put_object,
-    upload_part,
-    upload_part_copy,
-)
+from rowferry.s3.operations import Request
 from rowferry.s3.responses import Answer, read_tags
 from rowferry.s3.results import read_copied_etag, read_upload_id, read_written_etag
 from rowferry_enqueue.finding import Finding, note
-from rowferry_enqueue.probe_properties import HEADERS, METADATA, TAGGING, TAGS, encode_tags, find_lost
 
 PREFIX = "rowferry-check-"
-"""What the key of each probe object begins with."""
+"""Of the key of each probe object."""
 NO_ETAG = "0" * 32
+HEADERS = {
+    "Content-Type": "text/x-rowferry",
+    "Content-Encoding": "gzip",
+    "Content-Language": "en",
+    "Content-Disposition": 'attachment; filename="probe.txt"',
+    "Cache-Control": "max-age=86400",
+    "Expires": "Thu, 01 Jan 2099 00:00:00 GMT",
+}
+METADATA = {
+    "x-amz-meta-rowferry": "probe",
+    "x-amz-meta-with-hyphen": "hyphen",
+    "x-amz-meta-with_underscore": "underscore",
+}
+TAGS = {"rowferry": "check", "with space": "a+b=c"}
+TAGGING = {"x-amz-tagging": "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in TAGS.items())}
 
-_NOT_WRITTEN = (AccessDenied, BucketNotFound, ObjectRejected, PreconditionFailed, ServerNotTrusted, SideFault)
+_NOT_WRITTEN = (AccessDenied, BucketNotFound, ObjectRejected, PreconditionFailed, SideFault)
 """Errors after which nothing can have been written."""
 
 
 class Probe:
-    """Writes objects below one key of its own and forgets none of them; each method raises ObjectError."""
+    """Writes objects below one key of its own and remembers them; each method raises ObjectError."""
 
     def __init__(self, client: ObjectClient, bucket: str) -> None:
-        """Write nothing yet."""
         self.key = f"{PREFIX}{secrets.token_hex(8)}"
         self.body = gzip.compress(secrets.token_bytes(32))
         self.lost: dict[str, list[str]] = {}
-        """What did not come back, by the operation that wrote it."""
+        """The properties that did not come back, by the operation that wrote the object."""
         self.conditions: dict[str, str] = {}
-        """What becomes of If-None-Match, by operation: "honoured", "ignored" or why it is refused."""
+        """What an operation does about If-None-Match: "honoured", "ignored", or why it is refused."""
         self._client = client
         self._bucket = bucket
-        self._left: dict[str, None] = {}
+        self._written: dict[str, None] = {}
         self._upload: tuple[str, str] | None = None
-        self._described = [*HEADERS.items(), *METADATA.items(), (TAGGING, encode_tags(TAGS))]
+        self._properties = {**HEADERS, **METADATA, **TAGGING}
+        self._copy_key = f"{self.key}-copy"
+        self._parts_key = f"{self.key}-parts"
 
     def write(self) -> bool:
-        """Write the probe with all that describes an object, and return whether the same bytes come back."""
-        self._put_described()
-        if self._ask(get_object("production", self.key)).body != self.body:
+        """Write the probe with all properties, and return whether the same bytes come back."""
+        self._put()
+        if self._ask(operations.get_object("production", self.key)).body != self.body:
             return False
         self._compare("PutObject", self.key)
-        self._try_condition("PutObject", put_object(self.key, self.body, if_none_match=True))
+        self._try_condition("PutObject", operations.put_object(self.key, self.body, if_none_match=True))
         return True
 
     def copy_from(self, bucket: str, key: str) -> None:
         """Let the server copy an object of another bucket."""
-        self._copy(copy_object(self._copy_key, source_bucket=bucket, source_key=key, if_none_match=False))
+        self._copy(operations.copy_object(self._copy_key, source_bucket=bucket, source_key=key, if_none_match=False))
 
     def copy_itself(self) -> str:
-        """Let the server copy the probe, and return what becomes of `x-amz-copy-source-if-match`."""
+        """Let the server copy the probe, and return what it does about `x-amz-copy-source-if-match`."""
         source = {"source_bucket": self._bucket, "source_key": self.key}
-        self._copy(copy_object(self._copy_key, **source, if_none_match=False))
+        self._copy(operations.copy_object(self._copy_key, **source, if_none_match=False))
         self._compare("CopyObject", self._copy_key)
-        self._try_condition("CopyObject", copy_object(self._copy_key, **source, if_none_match=True))
-        pinned = copy_object(self._copy_key, **source, if_none_match=False, source_etag=NO_ETAG)
+        self._try_condition("CopyObject", operations.copy_object(self._copy_key, **source, if_none_match=True))
+        pinned = operations.copy_object(self._copy_key, **source, if_none_match=False, source_etag=NO_ETAG)
         return _judge_condition(self._client.ask(pinned))
 
     def write_parts(self, *, server_side: bool) -> None:
-        """Write an object of one part, and again over it under a condition that does not hold."""
-        answer = self._complete(if_none_match=False, server_side=server_side)
-        if answer.error is not None:
-            raise answer.error
+        """Write an object of one part, and then over it under a condition that does not hold."""
+        response = self._complete(if_none_match=False, server_side=server_side)
+        if response.error is not None:
+            raise response.error
         self._compare("CompleteMultipartUpload", self._parts_key)
-        answer = self._complete(if_none_match=True, server_side=server_side)
-        self.conditions["CompleteMultipartUpload"] = _judge_condition(answer)
+        response = self._complete(if_none_match=True, server_side=server_side)
+        self.conditions["CompleteMultipartUpload"] = _judge_condition(response)
 
     def remove(self) -> Iterator[Finding]:
         """Remove all that was written, or may have been; yield what cannot be removed."""
         if self._upload is not None:
             key, upload_id = self._upload
-            error = self._client.ask(abort_multipart_upload(key, upload_id=upload_id)).error
+            error = self._client.ask(operations.abort_multipart_upload(key, upload_id=upload_id)).error
             if error is not None and not isinstance(error, ObjectNotFound) and error.code != "NoSuchUpload":
                 yield note(f"an unfinished upload to {key!r} may be left ({error})", "abort it by hand")
-        for key in self._left:
+        for key in self._written:
             error = self._client.ask(_delete_object(key)).error
             if error is not None and not isinstance(error, ObjectNotFound):
                 yield note(f"the probe object {key!r} cannot be removed again ({error})", "remove it by hand")
-        self._left.clear()
+        self._written.clear()
 
-    @property
-    def _copy_key(self) -> str:
-        return f"{self.key}-copy"
-
-    @property
-    def _parts_key(self) -> str:
-        return f"{self.key}-parts"
-
-    def _put_described(self) -> None:
-        """Write the probe; without its tags, or without all that describes it, where the server takes it only so."""
-        choices: Sequence[tuple[str, list[tuple[str, str]]]] = (
-            ("", self._described),
-            ("tags", self._described[:-1]),
-            ("metadata, content headers and tags", []),
-        )
+    def _put(self) -> None:
+        """Write the probe; without its tags, or without all properties, where the server takes it only so."""
         first: ObjectError | None = None
-        for without, headers in choices:
-            request = put_object(self.key, self.body, headers=headers, if_none_match=False)
+        for left_out, properties in (
+            ("", self._properties),
+            ("tags", {**HEADERS, **METADATA}),
+            ("metadata, content headers and tags", dict[str, str]()),
+        ):
+            headers = list(properties.items())
+            request = operations.put_object(self.key, self.body, headers=headers, if_none_match=False)
             try:
                 read_written_etag(self._write(request))
             except (AccessDenied, ObjectRejected) as error:
                 first = first or error
                 continue
-            self._described = headers
-            self.lost["PutObject"] = [f"{without} ({first})"] if first else []
+            self._properties = properties
+            self.lost["PutObject"] = [f"{left_out} ({first})"] if first else []
             return
         if first is not None:
             raise first
@@ -138,22 +134,27 @@ class Probe:
 
     def _complete(self, *, if_none_match: bool, server_side: bool) -> Answer:
         key = self._parts_key
-        upload_id = read_upload_id(self._ask(create_multipart_upload(key, headers=self._described)))
+        create = operations.create_multipart_upload(key, headers=list(self._properties.items()))
+        upload_id = read_upload_id(self._ask(create))
         self._upload = key, upload_id
         if server_side:
             etag = read_copied_etag(self._ask(self._copy_part(upload_id)))
         else:
-            etag = read_written_etag(self._ask(upload_part(key, self.body, upload_id=upload_id, part_number=1)))
-        self._left[key] = None
-        request = complete_multipart_upload(key, upload_id=upload_id, parts=[(1, etag)], if_none_match=if_none_match)
-        answer = self._client.ask(request)
-        if answer.error is None:
+            part = operations.upload_part(key, self.body, upload_id=upload_id, part_number=1)
+            etag = read_written_etag(self._ask(part))
+        self._written[key] = None
+        parts = [(1, etag)]
+        complete = operations.complete_multipart_upload(
+            key, upload_id=upload_id, parts=parts, if_none_match=if_none_match
+        )
+        response = self._client.ask(complete)
+        if response.error is None:
             self._upload = None
-        return answer
+        return response
 
     def _copy_part(self, upload_id: str) -> Request:
-        head = self._ask(head_object("production", self.key))
-        return upload_part_copy(
+        head = self._ask(operations.head_object("production", self.key))
+        return operations.upload_part_copy(
             self._parts_key,
             source_bucket=self._bucket,
             source_key=self.key,
@@ -165,14 +166,13 @@ class Probe:
         )
 
     def _compare(self, operation: str, key: str) -> None:
-        """Note what an operation did not keep of what it was given."""
-        given = dict(self._described)
-        lost = find_lost(given, self._ask(head_object("production", key)).headers)
-        if TAGGING in given:
+        """Note the properties that an operation did not keep."""
+        lost = find_lost(self._properties, self._ask(operations.head_object("production", key)).headers)
+        if TAGGING.keys() <= self._properties.keys():
             try:
-                if dict(read_tags(self._ask(get_object_tagging("production", key)).body)) != TAGS:
+                if dict(read_tags(self._ask(operations.get_object_tagging("production", key)).body)) != TAGS:
                     lost.append("tags")
-            except ObjectError as error:  # a server that knows none may even answer with the object itself
+            except ObjectError as error:  # a server without tags may even answer with the object itself
                 lost.append(f"tags, as far as can be seen ({error})")
         self.lost.setdefault(operation, []).extend(lost)
 
@@ -180,23 +180,23 @@ class Probe:
         self.conditions[operation] = _judge_condition(self._client.ask(request))
 
     def _write(self, request: Request) -> Answer:
-        self._left[request.key] = None
+        self._written[request.key] = None
         try:
             return self._ask(request)
         except _NOT_WRITTEN:
-            del self._left[request.key]
+            del self._written[request.key]
             raise
 
     def _ask(self, request: Request) -> Answer:
-        answer = self._client.ask(request)
-        if answer.error is not None:
-            raise answer.error
-        return answer
+        response = self._client.ask(request)
+        if response.error is not None:
+            raise response.error
+        return response
 
 
 @contextmanager
 def written_probe(client: ObjectClient, bucket: str, left: list[Finding]) -> Generator[Probe]:
-    """Yield a probe; remove what it wrote in the end, however that comes, and put what stays in `left`."""
+    """Yield a probe; remove at the end what it wrote, and put what cannot be removed in `left`."""
     probe = Probe(client, bucket)
     try:
         yield probe
@@ -204,14 +204,32 @@ def written_probe(client: ObjectClient, bucket: str, left: list[Finding]) -> Gen
         left.extend(probe.remove())
 
 
-def _judge_condition(answer: Answer) -> str:
-    if answer.error is None:
+def _judge_condition(response: Answer) -> str:
+    if response.error is None:
         return "ignored"
-    return "honoured" if isinstance(answer.error, PreconditionFailed) else f"refused ({answer.error.code})"
+    return "honoured" if isinstance(response.error, PreconditionFailed) else f"refused ({response.error.code})"
 
 
 def _delete_object(key: str) -> Request:
     """Return the request that removes a probe object; rowferry deletes nothing else."""
     if not key.startswith(PREFIX):
         raise ObjectRejected("NotAProbe", f"{key!r} was not written by this check")
-    return Request("production", "DeleteObject", "DELETE", key, encode_key(key))
+    return Request("production", "DeleteObject", "DELETE", key, operations.encode_key(key))
+
+
+def find_lost(written: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    """Return the names of metadata and content headers, tags aside, that are missing or different in `found`."""
+    return [
+        name.removeprefix("x-amz-meta-") if name in METADATA else name
+        for name, value in written.items()
+        if name not in TAGGING and not _is_same(name, value, found.get(name.lower(), ""))
+    ]
+
+
+def _is_same(name: str, written: str, found: str) -> bool:
+    if name == "Expires":
+        try:
+            return parsedate_to_datetime(found) == parsedate_to_datetime(written)
+        except ValueError:
+            return False
+    return found == written or (name == "Content-Type" and found.startswith(f"{written};"))

@@ -1,4 +1,4 @@
-"""What the catalogue alone tells about the tables of a plan: whether each can serve. Pure; nothing is asked."""
+"""Decides from the catalogue whether the tables of a plan are fit for a migration. Pure: no queries."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -14,13 +14,12 @@ _NO_TABLES = {
     "m": ("is a materialized view", "name the table that it is made from"),
     "f": ("is a foreign table", "run rowferry in the database that holds its rows"),
 }
-"""What else may have rows, by pg_class.relkind, and what to do then."""
+"""What else may have rows, by pg_class.relkind, and what to do."""
 
 Described = tuple[Entries, Description]
 
 
 def judge_table(entries: Entries, described: Description) -> Iterator[Finding]:
-    """Yield what makes a table unfit for a migration."""
     table = entries.table
     if described.table_number is None:
         yield problem(f"there is no table {table} in this database", "correct `table` in the plan, or its search_path")
@@ -82,9 +81,9 @@ def judge_together(tables: Sequence[Described]) -> Iterator[Finding]:
 
 
 def note_peculiarities(entries: Entries, described: Description) -> Iterator[Finding]:
-    """Yield what is good to know about a table that can serve."""
+    """Yield notes about a table that is fit."""
     if described.id_unique_by_partition and not described.id_unique:
-        words = f"{entries.table} is partitioned, so that no index holds {entries.id} unique by itself"
-        yield note(words, f"see that every {entries.id} is given once only, as a sequence or a uuid does")
+        what = f"{entries.table} is partitioned, so no index makes {entries.id} unique by itself"
+        yield note(what, f"see that every {entries.id} is given once only, as a sequence or a uuid does")
     for constraint in described.key_constraints:
         yield note(f"the new keys of {entries.label} have to satisfy the constraint {constraint}")

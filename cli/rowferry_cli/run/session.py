@@ -26,9 +26,8 @@ from rowferry_cli.run.screen import Screen
 from rowferry_cli.run.spinner import show_spinner
 from rowferry_cli.setup.check import refuse_problems, show_findings
 from rowferry_enqueue.check import check_plan
-from rowferry_enqueue.enqueue import Request, preview
-from rowferry_enqueue.left_alone import find_left_alone
-from rowferry_enqueue.samples import knows_migration
+from rowferry_enqueue.enqueue import Request, find_migration, preview
+from rowferry_enqueue.skipped import find_skipped
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ def _check(connection: Connection, plan: Plan, choices: Choices, screen: Screen)
             connection,
             plan,
             on_conflict=choices.on_conflict,
-            allow_empty=choices.allow_empty or knows_migration(connection, plan),
+            allow_empty=choices.allow_empty or find_migration(connection, plan.name) is not None,
             may_write=not choices.dry_run,
             on_progress=tell,
         )
@@ -120,12 +119,12 @@ def _show_status(connection: Connection, plan: Plan, choices: Choices, screen: S
 def _show_preview(connection: Connection, plan: Plan, choices: Choices, screen: Screen) -> None:
     for table in preview(connection, plan, choices.request):
         screen.say(f"{table.label}: {count_entries(table.entries)} in {count_batches(table.batches)} would be enqueued")
-    _tell_left_alone(connection, plan, screen)
+    _tell_skipped(connection, plan, screen)
     screen.say("Dry run: nothing was written.")
 
 
-def _tell_left_alone(connection: Connection, plan: Plan, screen: Screen) -> None:
-    if left := find_left_alone(connection, plan):
+def _tell_skipped(connection: Connection, plan: Plan, screen: Screen) -> None:
+    if left := find_skipped(connection, plan):
         screen.say(left.describe(plan.name))
 
 
@@ -151,7 +150,7 @@ def _migrate(connection: Connection, plan: Plan, choices: Choices, screen: Scree
         with translated_errors():
             (row,) = call(connection, "requeue", None, None, plan.name)
         screen.say(f"Requeued {count_batches(row['requeue'])}.")
-    _tell_left_alone(connection, plan, screen)
+    _tell_skipped(connection, plan, screen)
     before = read_counts(connection, plan.name)
     with _interruptible(screen):
         pace = _run(connection, plan, choices, screen, log)

@@ -31,7 +31,7 @@ def command(
     from rowferry.formatting import count_batches, count_entries
     from rowferry.plan_file import read_plan
     from rowferry_enqueue.enqueue import Request, enqueue, preview
-    from rowferry_enqueue.left_alone import find_left_alone
+    from rowferry_enqueue.skipped import find_skipped
 
     plan = read_plan(plan_path)
     request = Request(batch_size, limit, on_conflict)
@@ -40,7 +40,7 @@ def command(
         planned = preview(connection, plan, request)
         for table in planned:
             click.echo(f"{table.label}: {count_entries(table.entries)} in {count_batches(table.batches)} to enqueue")
-        if left := find_left_alone(connection, plan):
+        if left := find_skipped(connection, plan):
             click.echo(left.describe(plan.name))
         if dry_run or not any(table.batches for table in planned):
             click.echo("Dry run: nothing was written." if dry_run else "Nothing to enqueue.")

@@ -47,7 +47,7 @@ def command(
     from rowferry_cli.run.one_pass import Crew, run_one_pass
     from rowferry_cli.run.screen import Screen
     from rowferry_enqueue.enqueue import Request, Within, preview
-    from rowferry_enqueue.left_alone import find_left_alone
+    from rowferry_enqueue.skipped import find_skipped
 
     plan = read_plan(plan_path)
     screen = Screen(yes=yes, meanings=_meanings())
@@ -72,8 +72,8 @@ def command(
         crew = Crew(processes=processes, parallel=parallel, log_file=log_file)
         unsettled = "could not be put back, and stay production"
         status = run_one_pass(connection, plan, request, crew, screen, unsettled=unsettled)
-        if processes and (left := find_left_alone(connection, plan)):
-            screen.say(f"By the next `rowferry migrate`, {left.describe(plan.name)}")
+        if processes and (left := find_skipped(connection, plan)):
+            screen.say(f"In the next `rowferry migrate`, {left.describe(plan.name)}")
         return status
 
 

@@ -1,4 +1,4 @@
-"""What a side refuses, as a finding: the real reason, and what to do about it."""
+"""Turns an error of a bucket into a finding: the real reason, and what to do about it."""
 
 from rowferry.errors import (
     AccessDenied,
@@ -32,13 +32,13 @@ _REMEDY_OF_CODE = {
     "AuthorizationHeaderMalformed": "correct `region` of [{name}] in the plan",
     **dict.fromkeys(["PermanentRedirect", "IncorrectEndpoint"], "correct `endpoint_url` or `region` of [{name}]"),
 }
-"""What to do, more exactly than the error itself knows."""
+"""What to do, more exactly than the error itself says."""
 
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "record layer failure", "PACKET_LENGTH_TOO_LONG")
 
 
-def look_at_bucket(client: ObjectClient, side: Side) -> list[Finding]:
-    """Return what is wrong with a bucket before any object of it was asked for: a problem, notes, or nothing."""
+def check_bucket_exists(client: ObjectClient, side: Side) -> list[Finding]:
+    """Return a problem, a note, or nothing about a bucket, before any of its objects is asked for."""
     refusal: RowferryError | None = None
     try:
         check_bucket(client, side)
@@ -49,7 +49,7 @@ def look_at_bucket(client: ObjectClient, side: Side) -> list[Finding]:
         return [refuse(side, refusal, "looked at", "s3:ListBucket")]
     if not _is_s3(listed):
         return [_no_s3(side)]
-    if refusal is not None:  # a GET says more than a HEAD, whose answer has no body
+    if refusal is not None:  # a GET says more than a HEAD, whose response has no body
         return [refuse(side, listed.error or refusal, "looked at", "s3:ListBucket")]
     if listed.error is not None:
         return [note(f"the {side.name} bucket {side.bucket} cannot be listed ({listed.error}): only status does that")]
@@ -57,7 +57,7 @@ def look_at_bucket(client: ObjectClient, side: Side) -> list[Finding]:
 
 
 def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
-    """Return the problem that keeps a bucket from being `done`; `rights`: what allows it, for whom they lack."""
+    """Return the problem that a bucket cannot be `done` ("read"); `rights` are what the credentials need for it."""
     if isinstance(error, UsageError):
         return problem(error)
     if isinstance(error, BucketNotFound):
@@ -65,7 +65,7 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
         return problem(f"there is no {side.name} bucket {side.bucket} at {place}", f"correct [{side.name}] in the plan")
     if isinstance(error, ServerFault) and error.code == "UnreadableAnswer":
         return _no_s3(side)
-    what = f"the {side.name} bucket {side.bucket} cannot be {done}: {word_error(error)}"
+    what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
     return problem(what, _find_remedy(side, error, rights))
 
 
@@ -84,12 +84,12 @@ def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
             return ""
 
 
-def word_error(error: RowferryError) -> str:
-    """Return an error's words without the general remedy that those of a side end with."""
-    words = str(error)
+def summarise_error(error: RowferryError) -> str:
+    """Return an error's message without the general remedy at its end."""
+    message = str(error)
     if isinstance(error, ObjectError):
-        words = words.removesuffix(REMEDY_OF_CODE.get(error.code, "")).removesuffix("; ").removesuffix(": ")
-    return words.rstrip(".")
+        message = message.removesuffix(REMEDY_OF_CODE.get(error.code, "")).removesuffix("; ").removesuffix(": ")
+    return message.rstrip(".")
 
 
 def _reach(side: Side, error: ObjectError) -> str:
@@ -105,7 +105,7 @@ def _list(client: ObjectClient, side: Side) -> Answer:
 
 
 def _is_s3(listed: Answer) -> bool:
-    """Return whether the answer to a listing is one that an S3 server could give, refusals included."""
+    """Return whether an S3 server could have answered a listing so, refusals included."""
     if listed.error is None:
         return b"ListBucketResult" in listed.body
     return not isinstance(listed.error, ObjectNotFound) and listed.error.code != "UnreadableAnswer"

@@ -1,0 +1,45 @@
+"""Entries that an enqueue skips: their ids are in the ranges of batches in ERROR, which wait for a requeue."""
+
+import shlex
+from dataclasses import dataclass
+
+from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.entries import EntrySql
+from rowferry.db.statements import statement
+from rowferry.formatting import count, count_batches
+from rowferry.plan import Plan
+from rowferry_enqueue.enqueue import find_migration
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Legacy entries, and the batches in ERROR of the queue `migrate` whose ranges they are in."""
+
+    entries: int
+    batches: int
+
+    def describe(self, migration: str) -> str:
+        """Return how many there are and what to do about them."""
+        entries = count(self.entries, "legacy entry is", "legacy entries are")
+        return (
+            f"{entries} skipped, in the ranges of {count_batches(self.batches)} in ERROR of the queue migrate. "
+            f"`rowferry errors` says why; `rowferry requeue --all --migration {shlex.quote(migration)}` retries them."
+        )
+
+
+def find_skipped(connection: Connection, plan: Plan) -> Skipped | None:
+    """Return what the next pass of a migration skips; None: nothing."""
+    with translated_errors(), connection.transaction():
+        connection.execute(statement("lift_timeouts"))
+        migration_id = find_migration(connection, plan.name)
+        if migration_id is None:
+            return None
+        rows = [_count(connection, EntrySql.of(connection, entries), migration_id) for entries in plan.entries]
+    skipped = Skipped(sum(row.entries for row in rows), sum(row.batches for row in rows))
+    return skipped if skipped.entries else None
+
+
+def _count(connection: Connection, entry_sql: EntrySql, migration_id: int) -> Skipped:
+    query = entry_sql.compose("count_left_alone", wanted=entry_sql.has_form("legacy"))
+    chosen = {"migration_id": migration_id, "queue": "migrate", "label": entry_sql.entries.label}
+    return Skipped(**fetch_one(connection, query, entry_sql.parameters(**chosen)))
