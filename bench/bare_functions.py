@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
+from rowferry_worker.batch.ledger import Ledger
+
 from bench.starting_gate import Run, wait_for_start
 from rowferry.batch import Judgement, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
-from rowferry_worker.batch.ledger import Ledger
 from rowferry_worker.batch.verdict import write_verdict
 
 QUEUES = ["migrate"]

@@ -13,8 +13,8 @@ from entry_table import EntryTable
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome
 from rowferry.db.connection import Connection, call, connect
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
-from rowferry_worker.batch.ledger import Ledger
 from rowferry_worker.batch.verdict import write_failure, write_verdict
+from rowferry_worker.ledger import Ledger
 
 HOUR = timedelta(hours=1)
 NUMBERS = count(1)

@@ -16,11 +16,12 @@ from objects import digest, legacy_side, production_side
 from processes import wait_for
 from rowferry.db.connection import connect
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.batch.run import ClaimedBatch
+from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import Routes
 from rowferry_worker.objects.scheduler import Flight
-from rowferry_worker.slot import Slot
-from rowferry_worker.state import Shared
+from rowferry_worker.queues import find_queue
+from rowferry_worker.state import WorkerState
 from servers import Buckets
 from worker_process import WorkerProcess
 
@@ -98,19 +99,18 @@ class Migration(EntryTable):
     def at_work(self, parallel: int = 16, queues: Iterable[str] = ("migrate",)) -> Iterator[Callable[[], bool]]:
         """Yield a function that works on the next due batch, and returns False when none is due."""
         with ExitStack() as until:
-            shared = Shared("test", list(queues), Ledger("test"), Routes(parallel), Flight(parallel))
-            shared.stopping.set()  # so that nothing rests between two turns
-            until.callback(shared.ledger.close)
-            until.callback(shared.routes.close)
+            state = WorkerState("test", list(queues), Ledger("test"), Routes(parallel), Flight(parallel))
+            state.stopping.set()  # so that nothing rests between two turns
+            until.callback(state.ledger.close)
+            until.callback(state.routes.close)
             connection = until.enter_context(closing(connect("worker test")))
-            slot = Slot(shared)
 
             def take_turn() -> bool:
-                batch = claim_batch(connection, list(queues), passed_over=shared.backoff.passed_over())
+                batch = claim_batch(connection, list(queues), passed_over=state.backoff.passed_over())
                 if batch is None:
                     connection.rollback()
                 else:
-                    slot._hold(connection, batch)
+                    ClaimedBatch(state, connection, batch, find_queue(batch.queue_name)).run()
                 return batch is not None
 
             yield take_turn

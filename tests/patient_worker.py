@@ -1,4 +1,4 @@
-"""Workers that take all the time they need to give back what is in hand, as a busy machine may want it."""
+"""Workers with as much time as they need to release their batches, as on a busy machine."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ TAKE_YOUR_TIME = """
 from datetime import timedelta
 from rowferry_worker import daemon
 from rowferry_worker.batch import context
-daemon.GIVE_BACK_WITHIN = context.TAKE_BACK_WITHIN = timedelta(seconds=100)
+daemon.RELEASE_TIMEOUT = context.TAKE_BACK_WITHIN = timedelta(seconds=100)
 """
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from rowferry.batch import Attempt, Batch
-from rowferry_worker.batch.crash_policy import FREE_LOSSES, Treatment, choose_treatment, count_strikes
+from rowferry_worker.batch.crash_policy import FREE_LOSSES, CrashPolicy, choose_policy, count_strikes
 
 MAX_ATTEMPTS = 3
 Rule = Literal["open", "unlocked", "dead"]
@@ -250,7 +250,7 @@ def _lose_commit(_: Scenario, state: State, place: int) -> Iterator[State]:
 def _run(scenario: Scenario, state: State, place: int) -> Iterator[State]:
     worker = state.workers[place]
     lot = state.lots[worker.lot or 0]
-    runs = _treatment(state, worker) in {Treatment.RUN, Treatment.RUN_GENTLY}
+    runs = _treatment(state, worker) in {CrashPolicy.RUN, CrashPolicy.RUN_SLOWLY}
     if runs and scenario.poison and 0 in lot.entries and 0 in state.legacy:
         struck = state._replace(deaths=state.deaths + 1)
         yield _kill(struck, place) if scenario.poison == "kills" else _put(struck, place, session="ended")
@@ -263,12 +263,12 @@ def _commit(_: Scenario, state: State, place: int) -> Iterator[State]:
     number = worker.lot or 0
     lot, treatment = state.lots[number], _treatment(state, worker)
     done = _let_go(_close(state, worker, "DONE"), place)
-    if treatment is Treatment.GIVE_UP:
+    if treatment is CrashPolicy.FAIL:
         yield _put_lot(done, number, lot._replace(status="ERROR"))
         return
     halves: tuple[Lot, ...] = ()
     left = tuple(entry for entry in lot.entries if entry in state.legacy)
-    if treatment is Treatment.HALVE and len(left) > 1:
+    if treatment is CrashPolicy.BISECT and len(left) > 1:
         strikes = lot.crashes + count_strikes(_batch(state, number), Attempt(0, *worker.history))
         middle = (len(left) + 1) // 2
         halves = tuple(Lot(part, crashes=strikes) for part in (left[:middle], left[middle:]))
@@ -277,10 +277,10 @@ def _commit(_: Scenario, state: State, place: int) -> Iterator[State]:
     yield finished._replace(lots=(*finished.lots, *halves), legacy=state.legacy - moved)
 
 
-def _treatment(state: State, worker: Worker) -> Treatment:
+def _treatment(state: State, worker: Worker) -> CrashPolicy:
     batch, attempt = _batch(state, worker.lot or 0), Attempt(0, *worker.history)
-    treatment = choose_treatment(batch, attempt)
-    if treatment is Treatment.HALVE and not state.deaths and attempt.losses <= FREE_LOSSES and not _has_died(state):
+    treatment = choose_policy(batch, attempt)
+    if treatment is CrashPolicy.BISECT and not state.deaths and attempt.losses <= FREE_LOSSES and not _has_died(state):
         raise Violation("a batch is halved, and nobody died")
     return treatment
 

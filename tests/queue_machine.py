@@ -13,9 +13,10 @@ from queue_model import SETTLED, UNSETTLED, Hand, ModelAttempt, ModelBatch, Queu
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
-from rowferry_worker.batch.crash_policy import choose_treatment, put_rest_back, split_in_halves
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.batch.crash_policy import choose_policy
+from rowferry_worker.batch.perform import bisect_batch, split_remaining
 from rowferry_worker.batch.verdict import judge, write_failure, write_verdict
+from rowferry_worker.ledger import Ledger
 
 SESSIONS = 3
 MOST_BATCHES = 8
@@ -128,9 +129,9 @@ class WorkersMachine(RuleBasedStateMachine):
         """Do what the treatment says, up to the COMMIT."""
         hand, (batch, attempt) = self.model.hands[number], self.claims[number]
         assert attempt is not None
-        assert choose_treatment(batch, attempt).name == self.model.treatment(hand)
+        assert choose_policy(batch, attempt).name == self.model.treatment(hand)
         event(f"treatment: {self.model.treatment(hand)}")
-        act = {"HALVE": self._halve, "GIVE_UP": self._give_up}.get(self.model.treatment(hand), self._run)
+        act = {"BISECT": self._halve, "FAIL": self._give_up}.get(self.model.treatment(hand), self._run)
         act(data, self.sessions[number], hand, batch, attempt)
 
     def _run(self, data: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
@@ -152,7 +153,7 @@ class WorkersMachine(RuleBasedStateMachine):
         split = []
         if rest:
             left = [Entry(str(entry), "image/x") for entry in rest]
-            new_id = put_rest_back(session, batch, left, keep_last=str(begun[-1]))
+            new_id = split_remaining(session, batch, left, keep_last=str(begun[-1]))
             split = [ModelBatch(new_id, dict.fromkeys(rest), batch.max_attempts, batch.crashes)]
         write_verdict(session, batch, attempt, Judgement(judged.verdict, wait, judged.error), results)
         self.model.write(hand, verdict, *split).finish(verdict, hand.number, outcomes, rest)
@@ -166,7 +167,7 @@ class WorkersMachine(RuleBasedStateMachine):
             return
         if len(read) > 1:
             entries = [Entry(str(entry), "image/x") for entry in read]
-            ids = split_in_halves(session, batch, entries, crashes)
+            ids = bisect_batch(session, batch, entries, crashes)
             parts = zip(ids, (read[:middle], read[middle:]), strict=True)
             halves = [ModelBatch(new, dict.fromkeys(part), batch.max_attempts, crashes) for new, part in parts]
         outcomes = {} if halves else dict.fromkeys(read, "migrated")

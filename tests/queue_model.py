@@ -140,10 +140,10 @@ class QueueModel:
         batch = self.batches[hand.batch_id]
         crashes, own = self.strikes(hand), self.own_strikes(hand)
         if own and crashes >= 2 and len(batch.outcomes) > 1:
-            return "HALVE"
+            return "BISECT"
         if (own and crashes >= batch.max_attempts) or hand.number > batch.max_attempts:
-            return "GIVE_UP"
-        return "RUN_GENTLY" if crashes else "RUN"
+            return "FAIL"
+        return "RUN_SLOWLY" if crashes else "RUN"
 
     def write(self, hand: Hand, verdict: str, *more: ModelBatch) -> ModelBatch:
         """Note that a verdict is written and not committed; return the batch as it will be, to be changed."""

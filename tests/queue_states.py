@@ -12,8 +12,8 @@ from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcom
 from rowferry.db.connection import Connection, connect
 from rowferry.errors import RowferryError
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
-from rowferry_worker.batch.ledger import Ledger
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_verdict
+from rowferry_worker.ledger import Ledger
 
 
 @dataclass

@@ -9,9 +9,10 @@ import pytest
 from entry_table import EntryTable
 from held_batches import Held, crash, hold
 from rowferry.batch import Judgement, Verdict
-from rowferry_worker.batch.context import Work
+from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.run import process_batch
 from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.queues import find_queue
 
 
 def test_an_attempt_outlives_the_rollback_of_its_batch(ten: EntryTable) -> None:
@@ -35,7 +36,7 @@ def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable
     ten.execute("update rowferry.batch_queue set entry_count = 1")
     crash(ten, 3)
     with hold(ten) as held:
-        process_batch(work_without_route(held))
+        process_batch(context_without_route(held), find_queue("migrate"))
     batch = ten.batch()
     assert (batch["status"], batch["failed"], batch["attempts"]) == ("ERROR", 1, 3)
     assert batch["error"] == "the worker died 3 times while it held this batch; it is not run again"
@@ -43,24 +44,24 @@ def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable
     ten.check_balance()
 
 
-def work_without_route(held: Held) -> Work:
-    """Return work that fails as soon as somebody begins it."""
+def context_without_route(held: Held) -> BatchContext:
+    """Return the context of a batch that fails as soon as it is performed."""
     route: Any = SimpleNamespace(plan=SimpleNamespace(name="avatars"))
-    return Work(held.batch, held.attempt, held.connection, route, Flight(1), Event())
+    return BatchContext(held.batch, held.attempt, held.connection, route, Flight(1), Event())
 
 
 def test_the_last_attempt_that_is_left_is_still_made(ten: EntryTable) -> None:
     crash(ten, 2)
     with hold(ten) as held:
-        processed = process_batch(work_without_route(held))
-    assert "AttributeError" in (processed.judgement.error or "")
+        result = process_batch(context_without_route(held), find_queue("migrate"))
+    assert "AttributeError" in (result.judgement.error or "")
     assert ten.batch()["status"] == "ERROR"
 
 
 def test_a_fault_of_ours_is_tried_again_while_attempts_are_left(ten: EntryTable) -> None:
     with hold(ten) as held:
-        processed = process_batch(work_without_route(held))
-    assert processed.judgement.verdict is Verdict.RETRY
+        result = process_batch(context_without_route(held), find_queue("migrate"))
+    assert result.judgement.verdict is Verdict.RETRY
     batch = ten.batch()
     assert (batch["status"], batch["attempts"]) == ("INIT", 1)
     assert "AttributeError" in batch["error"]

@@ -108,10 +108,10 @@ def test_a_pod_runs_the_image_as_compose_does() -> None:
 
 
 def test_a_pod_has_longer_to_stop_than_a_worker_takes_and_is_probed_where_it_answers() -> None:
-    from rowferry_worker.daemon import GIVE_BACK_WITHIN, Options
+    from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
 
     pod = read_objects()["Deployment"]["spec"]["template"]["spec"]
-    assert pod["terminationGracePeriodSeconds"] > (Options().grace + GIVE_BACK_WITHIN).total_seconds()
+    assert pod["terminationGracePeriodSeconds"] > (Options().grace + RELEASE_TIMEOUT).total_seconds()
     (container,) = pod["containers"]
     (port,) = container["ports"]
     assert f"--metrics-port={port['containerPort']}" in container["args"]

@@ -10,9 +10,8 @@ from held_batches import call_and_lose_the_answer, hold
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
-from rowferry_worker.batch.ledger import Ledger
-from rowferry_worker.monitoring.cluster import Fleet
-from rowferry_worker.monitoring.heartbeat import Heart
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 
 LEDGERS = "^rowferry ledger"
 
@@ -25,7 +24,7 @@ def test_another_slot_of_the_same_process_does_not_take_a_loss_for_a_crash(ten: 
             assert batch is not None
             lost = begin_attempt(ledger, batch, "test")
             loser.rollback()
-        ledger.owe("end_attempt", lost.id, "LOST", "the connection was lost")
+        ledger.enqueue("end_attempt", lost.id, "LOST", "the connection was lost")
         with connect("worker other") as other:
             batch = claim_batch(other, ["migrate"])
             assert batch is not None
@@ -43,7 +42,7 @@ def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
         batch = claim_batch(connection, ["migrate"])
         assert batch is not None
         with monkeypatch.context() as breaking:
-            breaking.setattr("rowferry_worker.batch.ledger.call", call_and_lose_the_answer)
+            breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
             with pytest.raises(DatabaseUnavailable):
                 begin_attempt(ledger, batch, "test")
         assert ten.verdicts() == [None]
@@ -55,22 +54,22 @@ def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
 
 def test_what_is_owed_stays_owed_while_the_database_is_away(ten: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     with hold(ten) as held, closing(Ledger("other")) as ledger:
-        ledger.owe("end_attempt", held.attempt.id, "LOST", "the connection was lost")
+        ledger.enqueue("end_attempt", held.attempt.id, "LOST", "the connection was lost")
         with monkeypatch.context() as away:
             away.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/nothing")
             with pytest.raises(DatabaseUnavailable):
-                ledger.settle()
+                ledger.flush()
         assert ten.verdicts() == [None]
-        ledger.settle()
+        ledger.flush()
         assert ten.verdicts() == ["LOST"]
 
 
 def test_what_was_said_once_is_not_said_again(ten: EntryTable) -> None:
     with hold(ten) as held:
-        held.ledger.owe("end_attempt", held.attempt.id, "RELEASED", "first")
-        held.ledger.settle()
+        held.ledger.enqueue("end_attempt", held.attempt.id, "RELEASED", "first")
+        held.ledger.flush()
         ten.execute("update rowferry.batch_attempt set verdict = null")
-        held.ledger.settle()
+        held.ledger.flush()
     assert ten.verdicts() == [None]
 
 
@@ -78,13 +77,13 @@ def test_a_worker_whose_connection_was_lost_since_its_last_beat_signs_off_and_se
     ten: EntryTable,
 ) -> None:
     with hold(ten) as held, closing(held.ledger):
-        heart = Heart(held.ledger, "test", 1, 1, ["migrate"], lambda: True, Fleet(), Event())
-        heart._beat()
+        heart = Heartbeat(held.ledger, "test", 1, 1, ["migrate"], lambda: True, ClusterState(), Event())
+        heart.send()
         ten.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ '^rowferry ledger'"
         )
-        held.ledger.owe("end_attempt", held.attempt.id, "LOST", "the connection was lost")
-        heart.deregister_worker()
+        held.ledger.enqueue("end_attempt", held.attempt.id, "LOST", "the connection was lost")
+        heart.deregister()
         assert ten.verdicts() == ["LOST"]
         (worker,) = ten.execute("select stopped_at from rowferry.worker")
         assert worker["stopped_at"] is not None

@@ -18,7 +18,7 @@ from processes import wait_for
 from request_log import logged
 from rowferry.logs import current_fields, log_fields, set_up_logging
 
-VERDICTS = {"batch finished", "batch given back", "batch lost"}
+VERDICTS = {"batch finished", "batch released", "batch lost"}
 
 
 def read_lines(log: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from rowferry.batch import Attempt, Batch
 from rowferry.db.connection import connect
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
 from rowferry_worker.batch.crash_policy import choose_wait
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.ledger import Ledger
 from worker_process import eventually
 
 CULPRIT = 7

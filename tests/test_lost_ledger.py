@@ -18,7 +18,7 @@ from rowferry.db import timeouts
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.ledger import Ledger
 
 AT_COMMIT = """
 create function public.wait_at_commit() returns trigger language plpgsql as $$
@@ -52,11 +52,11 @@ def test_an_attempt_that_is_recorded_after_its_worker_gave_it_up_is_no_crash(
         assert batch is not None
         with monkeypatch.context() as away:
             away.setenv("DATABASE_URL", slow)
-            ledger.settle()
+            ledger.flush()
         at_commit.execute("select pg_advisory_lock(42)")
         with pytest.raises(DatabaseUnavailable):
             begin_attempt(ledger, batch, "test")
-        ledger.settle()
+        ledger.flush()
         at_commit.execute("select pg_advisory_unlock(42)")
         wait_for(lambda: not ten.execute(WAITING))
         attempt = begin_attempt(ledger, batch, "test")
@@ -72,13 +72,19 @@ class TurnThatIsTaken:
     def __init__(self, other: Callable[[], object]) -> None:
         self._lock, self._other = Lock(), [other]
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    def acquire(self, timeout: float = -1) -> bool:
+        return self._lock.acquire(timeout=timeout)
 
-    def __exit__(self, *_: object) -> None:
+    def release(self) -> None:
         self._lock.release()
         if self._other:
             self._other.pop()()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
@@ -104,10 +110,10 @@ def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
         assert batch is not None
         monkeypatch.setattr(ledger, "_turn", TurnThatIsTaken(take_over))
         breaking = until.enter_context(monkeypatch.context())
-        breaking.setattr("rowferry_worker.batch.ledger.call", call_and_lose_the_answer)
+        breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
         with pytest.raises(DatabaseUnavailable):
             begin_attempt(ledger, batch, "test")
-        ledger.settle()
+        ledger.flush()
         other.rollback()
     assert [(attempt.number, attempt.crashes) for attempt in seen] == [(1, 0)]
     assert ten.verdicts() == ["LOST", None]
@@ -115,12 +121,12 @@ def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
 
 def test_only_the_session_that_a_worker_has_lost_is_ended(ten: EntryTable) -> None:
     with closing(Ledger("one")) as one, closing(Ledger("two")) as two:
-        one.settle()
-        two.settle()
+        one.flush()
+        two.flush()
         lost = one._connection
         one._connection = None
-        one.settle()
-        two.settle()
+        one.flush()
+        two.flush()
         assert lost is not None
         with pytest.raises(psycopg.errors.AdminShutdown):
             lost.execute("select 1")
@@ -140,6 +146,6 @@ def test_a_ledger_says_nothing_while_its_last_session_cannot_be_ended(
         monkeypatch.setenv("DATABASE_URL", log_in(ten, role))
         for _ in range(2):
             with pytest.raises(DatabaseBusy):
-                ledger.settle()
+                ledger.flush()
         ten.close()
-        ledger.settle()
+        ledger.flush()

@@ -16,10 +16,10 @@ from clock import Clock
 from migration import Migration
 from processes import wait_for
 from rowferry.errors import DatabaseUnavailable
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring import heartbeat
-from rowferry_worker.monitoring.cluster import Fleet
-from rowferry_worker.service import Pulse, notify
+from rowferry_worker.monitoring.heartbeat import ClusterState
+from rowferry_worker.service import SlotWatchdog, notify
 
 Listener = Callable[[], list[str]]
 
@@ -80,25 +80,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_pulse_is_steady_while_every_slot_keeps_turning(clock: Clock) -> None:
-    pulse, moment = Pulse(), timedelta(seconds=5)
-    assert pulse.is_steady(moment)
-    stuck = Thread(target=pulse.begin_turn)
+def test_a_pulse_is_progressing_while_every_slot_keeps_turning(clock: Clock) -> None:
+    watchdog, moment = SlotWatchdog(), timedelta(seconds=5)
+    assert watchdog.is_progressing(moment)
+    stuck = Thread(target=watchdog.begin_turn)
     stuck.start()
     stuck.join()
     clock.now += 4
-    assert pulse.is_steady(moment)
+    assert watchdog.is_progressing(moment)
     clock.now += 2
-    pulse.begin_turn()
-    assert not pulse.is_steady(moment), "the other slot has not turned"
+    watchdog.begin_turn()
+    assert not watchdog.is_progressing(moment), "the other slot has not turned"
 
 
-def test_a_slot_that_has_ended_stops_no_pulse(clock: Clock) -> None:
-    pulse, moment = Pulse(), timedelta(seconds=5)
-    pulse.begin_turn()
-    pulse.end()
+def test_a_slot_that_has_ended_is_not_watched(clock: Clock) -> None:
+    watchdog, moment = SlotWatchdog(), timedelta(seconds=5)
+    watchdog.begin_turn()
+    watchdog.remove()
     clock.now += 6
-    assert pulse.is_steady(moment)
+    assert watchdog.is_progressing(moment)
 
 
 class StandInLedger(Ledger):
@@ -122,7 +122,7 @@ def ledger() -> StandInLedger:
 
 
 @pytest.fixture
-def steady() -> Event:
+def progressing() -> Event:
     """Set while the slots make progress."""
     event = Event()
     event.set()
@@ -130,26 +130,28 @@ def steady() -> Event:
 
 
 @pytest.fixture
-def _beating_heart(ledger: StandInLedger, steady: Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(heartbeat, "BEAT_EVERY", timedelta(seconds=0.01))
-    beating = heartbeat.Heart(ledger, "w", 1, 1, ["migrate"], steady.is_set, Fleet(), Event())
+def _running_heartbeat(ledger: StandInLedger, progressing: Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_INTERVAL", timedelta(seconds=0.01))
+    beating = heartbeat.Heartbeat(ledger, "w", 1, 1, ["migrate"], progressing.is_set, ClusterState(), Event())
     thread = beating.start()
     yield
-    beating.deregister_worker()
+    beating.deregister()
     thread.join()
 
 
-@pytest.mark.usefixtures("_beating_heart")
-def test_the_watchdog_hears_nothing_while_a_slot_hangs(ledger: StandInLedger, steady: Event, heard: Listener) -> None:
+@pytest.mark.usefixtures("_running_heartbeat")
+def test_the_watchdog_hears_nothing_while_a_slot_hangs(
+    ledger: StandInLedger, progressing: Event, heard: Listener
+) -> None:
     wait_for(lambda: "WATCHDOG=1" in heard())
-    steady.clear()
+    progressing.clear()
     wait_for_beats(ledger, 2)  # the one that may be under way, and one more
     before = heard().count("WATCHDOG=1")
     wait_for_beats(ledger, 5)
     assert heard().count("WATCHDOG=1") == before
 
 
-@pytest.mark.usefixtures("_beating_heart")
+@pytest.mark.usefixtures("_running_heartbeat")
 def test_a_database_that_is_away_is_waited_for_not_a_reason_to_restart(ledger: StandInLedger, heard: Listener) -> None:
     ledger.away = True
     wait_for(lambda: "STATUS=waiting for the database: PostgreSQL cannot be reached" in heard())

@@ -9,8 +9,7 @@ from clock import Clock
 from migration import Migration
 from rowferry.db.connection import connect
 from rowferry_worker.monitoring import heartbeat
-from rowferry_worker.monitoring.cluster import Fleet
-from rowferry_worker.monitoring.heartbeat import Heart
+from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.objects import rate_limit
 from rowferry_worker.objects.rate_limit import Pace
 
@@ -50,40 +49,40 @@ def test_an_unused_hour_is_not_caught_up_with(clock: Clock) -> None:
 
 
 def test_a_bound_is_shared_out_evenly_among_the_live() -> None:
-    assert Fleet(size=4).share_of(1000.0) == 250.0
-    assert Fleet(size=0).share_of(1000.0) == 1000.0
-    assert Fleet(size=4).share_of(None) is None
+    assert ClusterState(size=4).share_of(1000.0) == 250.0
+    assert ClusterState(size=0).share_of(1000.0) == 1000.0
+    assert ClusterState(size=4).share_of(None) is None
 
 
 def test_workers_hold_back_only_where_a_replica_is_further_behind_than_it_may_be() -> None:
-    behind = Fleet(replica_lag=timedelta(seconds=10))
+    behind = ClusterState(replica_lag=timedelta(seconds=10))
     assert behind.is_behind(5.0)
     assert not behind.is_behind(15.0)
     assert not behind.is_behind(None)
-    assert not Fleet().is_behind(5.0)
+    assert not ClusterState().is_behind(5.0)
 
 
 def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from threading import Event
 
-    from rowferry_worker.batch.ledger import Ledger
+    from rowferry_worker.ledger import Ledger
 
     monkeypatch.setenv("DATABASE_URL", database)
-    monkeypatch.setattr(heartbeat, "BEAT_EVERY", timedelta(hours=1))  # none beats but when the test says so
-    ledger, fleet, hearts = Ledger("test"), Fleet(), list[Heart]()
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_INTERVAL", timedelta(hours=1))  # only the test sends heartbeats
+    ledger, fleet, hearts = Ledger("test"), ClusterState(), list[Heartbeat]()
     try:
-        hearts = [Heart(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, fleet, Event()) for n in range(3)]
+        hearts = [Heartbeat(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, fleet, Event()) for n in range(3)]
         for one in hearts:
             one.start()
         assert fleet.size == 3
-        hearts[0].deregister_worker()
+        hearts[0].deregister()
         with connect("test", autocommit=True) as connection:
             connection.execute("update rowferry.worker set last_seen_at = now() - interval '1 hour' where id = 'w1'")
-        hearts[2]._beat()
+        hearts[2].send()
         assert fleet.size == 1
     finally:
         for one in hearts:
-            one.deregister_worker()
+            one.deregister()
         ledger.close()
 
 

@@ -17,7 +17,7 @@ from rowferry.db.connection import Connection, connect
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import LOCK_TIMEOUT, PGBOUNCER, PooledConnection
 from rowferry_exporter.metrics import Reader
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.ledger import Ledger
 from worker_process import eventually
 
 POOL_SIZE = 4
@@ -168,7 +168,7 @@ def test_a_worker_that_is_killed_behind_pgbouncer_gives_its_batch_back_and_leave
     (last,) = [attempt for attempt in migration.attempts() if attempt["verdict"] == "DONE"]
     assert last["number"] == 2
     assert migration.batch()["attempts"] == 2
-    assert "the batch has cost workers or connections before" in other.messages()
+    assert "batch has crashed workers or lost connections before" in other.messages()
     locks = "select * from pg_locks as l inner join pg_class as c on l.relation = c.oid where c.relname = 'batch_queue'"
     assert migration.execute(f"{locks} and l.pid <> pg_backend_pid()") == []
     migration.audit()

@@ -8,39 +8,39 @@ import pytest
 from migration import Migration
 from poison import work_in_spite_of_poison
 from rowferry.batch import Attempt, Batch
-from rowferry_worker.batch.crash_policy import Treatment, choose_treatment
+from rowferry_worker.batch.crash_policy import CrashPolicy, choose_policy
 from rowferry_worker.monitoring import metrics
 
 
-def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> Treatment:
+def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> CrashPolicy:
     batch = Batch(1, 1, 1, "migrate", {}, entries, 5, 0, inherited)
-    return choose_treatment(batch, Attempt(1, number or crashes + 1, crashes))
+    return choose_policy(batch, Attempt(1, number or crashes + 1, crashes))
 
 
 def test_a_batch_without_a_crash_simply_runs() -> None:
-    assert treat() is Treatment.RUN
-    assert treat(number=5) is Treatment.RUN
+    assert treat() is CrashPolicy.RUN
+    assert treat(number=5) is CrashPolicy.RUN
 
 
 def test_the_first_crash_may_have_been_the_hosts_and_the_second_halves() -> None:
-    assert treat(crashes=1) is Treatment.RUN_GENTLY
-    assert treat(crashes=2) is Treatment.HALVE
+    assert treat(crashes=1) is CrashPolicy.RUN_SLOWLY
+    assert treat(crashes=2) is CrashPolicy.BISECT
 
 
 def test_a_half_runs_gently_and_is_halved_at_its_first_crash() -> None:
-    assert treat(inherited=2) is Treatment.RUN_GENTLY
-    assert treat(inherited=2, crashes=1) is Treatment.HALVE
-    assert treat(inherited=5, crashes=1, entries=2) is Treatment.HALVE
+    assert treat(inherited=2) is CrashPolicy.RUN_SLOWLY
+    assert treat(inherited=2, crashes=1) is CrashPolicy.BISECT
+    assert treat(inherited=5, crashes=1, entries=2) is CrashPolicy.BISECT
 
 
 @pytest.mark.parametrize("inherited", [0, 4])
 def test_a_batch_of_one_has_max_attempts_crashes_with_those_of_its_ancestors(inherited: int) -> None:
-    assert treat(inherited=inherited, crashes=5 - inherited, entries=1) is Treatment.GIVE_UP
-    assert treat(inherited=inherited, crashes=4 - inherited, entries=1) is Treatment.RUN_GENTLY
+    assert treat(inherited=inherited, crashes=5 - inherited, entries=1) is CrashPolicy.FAIL
+    assert treat(inherited=inherited, crashes=4 - inherited, entries=1) is CrashPolicy.RUN_SLOWLY
 
 
 def test_the_innocent_half_of_a_poisoned_batch_has_its_turn() -> None:
-    assert treat(inherited=9, entries=1) is Treatment.RUN_GENTLY
+    assert treat(inherited=9, entries=1) is CrashPolicy.RUN_SLOWLY
 
 
 def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(

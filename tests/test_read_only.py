@@ -14,7 +14,7 @@ from rowferry_lab.servers.postgres import EmbeddedPostgres
 from servers import make_schema
 from worker_process import eventually
 
-AWAY = "the database is away or busy; trying again"
+AWAY = "database unavailable, retrying"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from torture.standby import execute, make_standby, wait_for_standby
 from worker_process import WorkerProcess, eventually
 
 BOUND_SECONDS = 2
-HELD_BACK = "a replica is behind; holding back"
+HELD_BACK = "a replica is behind, holding back"
 METRIC = "rowferry_held_up_seconds_total"
 
 

@@ -14,7 +14,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import Cancelled
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Answer
-from rowferry_worker.batch.context import Released, Work
+from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.objects import patience
 from rowferry_worker.objects.conditional_writes import Belief
 from rowferry_worker.objects.copy import copy_object, overwrite
@@ -122,7 +122,7 @@ def test_a_batch_that_was_given_back_sends_nothing_after_a_pause(monkeypatch: py
     route = cast("Any", SimpleNamespace(look_out=lambda: None, cancel=lambda only=None: None))
     load = flight.launch(send, [copy_object(way_of(StreamCopy()), OLD, NEW)])
     nothing = cast("Any", None)
-    with pytest.raises(Released):
-        Work(nothing, nothing, nothing, route, flight, give_up).wait_for(load)
+    with pytest.raises(BatchReleased):
+        BatchContext(nothing, nothing, nothing, route, flight, give_up).wait_for(load)
     assert load.done.is_set()
     assert isinstance(load.ends[0], Cancelled)

@@ -8,7 +8,7 @@ from migration import Migration
 from test_pause import add_other_migration
 from worker_process import WorkerProcess, eventually
 
-SET_ASIDE = "a migration cannot be worked on here and is set aside; others go on"
+SET_ASIDE = "migration unusable on this worker, skipping it for now"
 
 
 def change_plan(migration: Migration, new_plan: str, name: str = "avatars") -> None:

@@ -10,10 +10,10 @@ import pytest
 from entry_table import EntryTable
 from processes import wait_for
 from rowferry_worker import daemon
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import Routes
 from rowferry_worker.objects.scheduler import Flight
-from rowferry_worker.state import Shared
+from rowferry_worker.state import WorkerState
 
 
 class Watched(threading.Event):
@@ -47,13 +47,13 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
     stopping, give_up = Watched(), Watched()
     ledger, routes = Ledger("test"), Routes(1)
-    shared = Shared(
+    state = WorkerState(
         "test", ["migrate"], ledger, routes, Flight(1), until_empty=True, stopping=stopping, give_up=give_up
     )
     sender = threading.Thread(target=signal_once_waited_for, args=(stopping,))
     sender.start()
     try:
-        daemon._run_slots(shared, daemon.Options(slots=1))
+        daemon._run_slots(state, daemon.Options(slots=1))
     finally:
         sender.join()
         ledger.close()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from migration import Migration
-from rowferry_worker.daemon import GIVE_BACK_WITHIN, Options
-from rowferry_worker.monitoring.heartbeat import BEAT_EVERY
+from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
+from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
 
 UNIT = Path(__file__).parents[1] / "worker" / "rowferry-worker@.service"
 OLDEST = 250
@@ -61,12 +61,12 @@ def test_systemd_finds_the_unit_hardened(instance: Path) -> None:
 
 
 def test_a_worker_has_longer_to_stop_than_it_takes() -> None:
-    assert seconds("TimeoutStopSec") > Options().grace + GIVE_BACK_WITHIN
+    assert seconds("TimeoutStopSec") > Options().grace + RELEASE_TIMEOUT
 
 
 def test_the_watchdog_waits_for_many_beats() -> None:
     assert find("Type") == "notify"
-    assert seconds("WatchdogSec") >= 10 * BEAT_EVERY
+    assert seconds("WatchdogSec") >= 10 * HEARTBEAT_INTERVAL
 
 
 def test_every_secret_is_a_credential_and_none_is_in_the_environment() -> None:

@@ -34,9 +34,8 @@ class WorkerProcess:
 
     def heard_signals(self) -> int:
         """Return how many signals the worker has said it heard."""
-        return sum(
-            message in {"finishing what is in hand", "giving back what is in hand"} for message in self.messages()
-        )
+        heard = {"shutting down after the current batches", "releasing claimed batches"}
+        return sum(message in heard for message in self.messages())
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 
-from rowferry.db.deadlines import ANSWER_DEADLINE, BoundedConnection, Session, deadline
+from rowferry.db.deadlines import ANSWER_DEADLINE, BoundedConnection, Session
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.formatting import parse_seconds
@@ -159,8 +159,3 @@ class PooledConnection(psycopg.Connection[Any]):
 
 class PooledBoundedConnection(PooledConnection, BoundedConnection):
     """A worker's connection to PgBouncer."""
-
-
-def answered(connection: Session, within: timedelta = ANSWER_DEADLINE) -> deadline:
-    """Cut the connection when the statements of the block are not answered `within`, locks besides."""
-    return deadline(connection, within + lock_timeout())

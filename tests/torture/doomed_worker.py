@@ -1,6 +1,6 @@
 """`python -m torture.doomed_worker STEP …`: a `rowferry worker` that kills itself right after a named step of a batch.
 
-Nothing in rowferry knows of it: the functions of the stations are wrapped here, from outside.
+Nothing in rowferry knows of it: the functions of the steps are wrapped here, from outside.
 """
 
 import os
@@ -55,7 +55,7 @@ def die_in_the_middle_of_copying() -> None:
 
 def die_in_commit() -> None:
     """Kill the process when it has sent COMMIT on the batch and not yet read the answer."""
-    write = run.write_processed
+    write = run.write_result
 
     def doomed_commit(connection: psycopg.Connection[Any]) -> None:
         connection.pgconn.send_query(b"COMMIT")
@@ -67,18 +67,18 @@ def die_in_commit() -> None:
         write(connection, *arguments)
         psycopg.Connection.commit = doomed_commit  # pyright: ignore[reportAttributeAccessIssue]
 
-    run.write_processed = doomed
+    run.write_result = doomed
 
 
 STEPS: dict[str, Callable[[], None]] = {
     "after-claim": lambda: die_after(slot, "claim_batch", lambda batch: batch is not None),
-    "after-attempt": lambda: die_after(slot, "begin_attempt"),
+    "after-attempt": lambda: die_after(run, "begin_attempt"),
     "mid-copy": die_in_the_middle_of_copying,
     "after-copy": lambda: die_after(migrate, "copy_objects"),
     "in-savepoint": lambda: die_after(rows, "_execute_update"),
-    "before-commit": lambda: die_after(run, "_isolate"),
+    "before-commit": lambda: die_after(run, "_perform_isolated"),
     "in-commit": die_in_commit,
-    "after-commit": lambda: die_after(slot, "process_batch"),
+    "after-commit": lambda: die_after(run, "process_batch"),
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which migrations this worker leaves alone for now, so that one in trouble does not hold up the others."""
+"""Migrations that this worker skips for a while, so that one in trouble does not hold up the others."""
 
 import logging
 import time
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 
-from rowferry.errors import UsageError
+from rowferry.errors import DatabaseBusy, MigrationFault, UsageError
+from rowferry_worker.ledger import Ledger
 from rowferry_worker.objects.retry import retry_delay
 
 _log = logging.getLogger(__name__)
@@ -17,10 +18,15 @@ UNUSABLE_LONGEST = timedelta(minutes=5)
 OUTAGE_BASE = timedelta(seconds=0.5)
 OUTAGE_LONGEST = timedelta(seconds=30)
 
+MAX_FAULTS = 3
+"""Batches in a row, of one worker, that a fault must have stopped before the migration is paused."""
+MAX_PASSING_FAULTS = 10
+"""The same for a fault that may pass by itself; with the waits between them that is some two minutes."""
+
 
 @dataclass(slots=True)
 class _Trouble:
-    """What one migration has met since its last success."""
+    """The trouble of one migration since its last success."""
 
     outages: int = 0
     faults: int = 0
@@ -29,53 +35,52 @@ class _Trouble:
     """How often it was found unusable."""
     until: float = 0.0
     """When to try again, by the clock."""
-    mistake: UsageError | None = None
-    """Why it cannot be worked on at all; None: nothing is wrong but its servers, or it has rested enough."""
+    error: UsageError | None = None
+    """Why it is unusable here; None: it is usable, perhaps after a wait."""
 
 
 class Backoff:
     """The troubles of each migration, by its id; shared by the slots of a process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """No migration is in trouble yet."""
         self._clock = clock
         self._turn = Lock()
         self._troubles: dict[int, _Trouble] = {}
 
     def passed_over(self) -> list[int]:
-        """Return the ids of the migrations that are to be left alone now."""
+        """Return the ids of the migrations to skip now."""
         with self._turn:
             return [number for number, trouble in self._troubles.items() if trouble.until > self._clock()]
 
     def unusable(self) -> dict[int, UsageError]:
-        """Return why migrations cannot be worked on here, by id: no success is in sight."""
+        """Return why migrations are unusable here, by id."""
         with self._turn:
-            return {number: trouble.mistake for number, trouble in self._troubles.items() if trouble.mistake}
+            return {number: trouble.error for number, trouble in self._troubles.items() if trouble.error}
 
     def shorten(self, wait: timedelta) -> timedelta:
-        """Return `wait`, or less where the rest of a migration is over before."""
+        """Return `wait`, or less where a migration is to be tried again before."""
         with self._turn:
             ends = [trouble.until for trouble in self._troubles.values() if trouble.until > self._clock()]
             return min([wait, *(timedelta(seconds=end - self._clock()) for end in ends)])
 
-    def set_aside(self, migration_id: int, mistake: UsageError) -> None:
-        """Leave a migration alone that cannot be worked on here: 5 s, then twice as long each time, up to 5 min.
+    def set_aside(self, migration_id: int, error: UsageError) -> None:
+        """Skip a migration that is unusable here: for 5 s, then twice as long each time, up to 5 min.
 
-        The reason is said once, and again when it is another one.
+        The reason is logged once, and again when it changes.
         """
         with self._turn:
             trouble = self._troubles.setdefault(migration_id, _Trouble())
-            if trouble.mistake is None or str(trouble.mistake) != str(mistake):
-                fields = {"migration_id": migration_id, "error": str(mistake)}
-                _log.error("a migration cannot be worked on here and is set aside; others go on", extra=fields)
-            trouble.mistake = mistake
+            if trouble.error is None or str(trouble.error) != str(error):
+                fields = {"migration_id": migration_id, "error": str(error)}
+                _log.error("migration unusable on this worker, skipping it for now", extra=fields)
+            trouble.error = error
             if trouble.until <= self._clock():
                 wait = min(UNUSABLE_BASE * 2 ** min(trouble.setbacks, 16), UNUSABLE_LONGEST)
                 trouble.setbacks += 1
                 trouble.until = self._clock() + wait.total_seconds()
 
-    def rest(self, migration_id: int) -> None:
-        """Leave a migration alone whose servers are busy or away: longer each time, up to 30 s, with jitter."""
+    def note_outage(self, migration_id: int) -> None:
+        """Skip a migration whose servers are busy or unavailable: longer each time, up to 30 s, with jitter."""
         with self._turn:
             trouble = self._troubles.setdefault(migration_id, _Trouble())
             if trouble.until <= self._clock():
@@ -84,28 +89,48 @@ class Backoff:
                 trouble.until = self._clock() + wait.total_seconds()
 
     def note_fault(self, migration_id: int) -> int:
-        """Count a batch that a fault of its side or table has stopped, rest, and return how many did in a row."""
+        """Count a batch stopped by a fault of its side or table, skip its migration, and return the count in a row."""
         with self._turn:
             trouble = self._troubles.setdefault(migration_id, _Trouble())
             trouble.faults += 1
             faults = trouble.faults
-        self.rest(migration_id)
+        self.note_outage(migration_id)
         return faults
 
     def hold_back(self, migration_id: int, wait: timedelta) -> None:
-        """Leave a migration alone for a while, though nothing is wrong with it."""
+        """Skip a migration for a while, though nothing is wrong with it."""
         with self._turn:
             self._troubles.setdefault(migration_id, _Trouble()).until = self._clock() + wait.total_seconds()
 
     def note_usable(self, migration_id: int) -> None:
-        """Note that a migration that was set aside can be worked on after all."""
+        """Forget that a migration was unusable here."""
         with self._turn:
             trouble = self._troubles.get(migration_id)
-            if trouble is not None and trouble.mistake is not None:
+            if trouble is not None and trouble.error is not None:
                 del self._troubles[migration_id]
-                _log.info("a migration that was set aside goes on", extra={"migration_id": migration_id})
+                _log.info("migration usable again", extra={"migration_id": migration_id})
 
     def note_success(self, migration_id: int) -> None:
-        """Forget the troubles of a migration: its servers answer."""
+        """Forget the troubles of a migration: its servers respond."""
         with self._turn:
             self._troubles.pop(migration_id, None)
+
+
+def pause_after_faults(backoff: Backoff, ledger: Ledger, migration_id: int, name: str, fault: MigrationFault) -> None:
+    """Count a batch that a fault of its side or table has stopped; pause its migration after several in a row."""
+    faults = backoff.note_fault(migration_id)
+    if faults < (MAX_PASSING_FAULTS if fault.may_pass else MAX_FAULTS):
+        return
+    reason = str(fault).rstrip(".")
+    try:
+        (row,) = ledger.call("pause_migration", migration_id, f"{reason[0].upper()}{reason[1:]}.")
+    except DatabaseBusy as error:
+        _log.warning("could not pause the migration yet", extra={"error": str(error)})
+        return
+    except UsageError:  # the role may not: it was granted its rights by a version that did not pause
+        backoff.set_aside(migration_id, UsageError(str(fault)))
+        return
+    backoff.note_success(migration_id)
+    if row["pause_migration"]:
+        fields = {"migration": name, "error": reason, "next": f"mend that, then run `rowferry resume {name}`"}
+        _log.error("migration paused: none of its batches can be processed", extra=fields)

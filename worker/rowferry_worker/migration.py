@@ -36,7 +36,7 @@ from rowferry.s3.operations import (
 )
 from rowferry.s3.responses import Answer, read_text
 from rowferry.s3.side_client import REQUEST_DEADLINE, ask_bucket, check_bucket, open_object_client
-from rowferry_worker.monitoring.cluster import Fleet
+from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.conditional_writes import Condition
 from rowferry_worker.objects.copy import Way
 from rowferry_worker.objects.journey import NO_OBJECT
@@ -54,7 +54,7 @@ class Route:
         self,
         plan: Plan,
         clients: dict[SideName, ObjectClient],
-        fleet: Fleet,
+        fleet: ClusterState,
         lookouts: Sequence[Lookout] = (),
     ) -> None:
         """Hold the plan and one client a side; the bounds of the plan are shared with the fleet."""
@@ -177,12 +177,12 @@ class Routes:
     """The routes of a worker process, opened when a batch first needs them and again when the plan changes."""
 
     def __init__(
-        self, parallel: int, fleet: Fleet | None = None, request_deadline: timedelta = REQUEST_DEADLINE
+        self, parallel: int, fleet: ClusterState | None = None, request_deadline: timedelta = REQUEST_DEADLINE
     ) -> None:
         """`parallel`: objects in flight, which bounds the connections to each side."""
         self._parallel = parallel
         self._request_deadline = request_deadline
-        self._fleet = fleet or Fleet()
+        self._fleet = fleet or ClusterState()
         self._open: dict[tuple[int, int], Route] = {}
         self._turn = Lock()
 

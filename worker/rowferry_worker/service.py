@@ -1,4 +1,4 @@
-"""Tells systemd, where it runs the worker, that the worker is ready, alive or stopping: sd_notify(3) in a few lines."""
+"""The process around a worker: systemd's notifications (sd_notify(3) in a few lines) and the supervisor."""
 
 import os
 import socket
@@ -6,15 +6,12 @@ import time
 from datetime import timedelta
 from threading import get_ident
 
-LONGEST_TURN = timedelta(minutes=10)
-"""No slot is this long in a turn without an answer from S3 in it: requests have deadlines, and so has the database."""
+MAX_TURN = timedelta(minutes=10)
+"""No slot goes this long without a new turn or an S3 response: S3 requests and SQL statements have deadlines."""
 
 
 def notify(*states: str) -> bool:
-    """Send states such as `READY=1` to the service manager; return whether there is one that took them.
-
-    Never raises: a worker does not depend on whoever watches it.
-    """
+    """Send states such as `READY=1` to the service manager; return whether one took them. Never raises."""
     path = os.environ.get("NOTIFY_SOCKET", "")
     if not path:
         return False
@@ -28,41 +25,40 @@ def notify(*states: str) -> bool:
     return True
 
 
-class Pulse:
-    """When each slot last began a turn; a slot that hangs in one is what a watchdog is for, a database away is not."""
+class SlotWatchdog:
+    """Detects a slot that hangs. A slot that waits for a database which is down still makes turns."""
 
     def __init__(self) -> None:
-        """Begin without slots."""
         self._turns: dict[int, float] = {}
 
     def begin_turn(self) -> None:
-        """Say that the calling slot begins a turn."""
+        """Note that the calling slot begins a turn of its loop."""
         self._turns[get_ident()] = time.monotonic()
 
-    def end(self) -> None:
-        """Say that the calling slot takes no more turns."""
+    def remove(self) -> None:
+        """Stop watching the calling slot."""
         self._turns.pop(get_ident(), None)
 
-    def is_steady(self, longest_turn: timedelta = LONGEST_TURN) -> bool:
-        """Return whether every slot began its turn within `longest_turn`; a worker without slots is steady."""
-        earliest = time.monotonic() - longest_turn.total_seconds()
+    def is_progressing(self, max_turn: timedelta = MAX_TURN) -> bool:
+        """Return whether every slot began its turn within `max_turn`; True without slots."""
+        earliest = time.monotonic() - max_turn.total_seconds()
         return all(began >= earliest for began in list(self._turns.values()))
 
 
 PROCESS_NUMBER = os.environ.get("ROWFERRY_PROCESS_NUMBER", "")
-"""From "1"; the process that replaces a dead one has its number. Empty: nobody supervises this process."""
+"""From "1"; a process that replaces a dead one has the same number. Empty: this process has no supervisor."""
 
 NO_DATABASE = 75
-"""Exit status of a supervised process that finds no database to begin with (EX_TEMPFAIL of sysexits.h): try again."""
+"""Exit status of a supervised process that finds no database at its start (EX_TEMPFAIL of sysexits.h): try again."""
 
 _SUPERVISOR = os.environ.get("ROWFERRY_SUPERVISOR_PID", "")
 
 
 def supervised_environment(number: int) -> dict[str, str]:
-    """Return what a supervisor adds to the environment of a process that it starts."""
+    """Return the environment variables that a supervisor adds for process `number`."""
     return {"ROWFERRY_PROCESS_NUMBER": str(number), "ROWFERRY_SUPERVISOR_PID": str(os.getpid())}
 
 
 def is_orphan() -> bool:
-    """Return whether the supervisor has died: nobody would pass a signal on any more."""
+    """Return whether the supervisor has died, so that no signal would be passed on any more."""
     return bool(_SUPERVISOR) and os.getppid() != int(_SUPERVISOR)

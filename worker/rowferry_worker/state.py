@@ -1,79 +1,86 @@
-"""What the slots of one worker process share: queues, ledger, routes, the flight, and the word to stop."""
+"""State shared by the slots of one worker process."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Condition, Event, Lock
 
 from rowferry_worker.backoff import Backoff
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import Routes
 from rowferry_worker.objects.scheduler import Flight
-from rowferry_worker.service import LONGEST_TURN, Pulse
+from rowferry_worker.service import MAX_TURN, SlotWatchdog
 
 LOOK_UP_SECONDS = 0.25
 
 
-class Company:
-    """Who is at work in this process. Otherwise a crash would count against all the batches that it took along."""
+class ReadersWriterLock:
+    """Normal batches share it, suspected poison batches hold it exclusively: a crash then counts against one batch."""
 
     def __init__(self) -> None:
-        """Nobody is at work yet."""
-        self._change = Condition()
-        self._present = 0
-        self._alone = False
-        self._waiting_alone = 0
+        self._changed = Condition()
+        self._holders = 0
+        self._is_exclusive = False
+        self._waiting_writers = 0
 
     @contextmanager
-    def joined(self, *, alone: bool, unless: Event) -> Generator[bool]:
-        """Wait until there is room; yield whether there was, before `unless` was set. The end of the block leaves."""
-        if not self._join(unless, alone=alone):
-            yield False
-            return
+    def shared(self, *, unless: Event) -> Generator[bool]:
+        """Wait for the lock and hold it in the block; yield False, without the lock, once `unless` is set.
+
+        A waiting writer goes first.
+        """
+        with self._changed:
+            acquired = self._wait(lambda: not self._is_exclusive and not self._waiting_writers, unless)
+            self._holders += acquired
         try:
-            yield True
+            yield acquired
         finally:
-            self._leave()
+            if acquired:
+                self._release()
 
-    def stay_alone(self) -> bool:
-        """Return whether the caller, who has joined, is alone, and from now on stays so until it leaves."""
-        with self._change:
-            self._alone = self._alone or self._present == 1
-            return self._alone
-
-    def _join(self, unless: Event, *, alone: bool) -> bool:
-        with self._change:
-            self._waiting_alone += alone
+    @contextmanager
+    def exclusive(self, *, unless: Event) -> Generator[bool]:
+        """Wait until no one else holds the lock; otherwise as `shared`."""
+        with self._changed:
+            self._waiting_writers += 1
             try:
-                while not self._has_room(alone=alone):
-                    if unless.is_set():
-                        return False
-                    self._change.wait(LOOK_UP_SECONDS)
+                acquired = self._wait(lambda: self._holders == 0, unless)
             finally:
-                self._waiting_alone -= alone
-                self._change.notify_all()
-            self._present += 1
-            self._alone = alone
-            return True
+                self._waiting_writers -= 1
+                self._changed.notify_all()
+            if acquired:
+                self._holders, self._is_exclusive = 1, True
+        try:
+            yield acquired
+        finally:
+            if acquired:
+                self._release()
 
-    def _has_room(self, *, alone: bool) -> bool:
-        """Return whether one more may join; who wants to be alone goes before who does not."""
-        if alone:
-            return self._present == 0
-        return not self._alone and not self._waiting_alone
+    def try_upgrade(self) -> bool:
+        """Make the caller's shared lock exclusive if it is the only holder; return whether it is exclusive now."""
+        with self._changed:
+            self._is_exclusive = self._is_exclusive or self._holders == 1
+            return self._is_exclusive
 
-    def _leave(self) -> None:
-        with self._change:
-            self._present -= 1
-            self._alone = False
-            self._change.notify_all()
+    def _wait(self, is_free: Callable[[], bool], unless: Event) -> bool:
+        while not is_free():
+            if unless.is_set():
+                return False
+            self._changed.wait(LOOK_UP_SECONDS)
+        return True
+
+    def _release(self) -> None:
+        with self._changed:
+            self._holders -= 1
+            self._is_exclusive = False
+            self._changed.notify_all()
 
 
 @dataclass(slots=True)
-class Shared:
-    """What the slots of one worker process share."""
+class WorkerState:
+    """State shared by the slots of one worker process."""
 
     worker_id: str
     queues: list[str]
@@ -82,40 +89,40 @@ class Shared:
     flight: Flight
     until_empty: bool = False
     time_budget: timedelta = timedelta(seconds=20)
-    """How long a batch may take before what is not begun of it goes back."""
+    """After this long a batch starts no more entries; the remaining ones are put back as a batch of their own."""
     migrations: list[str] | None = None
-    """The names of those to serve; None: all."""
+    """Names of the migrations to serve; None: all."""
     end_when_unusable: bool = False
-    """Whether the worker ends where a migration cannot be worked on here, instead of setting it aside."""
+    """Whether a migration that cannot be used on this host ends the worker, instead of being skipped for a while."""
     stopping: Event = field(default_factory=Event)
-    """Set: claim nothing more."""
+    """Set: claim no more batches."""
     give_up: Event = field(default_factory=Event)
-    """Set: give back what is in hand."""
+    """Set: release the claimed batches now."""
     reason: Exception | None = None
-    """Why this worker cannot go on: its settings are wrong, or it has a fault of its own."""
-    pulse: Pulse = field(default_factory=Pulse)
+    """Why this worker cannot go on: wrong settings, or an unexpected error."""
+    watchdog: SlotWatchdog = field(default_factory=SlotWatchdog)
     backoff: Backoff = field(default_factory=Backoff)
-    company: Company = field(default_factory=Company)
+    batch_lock: ReadersWriterLock = field(default_factory=ReadersWriterLock)
     slots: int = 1
-    """How many have not left for want of connections."""
-    _leaving: Lock = field(default_factory=Lock)
+    """Slots that use a connection: not parked for want of one."""
+    _parking: Lock = field(default_factory=Lock)
 
-    def leave_room(self) -> bool:
-        """Return whether a slot may stay away because PgBouncer's pool is too small for all: one at least goes on."""
-        with self._leaving:
-            may_end = self.slots > 1
-            self.slots -= may_end
-            return may_end
+    def try_park_slot(self) -> bool:
+        """Return whether a slot may stay away because PgBouncer's pool is too small: at least one must go on."""
+        with self._parking:
+            may_park = self.slots > 1
+            self.slots -= may_park
+            return may_park
 
-    def come_back(self) -> None:
-        """Say that a slot that has left works again."""
-        with self._leaving:
+    def unpark_slot(self) -> None:
+        """Count a parked slot as working again."""
+        with self._parking:
             self.slots += 1
 
-    def is_steady(self) -> bool:
-        """Return whether each slot began a turn, or S3 answered one of them, within LONGEST_TURN."""
-        earliest = time.monotonic() - LONGEST_TURN.total_seconds()
-        return self.pulse.is_steady() or self.flight.stepped_at >= earliest
+    def is_progressing(self) -> bool:
+        """Return whether each slot began a turn, or an S3 response came, within MAX_TURN."""
+        earliest = time.monotonic() - MAX_TURN.total_seconds()
+        return self.watchdog.is_progressing() or self.flight.stepped_at >= earliest
 
     def stop_for(self, reason: Exception) -> None:
         """Stop claiming, for a reason that `run_worker` will raise."""

@@ -31,7 +31,7 @@ where pg_terminate_backend(h.pid, 5000)
 CRASHES = """
 select count(*)::int from rowferry.batch_queue where crashes > 0 or error like '%%while it held this batch%%'
 """
-COUNTED = "the batch has cost workers or connections before"
+COUNTED = "batch has crashed workers or lost connections before"
 """What a worker logs of a batch that it takes for one with a crash behind it."""
 
 

@@ -1,60 +1,57 @@
-"""How a batch with crashes or losses in its history is treated, so that one poisonous entry ends up alone. Pure."""
+"""Policy for batches that have crashed workers or lost connections: bisection isolates the poisonous entry. Pure."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from enum import Enum
 
-from rowferry.batch import Attempt, Batch, Entry
-from rowferry.db.connection import Connection, call
+from rowferry.batch import Attempt, Batch
 
-GENTLE_FLIGHT = 4
+SLOW_PARALLEL = 4
 """Objects in flight for a batch that has killed a worker: memory may have been the reason."""
 FREE_LOSSES = 2
-"""Losses of its connection that a batch may have: an outage strikes many batches once or twice, a culprit strikes the
-same one again and again."""
+"""Connection losses that do not count as strikes: an outage hits many batches once or twice, a poison batch is hit
+again and again."""
 FREE_LOSSES_OF_A_SUSPECT = 1
 """The same for a batch that was split from one that had crashes."""
 LOSS_WAIT = timedelta(seconds=5)
-"""How long a batch waits after the last loss that is free; twice as long after each further one."""
+"""How long a batch waits after the last free loss; twice as long after each further one."""
 LONGEST_LOSS_WAIT = timedelta(minutes=5)
 
 
-class Treatment(Enum):
+class CrashPolicy(Enum):
     """What to do with a claimed batch."""
 
     RUN = "run"
-    RUN_GENTLY = "run with few objects in flight"
-    HALVE = "put each half back as a batch of its own"
-    GIVE_UP = "make it ERROR without running it"
+    RUN_SLOWLY = "run with few objects in flight"
+    BISECT = "put each half back as a batch of its own"
+    FAIL = "make it ERROR without running it"
 
 
-def choose_treatment(batch: Batch, attempt: Attempt) -> Treatment:
-    """Return how to treat a batch, by its strikes and those of the batches it was split from.
+def choose_policy(batch: Batch, attempt: Attempt) -> CrashPolicy:
+    """Return what to do with a batch, by its strikes and those of the batches it was split from.
 
-    The first strike may have been the host's: the batch is run once more, gently. After that it is halved, and its
-    halves at their first strike, until the poison is alone; alone, it has `max_attempts` strikes, its ancestors'
-    included, of which one at least must be its own: the innocent half of a poisoned batch has its turn.
-    A batch that failed by its own errors as often as it may is given up as well.
+    The first strike may have been the host's: the batch runs once more, slowly. After that it is bisected, and its
+    halves at their first strike, until the poisonous entry is alone. Alone, it fails after `max_attempts` strikes,
+    its ancestors' included, of which at least one must be its own: the innocent half of a poison batch gets its turn.
+    A batch that failed by its own errors as often as allowed fails as well.
     """
     own = count_strikes(batch, attempt)
     strikes = batch.crashes + own
     if own and batch.entry_count > 1 and strikes > 1:
-        return Treatment.HALVE
+        return CrashPolicy.BISECT
     if (own and strikes >= batch.max_attempts) or attempt.number > batch.max_attempts:
-        return Treatment.GIVE_UP
-    return Treatment.RUN_GENTLY if strikes else Treatment.RUN
+        return CrashPolicy.FAIL
+    return CrashPolicy.RUN_SLOWLY if strikes else CrashPolicy.RUN
 
 
 def count_strikes(batch: Batch, attempt: Attempt) -> int:
-    """Return how often the batch itself has killed its worker, or lost its connection more often than it may."""
+    """Return how often the batch itself has killed its worker, or lost its connection beyond the free losses."""
     return attempt.crashes + max(0, attempt.losses - _free_losses(batch))
 
 
 def choose_wait(batch: Batch, attempt: Attempt) -> timedelta:
-    """Return how long a claimed batch has to wait before it is run; zero: it may be run now.
+    """Return how long a claimed batch must wait before it runs; zero: it may run now.
 
-    It waits after a loss that was one too many for chance, once for each, and while it is not clear yet whether the
-    worker that had it before is dead.
+    It waits after each loss beyond the free ones, and while it is unclear whether its previous worker is dead.
     """
     waits = [timedelta(0), attempt.unclear_for or timedelta(0)]
     beyond = attempt.losses - _free_losses(batch)
@@ -64,9 +61,9 @@ def choose_wait(batch: Batch, attempt: Attempt) -> timedelta:
 
 
 def describe_wait(attempt: Attempt) -> str:
-    """Return why a batch waits, in words."""
+    """Return why a batch must wait, for the log."""
     if attempt.unclear_for:
-        return "the worker that had it before has fallen silent; it waits until that one answers, or counts as dead"
+        return "its previous worker has fallen silent; the batch waits until that worker responds or counts as dead"
     return f"the connection was lost {attempt.losses} times while it held this batch; it waits before it is run again"
 
 
@@ -74,45 +71,12 @@ def _free_losses(batch: Batch) -> int:
     return FREE_LOSSES_OF_A_SUSPECT if batch.crashes else FREE_LOSSES
 
 
-def describe_strikes(batch: Batch, attempt: Attempt) -> str:
-    """Return what the batch has done to its workers, in words; those of the batches that it was split from included."""
+def describe_crashes(batch: Batch, attempt: Attempt) -> str:
+    """Return how often workers died or lost their connection with this batch or those it was split from."""
     deaths, losses = attempt.crashes, attempt.losses
     counted = losses > _free_losses(batch)
-    words = [f"the worker died {batch.crashes + deaths} times"] if deaths or (batch.crashes and not counted) else []
-    words += [f"the connection was lost {losses} times"] if counted else []
-    if not words:
+    parts = [f"the worker died {batch.crashes + deaths} times"] if deaths or (batch.crashes and not counted) else []
+    parts += [f"the connection was lost {losses} times"] if counted else []
+    if not parts:
         return f"it was tried {attempt.number - 1} times and never came to its end"
-    return f"{' and '.join(words)} while it held this batch"
-
-
-def split_in_halves(connection: Connection, batch: Batch, entries: Sequence[Entry], crashes: int) -> list[int]:
-    """Put both halves of the entries back, each with `crashes` behind it, and return the new batches' ids.
-
-    `entries` are in the order of their ids, two at least. The second half reaches to the end of the batch's range.
-    """
-    middle = (len(entries) + 1) // 2
-    lower, upper = entries[:middle], entries[middle:]
-    ranges = ((batch.payload["first"], lower[-1].id, lower), (upper[0].id, batch.payload["last"], upper))
-    return [
-        _split_off(connection, batch, (first, last), entry_count=len(half), crashes=crashes)
-        for first, last, half in ranges
-    ]
-
-
-def put_rest_back(connection: Connection, batch: Batch, rest: Sequence[Entry], *, keep_last: str) -> int:
-    """Put the rest of a batch back and return the new batch's id; the batch itself ends with id `keep_last` now."""
-    new_range = (rest[0].id, batch.payload["last"])
-    return _split_off(connection, batch, new_range, entry_count=len(rest), crashes=batch.crashes, keep_last=keep_last)
-
-
-def _split_off(
-    connection: Connection,
-    batch: Batch,
-    new_range: tuple[str, str],
-    *,
-    entry_count: int,
-    crashes: int,
-    keep_last: str | None = None,
-) -> int:
-    (row,) = call(connection, "split_batch", batch.id, *new_range, entry_count, crashes, keep_last)
-    return row["split_batch"]
+    return f"{' and '.join(parts)} while it held this batch"

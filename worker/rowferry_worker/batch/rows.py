@@ -1,5 +1,6 @@
-"""Station 4 of 5: rewrite the rows, guarded by the keys they held, and leave out only those the database refuses."""
+"""Step 4 of 5: update the rows, guarded by the keys that were read; leave out only rows the database refuses."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 import psycopg
@@ -11,24 +12,41 @@ from rowferry.db.connection import Connection, summarise, translate
 from rowferry.db.entries import EntrySql
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.entries import find_entry_sql
 from rowferry_worker.batch.table_faults import refuse_unwritable
+from rowferry_worker.monitoring import metrics
+from rowferry_worker.monitoring.verbose import log_rows
 
 
 class Move(Struct, frozen=True, gc=False):
-    """An entry whose object stands at its production key: the row may follow."""
+    """An entry whose row may be updated to `new_key`: its object is there."""
 
     entry: Entry
     new_key: str
     outcome: Outcome
-    """MIGRATED or KEPT: what the entry's outcome is once the row has followed."""
+    """MIGRATED or KEPT: the entry's outcome once its row is updated."""
     size_bytes: int
 
 
-def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move]) -> list[EntryResult]:
-    """Point each row at its production key if it still holds the legacy one; return one result a move.
+def rewrite_rows(context: BatchContext, moves: Sequence[Move]) -> list[EntryResult]:
+    """Update the rows to their new keys, within `max_rows_per_second`; return a result for each.
 
-    The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that break a
-    constraint, or a trigger's heart, are found by halving; rows that others hold locked are passed over after
+    Raises BatchReleased when the worker gives up meanwhile.
+    """
+    context.wait_for_rows(len(moves))
+    began = time.monotonic()
+    with metrics.row_update_seconds.time():
+        updated = update_rows(context.connection, find_entry_sql(context), moves)
+    log_rows(updated, time.monotonic() - began)
+    return updated
+
+
+def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move]) -> list[EntryResult]:
+    """Update each row to its new key if it still holds the old one; return one result a move.
+
+    The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that violate a
+    constraint or make a trigger fail are found by bisection; rows that other sessions hold locked are skipped after
     `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost, MigrationFault when the table
     is at fault.
     """
@@ -44,8 +62,8 @@ def _update(
     try:
         with connection.transaction():
             updated = _execute_update(connection, entry_sql, moves, wait_for_locks=wait_for_locks)
-            passed_over = [move for move in moves if move.entry.id not in updated]
-            left = _observe(connection, entry_sql, passed_over, waited=wait_for_locks)
+            skipped = [move for move in moves if move.entry.id not in updated]
+            left = _observe(connection, entry_sql, skipped, waited=wait_for_locks)
     except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
         if wait_for_locks:
             return _update(connection, entry_sql, moves, wait_for_locks=False)
@@ -53,22 +71,22 @@ def _update(
     except (psycopg.Error, RowRefused) as error:
         if isinstance(error, psycopg.Error):
             refuse_unwritable(connection, entry_sql, error)
-        refusal = _word_refusal(error)
+        refusal = _to_refusal(error)
         if len(moves) == 1:
             return [_refused(moves[0], refusal)]
         middle = len(moves) // 2
         lower = _update(connection, entry_sql, moves[:middle], wait_for_locks=wait_for_locks)
         return lower + _update(connection, entry_sql, moves[middle:], wait_for_locks=wait_for_locks)
-    followed = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
-    return followed + left
+    done = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
+    return done + left
 
 
 def _execute_update(
     connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
 ) -> set[str]:
-    """Return the ids of the rows that now hold their production keys.
+    """Return the ids of the updated rows.
 
-    Raises RowRefused when a row took another key than it was given: it would point at nothing.
+    Raises RowRefused when a row holds another key than it was given: that key may have no object.
     """
     query = entry_sql.compose("update_rows", skip_locked=sql.SQL("" if wait_for_locks else "skip locked"))
     parameters = {
@@ -83,8 +101,8 @@ def _execute_update(
     return set(taken)
 
 
-def _word_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
-    """Return why the database refused rows. Raises DatabaseUnavailable when the connection is lost."""
+def _to_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
+    """Return the database's refusal as our error. Raises DatabaseUnavailable when the connection is lost."""
     if isinstance(error, RowRefused):
         return error
     known = translate(error)
@@ -94,7 +112,7 @@ def _word_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
 
 
 def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
-    """Return why the update passed these rows over, by what they hold now."""
+    """Return why the update skipped these rows, by the keys they hold now."""
     excused = find_excused(connection, entry_sql, [move.entry for move in moves])
     error = (
         RowRefused("the update left the row as it was (a trigger or rule?)")
@@ -105,7 +123,7 @@ def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move],
 
 
 def find_excused(connection: Connection, entry_sql: EntrySql, entries: Sequence[Entry]) -> dict[str, EntryResult]:
-    """Return, by id, the results of those entries whose rows are gone, or hold another key than when they were read."""
+    """Return, by id, the results of entries whose rows were deleted, or hold another key than when they were read."""
     if not entries:
         return {}
     rows = connection.execute(entry_sql.compose("observe_rows"), {"ids": [entry.id for entry in entries]})

@@ -1,138 +1,204 @@
-"""One batch, from its claim to its verdict: what is done under the SAVEPOINT, and what follows when it fails."""
+"""The life of a claimed batch: attempt, entries, copies, rows, verdict, COMMIT; or it is deferred, released or lost."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import time
+from dataclasses import dataclass
+from datetime import timedelta
 
 import psycopg
 
-from rowferry.batch import EntryResult, Judgement, Outcome, Verdict, count_outcomes
-from rowferry.db.connection import summarise, translate
-from rowferry.db.timeouts import answered
-from rowferry.errors import DatabaseUnavailable, MigrationFault, VerdictRefused
-from rowferry_worker.batch.context import Released, Work
-from rowferry_worker.batch.crash_policy import (
-    GENTLE_FLIGHT,
-    Treatment,
-    choose_treatment,
-    count_strikes,
-    describe_strikes,
-    put_rest_back,
-    split_in_halves,
-)
-from rowferry_worker.batch.verdict import judge, judge_failure, write_processed
+from rowferry.batch import Attempt, Batch, Judgement, Outcome, Verdict, count_outcomes
+from rowferry.db.connection import Connection, summarise, translate
+from rowferry.errors import DatabaseUnavailable, MigrationFault, ObjectError, RowferryError, UsageError, VerdictRefused
+from rowferry.logs import log_fields
+from rowferry_worker.backoff import pause_after_faults
+from rowferry_worker.batch.claim import begin_attempt
+from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
+from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
+from rowferry_worker.batch.perform import BatchResult, perform
+from rowferry_worker.batch.verdict import judge_failure, write_failure, write_result
+from rowferry_worker.migration import Route
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.scheduler import Flight
-from rowferry_worker.queues import find_queue
+from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
+from rowferry_worker.monitoring.tracing import trace_batch
+from rowferry_worker.state import WorkerState
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Processed:
-    """A batch's verdict, committed, and the results behind it."""
+@dataclass(slots=True)
+class ClaimedBatch:
+    """A batch whose row the connection's transaction holds locked: that lock is the lease."""
 
-    judgement: Judgement
-    results: Sequence[EntryResult] = field(default_factory=tuple[EntryResult, ...])
+    state: WorkerState
+    connection: Connection
+    batch: Batch
+    queue: Queue
+    attempt: Attempt | None = None
+    """Set while the batch is being processed."""
+
+    def run(self) -> None:
+        """Process the batch, unless its migration must wait; the claim and the ledger end up agreeing."""
+        migration = self._find_migration()
+        if migration is None:
+            return
+        if migration.is_held_up():
+            self._hold_back(migration)
+        elif not self._try(migration, exclusive=self.batch.crashes > 0):
+            self._try(migration, exclusive=True)
+
+    def _find_migration(self) -> Route | None:
+        """Return the batch's migration; None, with the migration set aside, where this worker cannot use it."""
+        state, batch = self.state, self.batch
+        try:
+            migration = state.routes.find(self.connection, batch)
+        except (UsageError, ObjectError) as error:
+            self.connection.rollback()
+            unusable = error if isinstance(error, UsageError) else UsageError(str(error))
+            if state.end_when_unusable:
+                raise unusable from error
+            state.backoff.set_aside(batch.migration_id, unusable)
+            return None
+        state.backoff.note_usable(batch.migration_id)
+        return migration
+
+    def _hold_back(self, migration: Route) -> None:
+        """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""
+        self.connection.rollback()
+        fields = {"max_replica_lag": migration.plan.database.max_replica_lag}
+        _log.warning("a replica is behind, holding back", extra=fields)
+        metrics.held_up_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
+        self.state.backoff.hold_back(self.batch.migration_id, HEARTBEAT_INTERVAL)
+
+    def _try(self, migration: Route, *, exclusive: bool) -> bool:
+        """Make one attempt. Return False, with nothing done, when it turns out that it must be exclusive."""
+        state, batch = self.state, self.batch
+        lock = state.batch_lock.exclusive if exclusive else state.batch_lock.shared
+        with lock(unless=state.stopping) as acquired:
+            if not acquired:
+                self.connection.rollback()
+                return True
+            attempt = begin_attempt(state.ledger, batch, state.worker_id)
+            if wait := choose_wait(batch, attempt):
+                self._defer(attempt, wait)
+                return True
+            if count_strikes(batch, attempt) and not state.batch_lock.try_upgrade():
+                reason = "it has crashed workers or lost connections before, and waits for the exclusive lock"
+                state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", reason)
+                state.ledger.flush()
+                return False
+            with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
+                self._process(attempt, migration)
+            return True
+
+    def _process(self, attempt: Attempt, migration: Route) -> None:
+        """Process the batch, and log in one line how the attempt ended: finished, released or lost."""
+        state, batch, began = self.state, self.batch, time.monotonic()
+        metrics.claimed_batches.inc()
+        self.attempt = attempt
+        try:
+            deadline = began + state.time_budget.total_seconds()
+            context = BatchContext(batch, attempt, self.connection, migration, state.flight, state.give_up, deadline)
+            with trace_batch(batch, attempt, state.worker_id, migration.plan.name) as record:
+                result = process_batch(context, self.queue)
+                record(result.judgement, result.results)
+        except (BatchReleased, UsageError) as error:
+            self._release(attempt, error)
+            if isinstance(error, MigrationFault):
+                migration.forget_entries()
+                pause_after_faults(state.backoff, state.ledger, batch.migration_id, migration.plan.name, error)
+            elif isinstance(error, UsageError):
+                raise
+        except BaseException:
+            state.ledger.enqueue("end_attempt", attempt.id, "LOST", "the connection was lost")
+            _log.warning("batch lost", extra={"verdict": "LOST"})  # the reason is logged where the loss is handled
+            raise
+        else:
+            self._finish(attempt, result, time.monotonic() - began)
+        finally:
+            self.attempt = None
+            metrics.claimed_batches.dec()
+
+    def _defer(self, attempt: Attempt, wait: timedelta) -> None:
+        """Put a batch back that must not run yet: it is no longer first in the queue."""
+        reason = describe_wait(attempt)
+        try:
+            write_failure(self.connection, self.batch, attempt, Judgement(Verdict.RELEASED, wait, reason))
+            self.connection.commit()
+        except BaseException:
+            self.state.ledger.enqueue("end_attempt", attempt.id, str(Verdict.RELEASED), reason)
+            raise
+        fields = {"batch": self.batch.id, "seconds": round(wait.total_seconds(), 1), "error": reason}
+        _log.warning("batch deferred", extra=fields)
+        metrics.attempts.labels(self.batch.queue_name, str(Verdict.RELEASED)).inc()
+
+    def _release(self, attempt: Attempt, error: RowferryError) -> None:
+        """Undo the attempt and close it in the ledger, if need be when the database is back."""
+        self.state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", str(error))
+        _log.info("batch released", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
+        metrics.attempts.labels(self.batch.queue_name, str(Verdict.RELEASED)).inc()
+        self.connection.rollback()
+        self.state.ledger.flush()
+
+    def _finish(self, attempt: Attempt, result: BatchResult, seconds: float) -> None:
+        """Log the committed verdict; skip the migration for a while when one of its servers is busy or unavailable."""
+        batch, judgement = self.batch, result.judgement
+        counts = {str(outcome): count for outcome, count in count_outcomes(result.results).items() if count}
+        fields = {"batch": batch.id, "attempt": attempt.number, "verdict": str(judgement.verdict), **counts}
+        fields |= {"seconds": round(seconds, 3)} | ({"error": judgement.error} if judgement.error else {})
+        level = logging.INFO if judgement.verdict is Verdict.DONE else logging.WARNING
+        _log.log(level, "batch finished", extra=fields)
+        metrics.attempts.labels(batch.queue_name, str(judgement.verdict)).inc()
+        metrics.batch_seconds.labels(batch.queue_name).observe(seconds)
+        if judgement.verdict is Verdict.RELEASED:
+            self.state.backoff.note_outage(batch.migration_id)
+        else:
+            self.state.backoff.note_success(batch.migration_id)
 
 
-def process_batch(work: Work) -> Processed:
+def process_batch(context: BatchContext, queue: Queue) -> BatchResult:
     """Perform a claimed batch and commit its rows and its verdict together.
 
-    Raises Released when the worker gives the batch up, MigrationFault when a side or the table is at fault,
-    DatabaseUnavailable when the connection is lost: the caller then rolls back, and the batch is as it was found.
+    Raises BatchReleased when the worker gives the batch up, MigrationFault when a side or the table is at fault,
+    DatabaseUnavailable when the connection is lost: the caller then rolls back, and the batch is unchanged.
     """
-    processed = _isolate(work)
+    result = _perform_isolated(context, queue)
     try:
-        with answered(work.connection):
-            work.connection.commit()
+        context.connection.commit()
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"PostgreSQL did not commit the batch: {summarise(error)}.") from error
-    _count(work, processed)
-    return processed
+    migration, counts = context.route.plan.name, count_outcomes(result.results)
+    for outcome, count in counts.items():
+        if outcome.settled or result.judgement.verdict is Verdict.ERROR:
+            metrics.entries.labels(migration, context.batch.queue_name, str(outcome)).inc(count)
+    if queue.writes_objects:
+        metrics.objects_copied.labels(migration, context.batch.queue_name).inc(counts[Outcome.MIGRATED])
+        size_bytes = sum(entry.size_bytes for entry in result.results)
+        metrics.object_bytes.labels(migration, context.batch.queue_name).inc(size_bytes)
+    return result
 
 
-def _isolate(work: Work) -> Processed:
-    """Treat the batch and write its verdict under a SAVEPOINT; an error undoes both, and the claim stays ours.
+def _perform_isolated(context: BatchContext, queue: Queue) -> BatchResult:
+    """Perform the batch and write its verdict under a SAVEPOINT; an error undoes both, but not the claim.
 
-    Should PostgreSQL refuse even the verdict on that, it is a loss, of which a batch may have but a few.
+    If PostgreSQL refuses even the verdict on that error, the batch is lost, which is bounded as well.
     """
-    batch, attempt = work.batch, work.attempt
+    connection, batch, attempt = context.connection, context.batch, context.attempt
     try:
-        with work.connection.transaction():
-            processed = _treat(work)
-            write_processed(work.connection, batch, attempt, processed.judgement, processed.results)
-            return processed
-    except (Released, DatabaseUnavailable, MigrationFault):
+        with connection.transaction():
+            result = perform(context, queue)
+            write_result(connection, batch, attempt, result.judgement, result.results)
+            return result
+    except (BatchReleased, DatabaseUnavailable, MigrationFault):
         raise
     except Exception as error:
         known = translate(error) if isinstance(error, psycopg.Error) else error
         if isinstance(known, DatabaseUnavailable):
             raise known from error
-        _log.warning("the batch failed as a whole", extra={"batch": batch.id, "error": str(known)}, exc_info=error)
-        processed = Processed(judge_failure(known, attempt.number, batch.max_attempts))
+        _log.warning("batch failed as a whole", extra={"batch": batch.id, "error": str(known)}, exc_info=error)
+        result = BatchResult(judge_failure(known, attempt.number, batch.max_attempts))
     try:
-        write_processed(work.connection, batch, attempt, processed.judgement, ())
+        write_result(connection, batch, attempt, result.judgement, ())
     except VerdictRefused as error:
         raise DatabaseUnavailable(str(error)) from error
-    return processed
-
-
-def _treat(work: Work) -> Processed:
-    """Run the batch, or do what its crashes call for."""
-    treatment = choose_treatment(work.batch, work.attempt)
-    if treatment is not Treatment.RUN:
-        strikes = work.batch.crashes + count_strikes(work.batch, work.attempt)
-        fields = {"batch": work.batch.id, "strikes": strikes, "losses": work.attempt.losses}
-        _log.warning("the batch has cost workers or connections before", extra={**fields, "treatment": treatment.value})
-    match treatment:
-        case Treatment.RUN:
-            return _run(work)
-        case Treatment.RUN_GENTLY:
-            return _run(replace(work, flight=Flight(GENTLE_FLIGHT, within=work.flight)))
-        case Treatment.HALVE:
-            return _halve(work)
-        case Treatment.GIVE_UP:
-            return Processed(_judge_crashes(work))
-
-
-def _run(work: Work) -> Processed:
-    """Do what the queue does, and put back what the time did not suffice for."""
-    results = find_queue(work.batch.queue_name).perform(work)
-    if work.rest and not work.begun:
-        return Processed(Judgement(Verdict.RELEASED, error="its time was over before any object's turn had come"))
-    if work.rest:
-        new_id = put_rest_back(work.connection, work.batch, work.rest, keep_last=work.begun[-1].id)
-        fields = {"batch": work.batch.id, "rest": len(work.rest), "new_batch": new_id}
-        _log.info("the batch is past its time budget; the rest goes back", extra=fields)
-    return Processed(judge(results, work.attempt.number, work.batch.max_attempts), results)
-
-
-def _halve(work: Work) -> Processed:
-    """Put each half of the entries back as a batch of its own, so that the one that kills workers ends up alone."""
-    entries = find_queue(work.batch.queue_name).read(work)
-    crashes = work.batch.crashes + count_strikes(work.batch, work.attempt)
-    if len(entries) == 1 and crashes >= work.batch.max_attempts:
-        return Processed(_judge_crashes(work))  # The others of its batch were settled before: it is alone already.
-    if len(entries) < 2:
-        return _run(replace(work, flight=Flight(GENTLE_FLIGHT, within=work.flight)))
-    halves = split_in_halves(work.connection, work.batch, entries, crashes)
-    words = f"{describe_strikes(work.batch, work.attempt)}; it was halved into batches {halves[0]} and {halves[1]}"
-    return Processed(Judgement(Verdict.DONE, error=words))
-
-
-def _count(work: Work, processed: Processed) -> None:
-    """Count what the attempt settled, and what it leaves failed for good."""
-    migration, queue = work.route.plan.name, work.batch.queue_name
-    counts = count_outcomes(processed.results)
-    for outcome, count in counts.items():
-        if outcome.settled or processed.judgement.verdict is Verdict.ERROR:
-            metrics.entries.labels(migration, queue, str(outcome)).inc(count)
-    if find_queue(queue).writes_objects:
-        metrics.objects_copied.labels(migration, queue).inc(counts[Outcome.MIGRATED])
-        metrics.object_bytes.labels(migration, queue).inc(sum(r.size_bytes for r in processed.results))
-
-
-def _judge_crashes(work: Work) -> Judgement:
-    """Return the verdict on a batch that has used its attempts up without anybody having lived to say so."""
-    return Judgement(Verdict.ERROR, error=f"{describe_strikes(work.batch, work.attempt)}; it is not run again")
+    return result

@@ -14,7 +14,7 @@ from rowferry.errors import (
     Withdrawn,
 )
 from rowferry.plan import Side, SideName
-from rowferry_worker.batch.context import Work
+from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.migration import Route
 from rowferry_worker.objects.journey import Copied
 from rowferry_worker.objects.scheduler import WHOLE_SIDE, Ended
@@ -22,16 +22,16 @@ from rowferry_worker.objects.scheduler import WHOLE_SIDE, Ended
 _READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging"})
 
 
-def refuse_side_fault(work: Work, ends: Mapping[str, Ended]) -> None:
+def refuse_side_fault(context: BatchContext, ends: Mapping[str, Ended]) -> None:
     """Raise MigrationFault where a side is at fault: what was copied already is found to be there the next time."""
     tried = [end for end in ends.values() if not isinstance(end, Withdrawn | Cancelled)]
     if fault := next((end for end in tried if isinstance(end, WHOLE_SIDE)), None):
-        raise _word_fault(work.route, fault)
+        raise _word_fault(context.route, fault)
     denied = [end for end in tried if isinstance(end, AccessDenied)]
-    if denied and _may_be_revoked(denied, tried) and work.route.is_refused(denied[0]):
-        raise _word_revocation(work.route, denied[0])
-    if tried and all(isinstance(end, ObjectNotFound) for end in tried) and (lost := work.route.find_lost_bucket()):
-        raise _word_fault(work.route, lost)
+    if denied and _may_be_revoked(denied, tried) and context.route.is_refused(denied[0]):
+        raise _word_revocation(context.route, denied[0])
+    if tried and all(isinstance(end, ObjectNotFound) for end in tried) and (lost := context.route.find_lost_bucket()):
+        raise _word_fault(context.route, lost)
 
 
 def _may_be_revoked(denied: Sequence[AccessDenied], tried: Sequence[Ended]) -> bool:

@@ -1,4 +1,4 @@
-"""Station 5 of 5: judge an attempt by its outcomes and write the verdict, in the transaction that updated the rows."""
+"""Step 5 of 5: judge an attempt by its outcomes and write the verdict, in the transaction that updated the rows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from psycopg import errors
 
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict, count_outcomes
 from rowferry.db.connection import Connection, call, summarise, text_fitter, translate
-from rowferry.db.timeouts import answered
 from rowferry.errors import RowferryError, VerdictRefused
 from rowferry_worker.objects.retry import retry_delay
 
@@ -16,8 +15,8 @@ from rowferry_worker.objects.retry import retry_delay
 def judge(results: Sequence[EntryResult], attempt: int, max_attempts: int) -> Judgement:
     """Return the verdict on an attempt, the `attempt`-th that counts.
 
-    DONE: every entry is settled. RELEASED: nothing stands in the way but a busy or absent server. RETRY: some
-    failures may pass and attempts are left. ERROR: somebody has to look.
+    DONE: every entry is settled. RELEASED: only a busy or unavailable server stands in the way. RETRY: some failures
+    may pass and attempts are left. ERROR: a person must decide.
     """
     unsettled = [result for result in results if not result.outcome.settled]
     if not unsettled:
@@ -32,39 +31,38 @@ def judge(results: Sequence[EntryResult], attempt: int, max_attempts: int) -> Ju
 
 
 def judge_failure(error: Exception, attempt: int, max_attempts: int) -> Judgement:
-    """Return the verdict on an attempt that an error ended as a whole; errors without a name of ours may pass."""
-    words = str(error) or type(error).__name__
+    """Return the verdict on an attempt that an error ended as a whole; an error that is not ours may pass."""
+    text = str(error) or type(error).__name__
     if isinstance(error, RowferryError):
         if error.retryable and not error.costs_attempt:
-            return Judgement(Verdict.RELEASED, retry_delay(attempt), words)
-        hopeless = not error.retryable
+            return Judgement(Verdict.RELEASED, retry_delay(attempt), text)
+        is_final = not error.retryable
     else:
-        words, hopeless = f"{type(error).__name__}: {words}", False
-    if hopeless or attempt >= max_attempts:
-        return Judgement(Verdict.ERROR, error=words)
-    return Judgement(Verdict.RETRY, retry_delay(attempt), words)
+        text, is_final = f"{type(error).__name__}: {text}", False
+    if is_final or attempt >= max_attempts:
+        return Judgement(Verdict.ERROR, error=text)
+    return Judgement(Verdict.RETRY, retry_delay(attempt), text)
 
 
 def describe(unsettled: Sequence[EntryResult]) -> str:
-    """Return the outcomes and reasons of what is not settled in one line, the most frequent first."""
+    """Return the three most frequent outcomes and reasons of the unsettled entries in one line."""
     kinds = Counter((result.outcome, result.reason) for result in unsettled)
     return "; ".join(f"{count} {outcome} ({reason})" for (outcome, reason), count in kinds.most_common(3))
 
 
-def write_processed(
+def write_result(
     connection: Connection, batch: Batch, attempt: Attempt, judgement: Judgement, results: Sequence[EntryResult]
 ) -> None:
-    """Record what an attempt came to; the caller commits.
+    """Write the verdict; the caller commits.
 
-    Raises VerdictRefused when the database does not take it, DatabaseBusy when it does not just now, UsageError when
-    this role may not say it, and DatabaseUnavailable when the connection is lost.
+    Raises VerdictRefused when the database refuses it, DatabaseBusy when it refuses it for now, UsageError when this
+    role may not write it, DatabaseUnavailable when the connection is lost.
     """
     try:
-        with answered(connection):
-            if results or judgement.verdict is Verdict.DONE:
-                write_verdict(connection, batch, attempt, judgement, results)
-            else:
-                write_failure(connection, batch, attempt, judgement)
+        if results or judgement.verdict is Verdict.DONE:
+            write_verdict(connection, batch, attempt, judgement, results)
+        else:
+            write_failure(connection, batch, attempt, judgement)
     except psycopg.Error as error:
         known = translate(error)
         if known.retryable or isinstance(error, (errors.InsufficientPrivilege, errors.UndefinedFunction)):
@@ -99,7 +97,6 @@ def write_verdict(
 
 
 def write_failure(connection: Connection, batch: Batch, attempt: Attempt, judgement: Judgement) -> None:
-    """Record the verdict on an attempt that has no outcomes to show. The caller commits."""
-    words = text_fitter(connection)(judgement.error)
-    arguments = (batch.id, attempt.id, str(judgement.verdict), judgement.wait, words)
-    call(connection, "fail_batch", *arguments)
+    """Record the verdict on an attempt without outcomes. The caller commits."""
+    error = text_fitter(connection)(judgement.error)
+    call(connection, "fail_batch", batch.id, attempt.id, str(judgement.verdict), judgement.wait, error)

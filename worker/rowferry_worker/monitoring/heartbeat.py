@@ -1,4 +1,4 @@
-"""The heart of a worker process: says every few seconds, from a thread of its own, that the process lives."""
+"""Heartbeat thread: marks this worker alive every 5 s, and returns the state of the cluster."""
 
 import logging
 import os
@@ -10,52 +10,60 @@ from threading import Event, Thread
 
 from rowferry import __version__
 from rowferry.errors import RowferryError
-from rowferry_worker.batch.ledger import Ledger
+from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.monitoring.cluster import Fleet
 from rowferry_worker.service import notify
 
 _log = logging.getLogger(__name__)
 
-BEAT_EVERY = timedelta(seconds=5)
+HEARTBEAT_INTERVAL = timedelta(seconds=5)
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """Live workers and replica lag, as of the last heartbeat."""
+
+    size: int = 1
+    """Live worker processes, this one included."""
+    replica_lag: timedelta | None = None
+    """Of the slowest streaming replica; None: there is none, or it is not behind."""
+
+    def share_of(self, per_second: float | None) -> float | None:
+        """Return this worker's even share of a bound for the whole cluster; None where there is no bound."""
+        return None if per_second is None else per_second / max(1, self.size)
+
+    def is_behind(self, max_lag_seconds: float | None) -> bool:
+        """Return whether a replica is further behind than allowed."""
+        if max_lag_seconds is None or self.replica_lag is None:
+            return False
+        return self.replica_lag.total_seconds() > max_lag_seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Heart:
-    """Beats into rowferry.worker, and for the watchdog of whoever started the worker, until it signs off."""
+class Heartbeat:
+    """Registers the worker in rowferry.worker, and feeds systemd's watchdog while the slots make progress."""
 
     ledger: Ledger
     worker_id: str
     slots: int
     parallel: int
     queues: list[str]
-    is_steady: Callable[[], bool]
-    """Whether the slots make progress; the watchdog hears nothing while they do not."""
-    fleet: Fleet
-    """What each beat brings back is noted there."""
+    is_progressing: Callable[[], bool]
+    cluster: ClusterState
+    """Updated by each heartbeat."""
     stopped: Event
 
     def start(self) -> Thread:
-        """Introduce the worker and begin to beat. Raises DatabaseUnavailable, or UsageError, if that fails."""
-        self._beat()
+        """Register the worker and start the thread. Raises DatabaseUnavailable or UsageError if that fails."""
+        self.send()
         notify("READY=1", "STATUS=working")
-        thread = Thread(target=self._run, name="heart", daemon=True)
+        thread = Thread(target=self._run, name="heartbeat", daemon=True)
         thread.start()
         return thread
 
-    def _run(self) -> None:
-        while not self.stopped.wait(BEAT_EVERY.total_seconds()):
-            status = "working"
-            try:
-                self._beat()
-            except RowferryError as error:
-                _log.warning("no heartbeat", extra={"error": str(error)})
-                status = f"waiting for the database: {error}"
-            if self.is_steady():
-                notify("WATCHDOG=1", f"STATUS={status}")
-
-    def _beat(self) -> None:
-        (heard,) = self.ledger.call(
+    def send(self) -> None:
+        """Mark the worker alive and update `cluster`."""
+        (row,) = self.ledger.call(
             "heartbeat",
             self.worker_id,
             socket.gethostname(),
@@ -65,19 +73,30 @@ class Heart:
             self.parallel,
             self.queues,
         )
-        self.fleet.size, self.fleet.replica_lag = heard["fleet_size"], heard["replica_lag"]
-        metrics.last_beat.set_to_current_time()
+        self.cluster.size, self.cluster.replica_lag = row["fleet_size"], row["replica_lag"]
+        metrics.last_heartbeat.set_to_current_time()
 
-    def deregister_worker(self) -> None:
-        """Beat no more and say that the worker has stopped in good order, if the database still listens.
+    def _run(self) -> None:
+        while not self.stopped.wait(HEARTBEAT_INTERVAL.total_seconds()):
+            status = "working"
+            try:
+                self.send()
+            except RowferryError as error:
+                _log.warning("heartbeat failed", extra={"error": str(error)})
+                status = f"waiting for the database: {error}"
+            if self.is_progressing():
+                notify("WATCHDOG=1", f"STATUS={status}")
 
-        What the ledger owes is settled with it. The connection may have been lost since the last beat: once more, then.
+    def deregister(self) -> None:
+        """Stop the heartbeat and record an orderly stop if the database can be reached; this flushes the ledger.
+
+        Tried twice: the connection may have been lost since the last heartbeat.
         """
         self.stopped.set()
-        for last_try in (False, True):
+        for is_last in (False, True):
             try:
                 self.ledger.call("deregister_worker", self.worker_id)
                 break
             except RowferryError as error:
-                if last_try:
-                    _log.warning("could not sign off", extra={"error": str(error)})
+                if is_last:
+                    _log.warning("could not deregister the worker", extra={"error": str(error)})

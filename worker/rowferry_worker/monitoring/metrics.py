@@ -1,7 +1,7 @@
-"""Every metric of a worker, by name. Nothing else names one; the dashboards are held against this file.
+"""All metrics of a worker; no other module names one.
 
-Behind one port with others (`--processes`), a process keeps its values in files that are named after its number: the
-one that replaces it goes on counting where it stopped. Both variables must be set before this is imported.
+With `--processes`, each process keeps its values in files named after its number, so that its replacement continues
+the counters. Both environment variables must be set before this module is imported.
 """
 
 import os
@@ -15,18 +15,18 @@ if PROCESS_NUMBER and "PROMETHEUS_MULTIPROC_DIR" in os.environ:
     values.ValueClass = values.MultiProcessValue(lambda: PROCESS_NUMBER)  # pyright: ignore[reportUnknownMemberType]
 
 SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-"""Seconds: what PostgreSQL does."""
+"""Seconds, for PostgreSQL."""
 MIDDLE = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds: what an S3 server does."""
+"""Seconds, for S3 requests."""
 LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
-"""Seconds: what a batch takes."""
+"""Seconds, for batches."""
 
 build_info = Gauge("rowferry_build_info", "Always 1; the version is the label.", ["version"], multiprocess_mode="max")
 build_info.labels(__version__).set(1)
 LAST_HEARTBEAT = "rowferry_last_heartbeat_timestamp_seconds"
-last_beat = Gauge(
+last_heartbeat = Gauge(
     LAST_HEARTBEAT,
-    "When the database last took a heartbeat of this worker; of several processes, the one that is furthest behind.",
+    "Last successful heartbeat of this worker; of several processes, the oldest.",
     multiprocess_mode="livemin",
 )
 
@@ -38,12 +38,12 @@ object_bytes = Counter(
     ["migration", "queue"],
 )
 copy_seconds = Histogram(
-    "rowferry_copy_seconds", "From an object's first request to its last answer, retries included.", buckets=MIDDLE
+    "rowferry_copy_seconds", "From an object's first request to its last response, retries included.", buckets=MIDDLE
 )
 
-requests = Counter("rowferry_requests", "S3 requests by what became of them.", ["side", "operation", "result"])
+requests = Counter("rowferry_requests", "S3 requests by result.", ["side", "operation", "result"])
 request_seconds = Histogram("rowferry_request_seconds", "S3 requests, each try by itself.", ["side"], buckets=MIDDLE)
-throttled = Counter("rowferry_throttled_requests", "S3 requests that were told to slow down.", ["side"])
+throttled = Counter("rowferry_throttled_requests", "S3 requests that the server throttled.", ["side"])
 request_retries = Counter("rowferry_request_retries", "S3 requests that were sent again.", ["side"])
 objects_in_flight = Gauge("rowferry_objects_in_flight", "Objects being copied now.", multiprocess_mode="livesum")
 objects_in_flight_limit = Gauge(
@@ -53,14 +53,12 @@ objects_in_flight_limit = Gauge(
 claimed_batches = Gauge("rowferry_claimed_batches", "Batches claimed and not finished.", multiprocess_mode="livesum")
 attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["queue", "verdict"])
 batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["queue"], buckets=LONG)
-claim_seconds = Histogram("rowferry_claim_seconds", "The claim of a batch, found or not.", buckets=SHORT)
+claim_seconds = Histogram("rowferry_claim_seconds", "Claiming a batch, found or not.", buckets=SHORT)
 row_update_seconds = Histogram("rowferry_row_update_seconds", "The update of the rows of a batch.", buckets=SHORT)
-held_up_seconds = Counter(
-    "rowferry_held_up_seconds", "Time that slots spent waiting on purpose, by the bound of the plan.", ["bound"]
-)
-reconnects = Counter("rowferry_reconnects", "Connections to PostgreSQL that were lost and made anew.")
+held_up_seconds = Counter("rowferry_held_up_seconds", "Time that slots waited for a bound of the plan.", ["bound"])
+reconnects = Counter("rowferry_reconnects", "Lost connections to PostgreSQL.")
 
-for _side in ("legacy", "production"):  # A counter that is there from the start shows its first step, too.
+for _side in ("legacy", "production"):  # a counter that exists from the start shows its first increment too
     throttled.labels(_side)
     request_retries.labels(_side)
 for _bound in ("max_rows_per_second", "max_replica_lag"):

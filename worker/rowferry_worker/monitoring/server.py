@@ -1,4 +1,4 @@
-"""Serves the metrics of a worker: those of this process, or those of all that one supervisor started."""
+"""HTTP endpoint for the metrics of one worker process, or of all the processes of one supervisor."""
 
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -21,35 +21,34 @@ from rowferry.health_server import Endpoint
 from rowferry_worker.monitoring.metrics import LAST_HEARTBEAT
 
 READY_FOR = timedelta(seconds=20)
-"""A worker is ready when the database took a heartbeat at most this long ago: three may be lost."""
+"""A worker is ready if its last heartbeat succeeded at most this long ago: three may be lost."""
 
 Pids = Callable[[], Mapping[int, int]]
-"""Returns the ids of the processes that run, by their numbers."""
+"""Returns the ids of the running processes, by their numbers."""
 
 
 def serve_own_metrics(host: str, port: int) -> Endpoint:
-    """Serve the metrics of this process. Raises UsageError when nobody can listen there."""
+    """Serve the metrics of this process. Raises UsageError when the address cannot be used."""
     return Endpoint(host, port, REGISTRY, partial(is_ready, REGISTRY))
 
 
 class SharedMetrics:
-    """The folder in which supervised processes keep their values: private, and removed in the end."""
+    """A private folder in which supervised processes keep their metrics."""
 
     def __init__(self, folder: Path) -> None:
-        """Take an empty folder."""
         self._folder = folder
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what a process must find in its environment to keep its values there."""
+        """Return the environment variables by which a process keeps its metrics there."""
         return {"PROMETHEUS_MULTIPROC_DIR": str(self._folder)}
 
     def forget(self, number: int) -> None:
-        """Drop what only a living process has, such as objects in flight; its counters stay."""
+        """Drop the gauges of a process that has ended, such as objects in flight; its counters stay."""
         mark_process_dead(number, str(self._folder))
 
     def serve(self, host: str, port: int, pids: Pids) -> Endpoint:
-        """Serve the metrics of all processes together. Raises UsageError when nobody can listen there."""
+        """Serve the metrics of all processes. Raises UsageError when the address cannot be used."""
         registry = CollectorRegistry()
         registry.register(FilesCollector(self._folder))
         registry.register(ProcessesCollector(pids))
@@ -58,26 +57,25 @@ class SharedMetrics:
 
 @contextmanager
 def share_metrics() -> Generator[SharedMetrics]:
-    """Yield a place for the metrics of several processes; remove it afterwards."""
+    """Yield a folder for the metrics of several processes; remove it afterwards."""
     with TemporaryDirectory(prefix="rowferry-metrics-") as folder:
         yield SharedMetrics(Path(folder))
 
 
 def is_ready(registry: CollectorRegistry) -> bool:
-    """Return whether the database took a heartbeat of every process within READY_FOR."""
-    last_beat = registry.get_sample_value(LAST_HEARTBEAT)
-    return last_beat is not None and time.time() - last_beat < READY_FOR.total_seconds()
+    """Return whether the last heartbeat of every process succeeded within READY_FOR."""
+    last_heartbeat = registry.get_sample_value(LAST_HEARTBEAT)
+    return last_heartbeat is not None and time.time() - last_heartbeat < READY_FOR.total_seconds()
 
 
 class FilesCollector(Collector):
-    """The metrics that processes keep in files, merged. By itself, merging fails on a file that is just being made."""
+    """Merges the metrics that processes keep in files; skips empty files, on which merging would fail."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is read at every scrape."""
         self._folder = folder
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of all files that hold any yet."""
+        """Return the merged metrics."""
         files = [path for path in self._folder.glob("*.db") if _size_bytes(path)]
         return cast("Any", MultiProcessCollector).merge([str(path) for path in files])
 
@@ -89,11 +87,10 @@ class ProcessesCollector(Collector):
     """
 
     def __init__(self, pids: Pids) -> None:
-        """`pids` is asked at every scrape."""
         self._pids = pids
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of the processes that run now."""
+        """Return the metrics of the running processes."""
         families: dict[str, Metric] = {}
         for number, pid in self._pids().items():
             for metric in ProcessCollector(pid=partial(str, pid), registry=None).collect():
@@ -107,4 +104,4 @@ def _size_bytes(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
-        return 0  # The gauges of a process that has just ended.
+        return 0  # the gauges of a process that has just ended

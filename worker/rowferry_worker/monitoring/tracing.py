@@ -1,14 +1,14 @@
-"""OpenTelemetry, for those who ask for it: one span a batch, with its verdict and outcomes. Off, it costs nothing."""
+"""OpenTelemetry, where it is switched on: one span a batch, with its verdict and outcomes."""
 
 import logging
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rowferry.batch import Attempt, Batch, Verdict, count_outcomes
+from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Verdict, count_outcomes
 from rowferry.errors import UsageError
-from rowferry_worker.batch.run import Processed
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""Either of them switches tracing on; the exporter reads these, and the other OTEL_* variables, by itself."""
+"""Either of them switches tracing on; the exporter reads them and the other OTEL_* variables itself."""
 
 _tracer: "Tracer | None" = None
 
-Tell = Callable[[Processed], None]
-"""Takes the end of the batch into its span."""
+Record = Callable[[Judgement, Sequence[EntryResult]], None]
+"""Adds the batch's verdict and results to its span."""
 
 
 def set_up_tracing(*, asked: bool) -> None:
-    """Send spans to where OTEL_EXPORTER_OTLP_ENDPOINT says, if it says so or was `asked`.
+    """Send spans to OTEL_EXPORTER_OTLP_ENDPOINT if that is set or `asked`.
 
-    Raises UsageError when it was asked and the extra `otel` is not installed.
+    Raises UsageError when `asked` and the extra `otel` is not installed.
     """
     if not asked and not any(os.environ.get(name) for name in ENDPOINTS):
         return
@@ -36,16 +36,16 @@ def set_up_tracing(*, asked: bool) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - an extra
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ImportError as error:
-        words = "Tracing is not installed; run: pip install 'rowferry[otel]'"
+        reason = "Tracing is not installed; run: pip install 'rowferry[otel]'"
         if asked:
-            raise UsageError(words) from error
-        _log.warning("no spans are sent", extra={"why": words})
+            raise UsageError(reason) from error
+        _log.warning("no spans are sent", extra={"why": reason})
         return
     start_tracing(BatchSpanProcessor(OTLPSpanExporter()))
 
 
 def start_tracing(processor: "SpanProcessor") -> None:
-    """Give every span from now on to `processor`; what it holds is sent when the process ends."""
+    """Give every span from now on to `processor`, which sends the last ones when the process ends."""
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
 
@@ -55,12 +55,10 @@ def start_tracing(processor: "SpanProcessor") -> None:
     _tracer = provider.get_tracer("rowferry")
 
 
-@contextmanager
-def trace_batch(batch: Batch, attempt: Attempt, worker_id: str, migration: str) -> Generator[Tell]:
-    """Hold a span open around a batch; an error that passes through is recorded in it."""
+def trace_batch(batch: Batch, attempt: Attempt, worker_id: str, migration: str) -> AbstractContextManager[Record]:
+    """Hold a span open around a batch; it records an error that passes through."""
     if _tracer is None:
-        yield _tell_nobody
-        return
+        return _NO_SPAN
     attributes = {
         "rowferry.batch.id": batch.id,
         "rowferry.attempt.id": attempt.id,
@@ -69,21 +67,24 @@ def trace_batch(batch: Batch, attempt: Attempt, worker_id: str, migration: str) 
         "rowferry.migration": migration,
         "rowferry.queue": batch.queue_name,
     }
-    with _tracer.start_as_current_span(f"batch {batch.queue_name}", attributes=attributes) as span:
-        yield lambda processed: _describe(span, processed)
+    return _hold_span(_tracer, f"batch {batch.queue_name}", attributes)
 
 
-def _describe(span: Any, processed: Processed) -> None:
-    """Put verdict and outcomes into the span; it failed unless the batch is DONE."""
+_NO_SPAN: AbstractContextManager[Record] = nullcontext(lambda _judgement, _results: None)
+
+
+@contextmanager
+def _hold_span(tracer: "Tracer", name: str, attributes: dict[str, Any]) -> Generator[Record]:
+    with tracer.start_as_current_span(name, attributes=attributes) as span:
+        yield partial(_record, span)
+
+
+def _record(span: Any, judgement: Judgement, results: Sequence[EntryResult]) -> None:
+    """Add verdict and outcomes to the span; it failed unless the batch is DONE."""
     from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - an extra
 
-    judgement = processed.judgement
     span.set_attribute("rowferry.verdict", str(judgement.verdict))
-    for outcome, count in count_outcomes(processed.results).items():
+    for outcome, count in count_outcomes(results).items():
         span.set_attribute(f"rowferry.entries.{outcome}", count)
     if judgement.verdict is not Verdict.DONE:
         span.set_status(Status(StatusCode.ERROR, judgement.error))
-
-
-def _tell_nobody(_processed: Processed) -> None:
-    pass

@@ -1,4 +1,4 @@
-"""A line for each object and each row, for those who asked for it (`--verbose`); nothing, and at no cost, otherwise."""
+"""`--verbose`: logs each object and each row."""
 
 import logging
 import time
@@ -18,15 +18,15 @@ def watch_journey(journey: Journey, source_key: str, target_key: str) -> Journey
     return _told(journey, source_key, target_key, current_fields())
 
 
-def tell_rows(results: Iterable[EntryResult], seconds: float) -> None:
-    """Tell each row that was updated; `seconds` is what the update of all of them took."""
+def log_rows(results: Iterable[EntryResult], seconds: float) -> None:
+    """Log each row; `seconds` is what the update of all of them took."""
     if not _log.isEnabledFor(logging.DEBUG):
         return
     for result in results:
         updated = result.outcome in {Outcome.MIGRATED, Outcome.KEPT}
         fields = {"id": result.entry.id, "old_key": result.entry.key, "outcome": str(result.outcome)}
         fields |= {"batch_ms": f"{seconds * 1000:.1f}"} if updated else {"error": result.error}
-        _log.debug("row updated" if updated else "row left as it was", extra=fields)
+        _log.debug("row updated" if updated else "row not updated", extra=fields)
 
 
 def _told(journey: Journey, source_key: str, target_key: str, batch_fields: Mapping[str, object]) -> Journey:

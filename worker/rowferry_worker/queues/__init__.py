@@ -1,33 +1,23 @@
 """The queues: one module a queue, named after it; its `perform` is what a batch of that queue does.
 
-To add a queue, add a file here with two functions. `read(work: Work) -> list[Entry]` returns the entries that
-`work.batch.payload` speaks of and that still need the work, in the order of their ids. `perform(work: Work) ->
-list[EntryResult]` does what the queue is for inside the transaction of `work.connection`, and returns one result for
-each of them, but for those that it leaves to `work.leave_unbegun` when the batch's time is over. Neither commits
-anything or writes a verdict: `process` does.
+To add a queue, add a file here with two functions:
 
-A queue that writes no object, whatever its outcomes say, has `WRITES_OBJECTS = False`.
+`read(context: BatchContext) -> list[Entry]` returns the entries of `context.batch.payload` that still need work, in
+the order of their ids.
+
+`perform(context: BatchContext) -> list[EntryResult]` does the work inside the transaction of `context.connection`, and
+returns one result for each entry, except for those it leaves to `context.leave_unstarted` when the time budget is
+exceeded. Neither function commits or writes a verdict: `batch/run.py` does.
+
+A queue that never writes objects has `WRITES_OBJECTS = False`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from rowferry.batch import Entry, EntryResult
 from rowferry.errors import UsageError
-from rowferry_worker.batch.context import Work
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """What a batch of one queue does."""
-
-    read: Callable[[Work], list[Entry]]
-    perform: Callable[[Work], list[EntryResult]]
-    writes_objects: bool
-    """Whether an entry that is MIGRATED is one whose object was written."""
+from rowferry_worker.batch.context import Queue
 
 
 @cache
@@ -36,8 +26,9 @@ def list_queues() -> list[str]:
     return sorted(module.name for module in iter_modules(__path__))
 
 
+@cache
 def find_queue(name: str) -> Queue:
-    """Return what a batch of the queue does. Raises UsageError when there is no such queue."""
+    """Return the queue of that name. Raises UsageError when there is none."""
     if name not in list_queues():
         raise UsageError(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
     module = import_module(f"{__name__}.{name}")

@@ -6,10 +6,9 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import ObjectNotFound, ObjectRejected, Withdrawn
 from rowferry.keys import production_key
 from rowferry.plan import Entries
-from rowferry_worker.batch.context import Work
-from rowferry_worker.batch.entries import Form
-from rowferry_worker.batch.ranges import check_update, find_entry_sql, read_range, rewrite_rows
-from rowferry_worker.batch.rows import Move
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.entries import Form, check_update, find_entry_sql, read_range
+from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.monitoring.verbose import watch_journey
 from rowferry_worker.objects.copy import copy_object
 from rowferry_worker.objects.journey import Copied
@@ -19,20 +18,20 @@ from rowferry_worker.objects.travel import travel
 FORM: Form = "legacy"
 
 
-def perform(work: Work) -> list[EntryResult]:
+def perform(context: BatchContext) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
-    check_update(work)
-    entries = read(work)
-    new_keys, faults = map_keys(entries, find_entry_sql(work).entries)
-    ends = copy_objects(work, new_keys)
-    begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
-    moves, results = choose_moves(begun, new_keys, ends | faults)
-    return results + rewrite_rows(work, moves)
+    check_update(context)
+    entries = read(context)
+    new_keys, faults = map_keys(entries, find_entry_sql(context).entries)
+    ends = copy_objects(context, new_keys)
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
+    moves, results = choose_moves(started, new_keys, ends | faults)
+    return results + rewrite_rows(context, moves)
 
 
-def read(work: Work) -> list[Entry]:
+def read(context: BatchContext) -> list[Entry]:
     """Return the entries of the batch's range that are still legacy, in the order of their ids."""
-    return read_range(work, FORM)
+    return read_range(context, FORM)
 
 
 def choose_moves(
@@ -67,11 +66,11 @@ def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[
     return new_keys, faults
 
 
-def copy_objects(work: Work, new_keys: Mapping[str, str]) -> dict[str, Ended]:
+def copy_objects(context: BatchContext, new_keys: Mapping[str, str]) -> dict[str, Ended]:
     """Copy each legacy key's object to its production key, many at once, and return how each journey ended."""
-    way = work.route.way(work.batch.payload.get("on_conflict", "fail"))
+    way = context.route.way(context.batch.payload.get("on_conflict", "fail"))
     journeys = {old: watch_journey(copy_object(way, old, new), old, new) for old, new in new_keys.items()}
-    return travel(work, journeys)
+    return travel(context, journeys)
 
 
 def result_of(entry: Entry, end: Ended) -> EntryResult:

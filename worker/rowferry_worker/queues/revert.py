@@ -6,10 +6,9 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import ObjectNotFound, Withdrawn
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
-from rowferry_worker.batch.context import Work
-from rowferry_worker.batch.entries import Form
-from rowferry_worker.batch.ranges import check_update, find_entry_sql, read_range, rewrite_rows
-from rowferry_worker.batch.rows import Move
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.entries import Form, check_update, find_entry_sql, read_range
+from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.objects.journey import Copied, Journey, head
 from rowferry_worker.objects.scheduler import Ended
 from rowferry_worker.objects.travel import travel
@@ -18,23 +17,23 @@ FORM: Form = "production"
 WRITES_OBJECTS = False
 
 
-def perform(work: Work) -> list[EntryResult]:
+def perform(context: BatchContext) -> list[EntryResult]:
     """Put the production entries of the batch's range back to their legacy keys; return one result for each of them.
 
     MIGRATED: the row holds its legacy key again. KEPT: it stays production, since there is no legacy object.
     """
-    check_update(work)
-    entries = read(work)
-    old_keys = map_back(entries, find_entry_sql(work).entries)
-    ends = travel(work, {key: find_legacy(old_key) for key, old_key in old_keys.items()})
-    begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
-    moves, results = choose_moves(begun, old_keys, ends)
-    return results + rewrite_rows(work, moves)
+    check_update(context)
+    entries = read(context)
+    old_keys = map_back(entries, find_entry_sql(context).entries)
+    ends = travel(context, {key: find_legacy(old_key) for key, old_key in old_keys.items()})
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
+    moves, results = choose_moves(started, old_keys, ends)
+    return results + rewrite_rows(context, moves)
 
 
-def read(work: Work) -> list[Entry]:
+def read(context: BatchContext) -> list[Entry]:
     """Return the entries of the batch's range that are production, in the order of their ids."""
-    return read_range(work, FORM)
+    return read_range(context, FORM)
 
 
 def map_back(entries: list[Entry], plan: Entries) -> dict[str, str]:

@@ -7,9 +7,8 @@ from rowferry.db.entries import EntrySql
 from rowferry.errors import ObjectNotFound, Withdrawn
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
-from rowferry_worker.batch.context import Work
-from rowferry_worker.batch.entries import Form
-from rowferry_worker.batch.ranges import find_entry_sql, read_range
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.entries import Form, find_entry_sql, read_range
 from rowferry_worker.batch.rows import find_excused
 from rowferry_worker.monitoring.verbose import watch_journey
 from rowferry_worker.objects.journey import Copied
@@ -20,27 +19,27 @@ from rowferry_worker.objects.verify import Demand, Different, examine
 FORM: Form = "production"
 
 
-def perform(work: Work) -> list[EntryResult]:
+def perform(context: BatchContext) -> list[EntryResult]:
     """Examine the objects of the production entries of the batch's range; return one result for each of them."""
-    entries = read(work)
-    entry_sql = find_entry_sql(work)
-    ends = examine_objects(work, [entry.key for entry in entries], entry_sql.entries)
-    begun = work.leave_unbegun(entries, lambda entry: not isinstance(ends[entry.key], Withdrawn))
-    return look_again(work, entry_sql, judge_entries(begun, ends))
+    entries = read(context)
+    entry_sql = find_entry_sql(context)
+    ends = examine_objects(context, [entry.key for entry in entries], entry_sql.entries)
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends[entry.key], Withdrawn))
+    return look_again(context, entry_sql, judge_entries(started, ends))
 
 
-def read(work: Work) -> list[Entry]:
+def read(context: BatchContext) -> list[Entry]:
     """Return the entries of the batch's range that are production, in the order of their ids."""
-    return read_range(work, FORM)
+    return read_range(context, FORM)
 
 
-def examine_objects(work: Work, keys: list[str], plan: Entries) -> dict[str, Ended]:
+def examine_objects(context: BatchContext, keys: list[str], plan: Entries) -> dict[str, Ended]:
     """Examine the object of each key, many at once, and return how each journey ended."""
-    payload = work.batch.payload
+    payload = context.batch.payload
     demand = Demand(payload.get("deep", False), payload.get("repair", "nothing"))
-    way = work.route.way("fail")
+    way = context.route.way("fail")
     journeys = {key: examine(way, find_legacy_key(key, plan), key, demand) for key in keys}
-    return travel(work, {key: watch_journey(journey, key, key) for key, journey in journeys.items()})
+    return travel(context, {key: watch_journey(journey, key, key) for key, journey in journeys.items()})
 
 
 def find_legacy_key(key: str, plan: Entries) -> str | None:
@@ -67,10 +66,10 @@ def judge_entries(entries: list[Entry], ends: Mapping[str, Ended]) -> list[Entry
     return results
 
 
-def look_again(work: Work, entry_sql: EntrySql, results: list[EntryResult]) -> list[EntryResult]:
+def look_again(context: BatchContext, entry_sql: EntrySql, results: list[EntryResult]) -> list[EntryResult]:
     """Return the results, but for rows that no longer hold the key: what became of its object is not theirs."""
     unsettled = [result.entry for result in results if not result.outcome.settled]
-    excused = find_excused(work.connection, entry_sql, unsettled)
+    excused = find_excused(context.connection, entry_sql, unsettled)
     return [excused.get(result.entry.id, result) for result in results]
 
 

@@ -1,4 +1,4 @@
-"""The ledger's own autocommit connection: what is said here stays said, whatever becomes of the batch."""
+"""Autocommit connection for attempt records; they survive a rollback of the batch."""
 
 import time
 from collections import deque
@@ -12,19 +12,19 @@ from psycopg import errors
 from psycopg.rows import DictRow
 
 from rowferry.db.connection import Connection, call, connect, translated_errors
+from rowferry.db.deadlines import deadline
 from rowferry.db.statements import statement
-from rowferry.db.timeouts import ANSWER_DEADLINE, answered, is_pooled, lock_timeout
+from rowferry.db.timeouts import is_pooled, statement_deadline
 from rowferry.errors import DatabaseUnavailable, PoolExhausted
 
-Owed = tuple[str, tuple[Any, ...]]
+PendingCall = tuple[str, tuple[Any, ...]]
 """A function of the schema, and its arguments."""
 
 
 class Ledger:
     """One connection for a whole worker process; its threads take turns.
 
-    A session that is lost may still be at work in the server. The next one ends it before it says anything, so that
-    nothing is recorded behind its back.
+    The server may still be running a lost session. The next session ends it first, so that no record is written late.
     """
 
     def __init__(self, worker_id: str) -> None:
@@ -33,67 +33,68 @@ class Ledger:
         self._connection: Connection | None = None
         self._connected_at = 0.0
         self._turn = Lock()
-        self._owed: deque[Owed] = deque()
+        self._pending: deque[PendingCall] = deque()
 
-    def owe(self, function: str, *arguments: Any) -> None:
-        """Call a function as soon as the database can be reached: before the next call, whosever that is.
+    def enqueue(self, function: str, *arguments: Any) -> None:
+        """Call a function before the next call of any thread, once the database can be reached.
 
-        Else another slot could claim a batch that this process has lost, and take the loss for a crash. The function
-        may be called twice, when its first answer is lost.
+        Otherwise another slot could claim a batch that this process has lost, and take the loss for a crash. The
+        function is called again when the first response is lost.
         """
-        self._owed.append((function, arguments))
+        self._pending.append((function, arguments))
 
-    def settle(self) -> None:
-        """Call what is owed, now. Raises DatabaseUnavailable when the connection is lost; it stays owed then."""
-        self._ask(None)
+    def flush(self) -> None:
+        """Make the pending calls now. Raises DatabaseUnavailable when the connection is lost; they stay pending."""
+        self._call(None)
 
     def call(
-        self, function: str, *arguments: Any, if_lost: Owed | None = None, within: timedelta | None = None
+        self, function: str, *arguments: Any, if_lost: PendingCall | None = None, within: timedelta | None = None
     ) -> list[DictRow]:
-        """Call a function of the schema and commit. Raises DatabaseUnavailable when the connection is lost.
+        """Make the pending calls, call a function of the schema, and commit.
 
-        `if_lost` is owed then, before any other thread has its turn. `within`: the connection is cut where there is no
-        answer by then; None: by when any statement is given up.
+        Raises DatabaseUnavailable when the connection is lost; `if_lost` is pending then, ahead of other threads'
+        calls. `within`: how long to wait for the connection and the response; None: `statement_deadline`.
         """
-        return self._ask((function, arguments), if_lost, within)
+        return self._call((function, arguments), if_lost, within)
 
     def connected_for(self) -> timedelta:
-        """Return for how long this connection has reached the database; zero where there is none."""
+        """Return the age of this connection; zero where there is none."""
         since = time.monotonic() if self._connection is None else self._connected_at
         return timedelta(seconds=time.monotonic() - since)
 
-    def _ask(self, asked: Owed | None, if_lost: Owed | None = None, within: timedelta | None = None) -> list[DictRow]:
+    def close(self) -> None:
+        """Close the connection; the next call would open another."""
+        with self._turn:
+            self._drop()
+
+    def _call(
+        self, last: PendingCall | None, if_lost: PendingCall | None = None, within: timedelta | None = None
+    ) -> list[DictRow]:
         with self._take_turn(within):
             try:
                 connection = self._connect()
-                patience = ANSWER_DEADLINE if within is None else within - lock_timeout()
-                with translated_errors(), answered(connection, patience):
-                    while self._owed:
-                        self._say(connection, self._owed[0])
-                        self._owed.popleft()
-                    return self._say(connection, asked) if asked else []
+                with translated_errors(), deadline(connection, within or statement_deadline()):
+                    while self._pending:
+                        self._execute(connection, *self._pending[0])
+                        self._pending.popleft()
+                    return self._execute(connection, *last) if last else []
             except DatabaseUnavailable:
                 if if_lost:
-                    self._owed.append(if_lost)
+                    self._pending.append(if_lost)
                 self._drop()
                 raise
 
     @contextmanager
     def _take_turn(self, within: timedelta | None) -> Generator[None]:
-        """Wait for the turn. Raises PoolExhausted where another thread has waited for an answer all the while."""
-        if within is None:
-            with self._turn:
-                yield
-            return
-        if not self._turn.acquire(timeout=within.total_seconds()):
+        """Wait for the turn. Raises PoolExhausted where another thread waits for a response all the while."""
+        if not self._turn.acquire(timeout=-1 if within is None else within.total_seconds()):
             raise PoolExhausted("the ledger waits for a connection")
         try:
             yield
         finally:
             self._turn.release()
 
-    def _say(self, connection: Connection, said: Owed) -> list[DictRow]:
-        function, arguments = said
+    def _execute(self, connection: Connection, function: str, arguments: tuple[Any, ...]) -> list[DictRow]:
         if not is_pooled():
             return call(connection, function, *arguments)
         with connection.transaction():
@@ -110,7 +111,7 @@ class Ledger:
             connection = connect(f"ledger {self._worker_id}", autocommit=True, bounded=True)
             try:
                 with translated_errors():
-                    with suppress(errors.InsufficientPrivilege):  # Then it ends by itself.
+                    with suppress(errors.InsufficientPrivilege):  # the lost session then ends by itself
                         connection.execute(statement("end_lost_ledger"), {"worker": self._worker_id})
                     self._lock(connection)
             except BaseException:
@@ -118,11 +119,6 @@ class Ledger:
                 raise
             self._connection, self._connected_at = connection, time.monotonic()
         return self._connection
-
-    def close(self) -> None:
-        """Close the connection; the next call would open another."""
-        with self._turn:
-            self._drop()
 
     def _drop(self) -> None:
         if self._connection is not None:

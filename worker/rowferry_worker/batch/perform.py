@@ -1,0 +1,97 @@
+"""Steps 2 to 4 of 5: entries, copies and rows, as the queue does them; or what the batch's crashes call for instead."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from rowferry.batch import Batch, Entry, EntryResult, Judgement, Verdict
+from rowferry.db.connection import Connection, call
+from rowferry_worker.batch.context import BatchContext, Queue
+from rowferry_worker.batch.crash_policy import (
+    SLOW_PARALLEL,
+    CrashPolicy,
+    choose_policy,
+    count_strikes,
+    describe_crashes,
+)
+from rowferry_worker.batch.verdict import judge
+from rowferry_worker.objects.scheduler import Flight
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """A batch's verdict and the results behind it."""
+
+    judgement: Judgement
+    results: Sequence[EntryResult] = field(default_factory=tuple[EntryResult, ...])
+
+
+def perform(context: BatchContext, queue: Queue) -> BatchResult:
+    """Do what the batch's crashes call for: run it, run it slowly, bisect it or fail it."""
+    batch, attempt = context.batch, context.attempt
+    policy = choose_policy(batch, attempt)
+    if policy is CrashPolicy.RUN:
+        return _run_queue(context, queue)
+    crashes = batch.crashes + count_strikes(batch, attempt)
+    fields = {"batch": batch.id, "strikes": crashes, "losses": attempt.losses, "policy": policy.value}
+    _log.warning("batch has crashed workers or lost connections before", extra=fields)
+    if policy is CrashPolicy.BISECT:
+        entries = queue.read(context)
+        if len(entries) > 1:
+            ids = bisect_batch(context.connection, batch, entries, crashes)
+            reason = f"{describe_crashes(batch, attempt)}; it was halved into batches {ids[0]} and {ids[1]}"
+            return BatchResult(Judgement(Verdict.DONE, error=reason))
+        # All other entries were settled before. A single one is alone already; without any there is nothing to fail.
+        policy = CrashPolicy.FAIL if entries and crashes >= batch.max_attempts else CrashPolicy.RUN_SLOWLY
+    if policy is CrashPolicy.FAIL:
+        return BatchResult(Judgement(Verdict.ERROR, error=f"{describe_crashes(batch, attempt)}; it is not run again"))
+    return _run_queue(replace(context, flight=Flight(SLOW_PARALLEL, within=context.flight)), queue)
+
+
+def _run_queue(context: BatchContext, queue: Queue) -> BatchResult:
+    """Do the queue's work, and put back what the time budget did not suffice for."""
+    batch, started, remaining = context.batch, context.started, context.remaining
+    results = queue.perform(context)
+    if remaining and not started:
+        return BatchResult(Judgement(Verdict.RELEASED, error="time budget exceeded before any object was started"))
+    if remaining:
+        new_id = split_remaining(context.connection, batch, remaining, keep_last=started[-1].id)
+        fields = {"batch": batch.id, "rest": len(remaining), "new_batch": new_id}
+        _log.info("time budget exceeded, remaining entries put back", extra=fields)
+    return BatchResult(judge(results, context.attempt.number, batch.max_attempts), results)
+
+
+def bisect_batch(connection: Connection, batch: Batch, entries: Sequence[Entry], crashes: int) -> list[int]:
+    """Put both halves of the entries back as batches with `crashes` crashes, and return their ids.
+
+    `entries` are in the order of their ids, at least two. The second half extends to the end of the batch's range.
+    """
+    middle = (len(entries) + 1) // 2
+    lower, upper = entries[:middle], entries[middle:]
+    first, last = batch.payload["first"], batch.payload["last"]
+    return [
+        _split(connection, batch, (first, lower[-1].id), entry_count=len(lower), crashes=crashes),
+        _split(connection, batch, (upper[0].id, last), entry_count=len(upper), crashes=crashes),
+    ]
+
+
+def split_remaining(connection: Connection, batch: Batch, remaining: Sequence[Entry], *, keep_last: str) -> int:
+    """Put the remaining entries back as a batch and return its id; this batch's range now ends with id `keep_last`."""
+    new_range = (remaining[0].id, batch.payload["last"])
+    count, crashes = len(remaining), batch.crashes
+    return _split(connection, batch, new_range, entry_count=count, crashes=crashes, keep_last=keep_last)
+
+
+def _split(
+    connection: Connection,
+    batch: Batch,
+    new_range: tuple[str, str],
+    *,
+    entry_count: int,
+    crashes: int,
+    keep_last: str | None = None,
+) -> int:
+    (row,) = call(connection, "split_batch", batch.id, *new_range, entry_count, crashes, keep_last)
+    return row["split_batch"]
