@@ -79,7 +79,7 @@ def test_a_success_forgets_all_trouble(backoff: Backoff, clock: Clock) -> None:
 def test_an_outage_rests_one_migration_longer_each_time(backoff: Backoff, clock: Clock) -> None:
     rests: list[float] = []
     for _ in range(200):
-        backoff.rest(1)
+        backoff.note_outage(1)
         rests.append(backoff.shorten(timedelta(days=1)).total_seconds())
         clock.now += rests[-1]
     assert rests[0] <= 1
