@@ -10,13 +10,12 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from rowferry_worker.batch.ledger import Ledger
-
 from bench.starting_gate import Run, wait_for_start
 from rowferry.batch import Judgement, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
 from rowferry_worker.batch.verdict import write_verdict
+from rowferry_worker.ledger import Ledger
 
 QUEUES = ["migrate"]
 
@@ -38,7 +37,7 @@ def finish_batches(connection: Connection, ledger: Ledger) -> Iterator[float]:
 
 def main(most: int | None = None) -> None:
     connection, ledger = connect("bench"), Ledger(f"bench {os.getpid()}")
-    ledger.settle()
+    ledger.flush()
     run = Run(wait_for_start())
     claims = list(islice(finish_batches(connection, ledger), most))
     run.tell(len(claims), claims)

@@ -1,1 +1,1 @@
-"""The worker: claim → entries → copy → rows → verdict, one file a station."""
+"""The worker: claim → entries → copy → rows → verdict, one file a step."""
