@@ -7,7 +7,7 @@ from psycopg import sql
 
 from entry_table import TO, EntryTable, trusted
 from rowferry.db.connection import connect
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.timeouts import PGBOUNCER
 from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, Outcome, update_rows
@@ -49,11 +49,11 @@ def move_all(table: EntryTable) -> int:
     """Read each range and point its rows at their production keys, as a worker does; return how many it moved."""
     moved = 0
     with connect("worker test") as connection:
-        entry_sql = EntrySql.of(connection, table.read_plan().entries[0])
+        queries = EntryQueries.of(connection, table.read_plan().entries[0])
         for first, last in table.ranges():
-            entries = read_entries(connection, entry_sql, first, last)
+            entries = read_entries(connection, queries, first, last)
             moves = [Move(entry, TO + entry.key, Outcome.MIGRATED, 1) for entry in entries]
-            moved += sum(done.outcome is Outcome.MIGRATED for done in update_rows(connection, entry_sql, moves))
+            moved += sum(done.outcome is Outcome.MIGRATED for done in update_rows(connection, queries, moves))
         connection.commit()
     return moved
 

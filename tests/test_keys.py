@@ -7,7 +7,7 @@ from psycopg import sql
 
 from entry_table import EntryTable
 from rowferry.db.connection import identifiers
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.keys import MAX_KEY_BYTES, form_of_key, production_key
 from rowferry.plan import Entries
@@ -85,7 +85,7 @@ def ask_sql(table: EntryTable, plan: Entries, keys: list[str]) -> dict[str, str]
     """Return the form of each key by the conditions that every statement uses."""
     key = identifiers("path")
     conditions = {name: statement(name, key=key) for name in ("is_legacy", "is_production")}
-    parameters = EntrySql(plan, "bigint").parameters(keys=keys)
+    parameters = EntryQueries(plan, "bigint").parameters(keys=keys)
     rows = table.execute(sql.SQL(FORMS).format(**conditions), parameters)
     assert not any(row["legacy"] and row["production"] for row in rows)
     return {

@@ -14,7 +14,7 @@ import pytest
 from entry_table import FROM, TO, EntryTable
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, connect
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.reports.report import read_account
 from rowferry_enqueue.check import check_rows
 from rowferry_enqueue.enqueue import Request, enqueue
@@ -89,16 +89,16 @@ def test_a_spill_would_be_seen(full: EntryTable) -> None:
 def test_a_worker_writes_no_temporary_file(full: EntryTable, failing: bool) -> None:
     """Claim, read, update and verdict of a hundred entries, all moved or all failed."""
     with frugal() as (connection, spills):
-        entry_sql = EntrySql.of(connection, full.read_plan().entries[0])
+        queries = EntryQueries.of(connection, full.read_plan().entries[0])
         for _ in range(7):  # Plans are kept from the sixth time on.
             batch, attempt = claim(connection)
-            entries = read_entries(connection, entry_sql, batch.payload["first"], batch.payload["last"])
+            entries = read_entries(connection, queries, batch.payload["first"], batch.payload["last"])
             assert len(entries) == BATCH_SIZE
             if failing:
                 results = [EntryResult(entry, Outcome.MISSING, reason="NoSuchKey", error="gone") for entry in entries]
             else:
                 moves = [Move(entry, TO + entry.key, Outcome.MIGRATED, 1) for entry in entries]
-                results = update_rows(connection, entry_sql, moves)
+                results = update_rows(connection, queries, moves)
             judgement = Judgement(Verdict.ERROR if failing else Verdict.DONE)
             write_verdict(connection, batch, attempt, judgement, results)
             connection.commit()
@@ -108,10 +108,10 @@ def test_a_worker_writes_no_temporary_file(full: EntryTable, failing: bool) -> N
 def test_a_rerun_and_prune_write_no_temporary_file(full: EntryTable) -> None:
     full.execute("update public.avatars set path = replace(path, 'image/', 'avatar/')")
     with frugal() as (connection, spills):
-        entry_sql = EntrySql.of(connection, full.read_plan().entries[0])
+        queries = EntryQueries.of(connection, full.read_plan().entries[0])
         while (batch := claim_batch(connection, ["migrate"])) is not None:
             attempt = begin(connection, batch)
-            assert read_entries(connection, entry_sql, batch.payload["first"], batch.payload["last"]) == []
+            assert read_entries(connection, queries, batch.payload["first"], batch.payload["last"]) == []
             write_verdict(connection, batch, attempt, Judgement(Verdict.DONE), ())
             connection.commit()
         assert full.statuses() == {"DONE"}

@@ -14,7 +14,7 @@ from crowd import MANY, fill
 from plans import Plan, explained
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, connect
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.entries import read_entries
@@ -184,13 +184,13 @@ def test_a_step_of_prune_reads_the_oldest_and_no_more(worker: Connection) -> Non
 
 
 def test_the_rows_of_a_batch_are_read_and_updated_by_their_ids(worker: Connection) -> None:
-    entry_sql = EntrySql.of(worker, Entries("public.entries", "id", "path", "image/", "avatar/"))
+    queries = EntryQueries.of(worker, Entries("public.entries", "id", "path", "image/", "avatar/"))
     with explained(worker) as plans:
-        entries = read_entries(worker, entry_sql, "500001", "501000")
+        entries = read_entries(worker, queries, "500001", "501000")
         assert len(entries) == 500
         check_small(plans.take(), 40)
         moves = [Move(entry, entry.key.replace("image", "avatar"), Outcome.MIGRATED, 0) for entry in entries]
-        assert {result.outcome for result in update_rows(worker, entry_sql, moves)} == {Outcome.MIGRATED}
+        assert {result.outcome for result in update_rows(worker, queries, moves)} == {Outcome.MIGRATED}
         check_small([plan for plan in plans.take() if "update" in plan.text], 500 * 25)
 
 

@@ -16,10 +16,10 @@ CHANGES = {
         "alter table public.avatars alter column id type uuid using gen_random_uuid()",
         "are not of type uuid any more",
     ),
-    "key of numbers": ("alter table public.avatars alter column path type integer using 1", "holds no text"),
+    "key of numbers": ("alter table public.avatars alter column path type integer using 1", "is integer, not text"),
     "key of JSON": (
         "alter table public.avatars alter column path type jsonb using to_jsonb(path)",
-        "holds no text, it is of type jsonb",
+        "is jsonb, not text",
     ),
 }
 

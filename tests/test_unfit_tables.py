@@ -11,7 +11,7 @@ from checks import entries_of, row_problems
 from entry_table import TO, EntryTable, trusted
 from rowferry.batch import Entry, Outcome
 from rowferry.db.connection import connect
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.errors import PlanError, UsageError
 from rowferry.plan_file import parse_plan
 from rowferry_worker.batch.entries import read_entries
@@ -139,11 +139,9 @@ def test_a_table_partitioned_by_date_is_migrated(by_date: EntryTable) -> None:
     assert row_problems(by_date) == []
     assert by_date.enqueue(7)[0].entries == 40
     with connect("worker test") as connection:
-        entry_sql = EntrySql.of(connection, by_date.read_plan().entries[0])
+        queries = EntryQueries.of(connection, by_date.read_plan().entries[0])
         for first, last in by_date.ranges():
-            update_rows(
-                connection, entry_sql, [move(entry) for entry in read_entries(connection, entry_sql, first, last)]
-            )
+            update_rows(connection, queries, [move(entry) for entry in read_entries(connection, queries, first, last)])
         connection.commit()
     assert by_date.execute("select count(*)::int as moved from events where path = 'avatar/image/' || id") == [
         {"moved": 40}
@@ -155,9 +153,9 @@ def test_ids_that_repeat_in_partitions_are_found_and_do_no_harm(by_date: EntryTa
     by_date.execute("insert into events values (1, 'image/another', '2026-02-27')")
     assert row_problems(by_date) == ["public.events.id repeats in different partitions, for example 1"]
     with connect("worker test") as connection:
-        entry_sql = EntrySql.of(connection, by_date.read_plan().entries[0])
-        moves = [move(entry) for entry in read_entries(connection, entry_sql, "1", "2")]
-        done = update_rows(connection, entry_sql, moves)
+        queries = EntryQueries.of(connection, by_date.read_plan().entries[0])
+        moves = [move(entry) for entry in read_entries(connection, queries, "1", "2")]
+        done = update_rows(connection, queries, moves)
         connection.commit()
     assert {(result.entry.key, result.outcome) for result in done} == {
         (move.entry.key, Outcome.MIGRATED) for move in moves
@@ -227,8 +225,8 @@ def test_an_empty_key_is_no_entry(table: EntryTable, legacy_prefix: str, product
     assert table.enqueue()[0].entries == 1
     assert table.ranges() == [("3", "3")]
     with connect("test") as connection:
-        entry_sql = EntrySql.of(connection, table.read_plan().entries[0])
-        counted = connection.execute(entry_sql.compose("count_entries"), entry_sql.parameters()).fetchone()
+        queries = EntryQueries.of(connection, table.read_plan().entries[0])
+        counted = connection.execute(queries.compose("count_entries"), queries.parameters()).fetchone()
     assert counted == {"legacy": 1, "production": 0, "unexpected": 2}
 
 
@@ -264,7 +262,7 @@ def test_ids_of_every_ordered_type_are_cut_into_ranges(
         assert table.enqueue(2)[0].entries == rows - 1
         assert table.enqueue(2)[0].entries == 0
         with connect("worker test") as connection:
-            entry_sql = EntrySql.of(connection, table.read_plan().entries[0])
-            counts = [len(read_entries(connection, entry_sql, *bounds)) for bounds in table.ranges()]
+            queries = EntryQueries.of(connection, table.read_plan().entries[0])
+            counts = [len(read_entries(connection, queries, *bounds)) for bounds in table.ranges()]
         assert counts == [batch["entry_count"] for batch in table.batches()]
         assert sum(counts) == rows

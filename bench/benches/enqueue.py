@@ -13,7 +13,7 @@ from psycopg import sql
 from bench.record import Figures, Record
 from bench.stage import read_postgres_version, running_postgres
 from rowferry.db.connection import Connection, connect, fetch_one
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
 from rowferry_enqueue.enqueue import Request, enqueue
 
@@ -54,10 +54,10 @@ def run(record: Record) -> None:
 
 def count(connection: Connection, rows: int) -> Figures:
     """Count the legacy entries."""
-    entry_sql = EntrySql.of(connection, ENTRIES)
-    query = sql.SQL("select count(*) as legacy from pictures as e where ") + entry_sql.has_form("legacy")
+    queries = EntryQueries.of(connection, ENTRIES)
+    query = sql.SQL("select count(*) as legacy from pictures as e where ") + queries.has_form("legacy")
     began = time.monotonic()
-    found = fetch_one(connection, query, entry_sql.parameters())
+    found = fetch_one(connection, query, queries.parameters())
     seconds = time.monotonic() - began
     assert found["legacy"] == rows // 2
     return {"seconds": seconds}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError, UsageError
@@ -57,7 +57,7 @@ def check_rows(
     """Yield what the database shows; asks the buckets only about collisions with production entries."""
     yield from _check_server(connection)
     yield from _check_replica_lag(connection, plan)
-    usable: list[EntrySql] = []
+    usable: list[EntryQueries] = []
     checked: list[CheckedTable] = []
     for entries in plan.entries:
         on_progress(f"looking at {entries.label}")
@@ -101,8 +101,8 @@ def sample_entries(connection: Connection, plan: Plan, on_progress: OnProgress) 
         on_progress(f"choosing examples of {entries.label}")
         try:
             with translated_errors(), connection.transaction():
-                entry_sql = EntrySql.of(connection, entries)
-                rows = connection.execute(entry_sql.compose("sample_keys"), entry_sql.parameters(most=limit)).fetchall()
+                queries = EntryQueries.of(connection, entries)
+                rows = connection.execute(queries.compose("sample_keys"), queries.parameters(most=limit)).fetchall()
         except DatabaseUnavailable:
             raise
         except RowferryError:
@@ -132,6 +132,6 @@ def check_emptiness(
 
 def _count_forms(connection: Connection, entries: Entries) -> str:
     with translated_errors():
-        entry_sql = EntrySql.of(connection, entries)
-        row = fetch_one(connection, entry_sql.compose("count_entries"), entry_sql.parameters())
+        queries = EntryQueries.of(connection, entries)
+        row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
     return f"{entries.label} has {row['production']:,} in production form and {row['unexpected']:,} in neither"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from rowferry.db.connection import Connection, translated_errors
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.errors import ObjectNotFound, RowferryError
 from rowferry.formatting import count
 from rowferry.plan import OnConflict, Plan
@@ -32,7 +32,7 @@ Keys = tuple[str, str]
 
 
 def check_collisions(
-    connection: Connection, plan: Plan, usable: Sequence[EntrySql], on_conflict: OnConflict, on_progress: OnProgress
+    connection: Connection, plan: Plan, usable: Sequence[EntryQueries], on_conflict: OnConflict, on_progress: OnProgress
 ) -> Iterator[Finding]:
     """Yield what exists already at the production keys of legacy entries.
 

@@ -8,7 +8,7 @@ from typing import Any, LiteralString, cast
 from psycopg import sql
 
 from rowferry.db.connection import Connection, translated_errors
-from rowferry.db.entries import EntrySql, describe
+from rowferry.db.entries import EntryQueries, describe
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count
@@ -20,7 +20,7 @@ from rowferry_enqueue.finding import Finding, fine, note, problem
 SHOWN_CHARACTERS = 60
 """Of a key in a message."""
 
-Pair = tuple[EntrySql, EntrySql]
+Pair = tuple[EntryQueries, EntryQueries]
 """Two [[entries]] whose keys could get into each other's way, by their prefixes."""
 
 _FAULTS = {
@@ -31,11 +31,11 @@ _FAULTS = {
 }
 
 
-def check_keys(connection: Connection, usable: Sequence[EntrySql], on_progress: OnProgress) -> Iterator[Finding]:
+def check_keys(connection: Connection, usable: Sequence[EntryQueries], on_progress: OnProgress) -> Iterator[Finding]:
     """Yield the findings; one scan a table, and one for each pair of tables whose keys could clash."""
-    for entry_sql in usable:
-        on_progress(f"mapping the legacy keys of {entry_sql.entries.label}")
-        yield from _run(_check_faults, connection, entry_sql)
+    for queries in usable:
+        on_progress(f"mapping the legacy keys of {queries.entries.label}")
+        yield from _run(_check_faults, connection, queries)
     pairs = find_clashing_pairs(usable)
     clashes: list[Finding] = []
     for pair in pairs:
@@ -46,15 +46,15 @@ def check_keys(connection: Connection, usable: Sequence[EntrySql], on_progress: 
         yield fine("no two legacy keys become the same production key")
 
 
-def _check_faults(connection: Connection, entry_sql: EntrySql) -> list[Finding]:
-    entries = entry_sql.entries
-    query = entry_sql.compose(
+def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding]:
+    entries = queries.entries
+    query = queries.compose(
         "key_faults",
-        legacy_keys=entry_sql.compose("legacy_keys"),
+        legacy_keys=queries.compose("legacy_keys"),
         becomes_production=statement("is_production", key=sql.Identifier("production_key")),
     )
     length = read_column_length(describe(connection, entries).key_type or "")
-    parameters = entry_sql.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
+    parameters = queries.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
     counted = {row["fault"]: row for row in connection.execute(query, parameters)}
     usable: int = counted[None]["entries"] if None in counted else 0
     usable_keys = f"{entries.label}: {count_legacy(usable)} with usable production keys"
@@ -108,13 +108,13 @@ def may_clash(one: Entries, other: Entries) -> bool:
     return one.legacy_prefix != other.legacy_prefix + one.production_prefix[len(other.production_prefix) :]
 
 
-def find_clashing_pairs(entry_sqls: Sequence[EntrySql]) -> list[Pair]:
-    return [(one, other) for one, other in combinations(entry_sqls, 2) if may_clash(one.entries, other.entries)]
+def find_clashing_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
+    return [(one, other) for one, other in combinations(queries, 2) if may_clash(one.entries, other.entries)]
 
 
-def find_colliding_pairs(entry_sqls: Sequence[EntrySql]) -> list[Pair]:
+def find_colliding_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
     """Return the pairs where a legacy key of the first could become a production key that the second has already."""
-    return [(one, other) for one, other in product(entry_sqls, repeat=2) if _overlap(one.entries, other.entries)]
+    return [(one, other) for one, other in product(queries, repeat=2) if _overlap(one.entries, other.entries)]
 
 
 def _overlap(one: Entries, other: Entries) -> bool:
@@ -122,15 +122,15 @@ def _overlap(one: Entries, other: Entries) -> bool:
     return prefixes[0].startswith(prefixes[1]) or prefixes[1].startswith(prefixes[0])
 
 
-def compose_other(entry_sql: EntrySql, name: str) -> sql.SQL:
+def compose_other(queries: EntryQueries, name: str) -> sql.SQL:
     """Return a statement over the second table of a pair; its parameters begin with `other_`."""
-    text = entry_sql.compose(name).as_string(None)
+    text = queries.compose(name).as_string(None)
     renamed = re.sub(r"%%|%\((\w+)\)s", lambda match: f"%(other_{match[1]})s" if match[1] else "%%", text)
     return sql.SQL(cast("LiteralString", renamed))
 
 
-def other_parameters(entry_sql: EntrySql) -> dict[str, Any]:
-    return {f"other_{name}": value for name, value in entry_sql.parameters().items()}
+def other_parameters(queries: EntryQueries) -> dict[str, Any]:
+    return {f"other_{name}": value for name, value in queries.parameters().items()}
 
 
 def count_legacy(number: int) -> str:

@@ -7,7 +7,7 @@ import psycopg
 from psycopg import errors, sql
 
 from rowferry.db.connection import Connection, fetch_one, summarise, translate
-from rowferry.db.entries import Description, EntrySql, describe, split_table
+from rowferry.db.entries import Description, EntryQueries, describe, split_table
 from rowferry.errors import DatabaseUnavailable, UsageError
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.finding import Finding, fine, note, problem
@@ -21,7 +21,7 @@ class CheckedTable:
     entries: Entries
     findings: tuple[Finding, ...]
     described: Description | None = None
-    usable: tuple[EntrySql, ...] = ()
+    usable: tuple[EntryQueries, ...] = ()
     """One where the keys can be read, else none."""
 
 
@@ -49,12 +49,12 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
     problems = tuple(judge_table(entries, described))
     if described.id_type is None or described.key_type is None or not described.may_select:
         return CheckedTable(entries, problems, described)
-    entry_sql = EntrySql(entries, described.id_type, described.schema_name)
-    probed = tuple(_probe(connection, entry_sql))
+    queries = EntryQueries(entries, described.id_type, described.schema_name)
+    probed = tuple(_probe(connection, queries))
     findings = (*problems, *probed)
     if any(finding.level == "problem" for finding in probed):
         return CheckedTable(entries, findings, described)
-    return CheckedTable(entries, findings, described, (entry_sql,))
+    return CheckedTable(entries, findings, described, (queries,))
 
 
 def check_together(checked: list[CheckedTable]) -> list[Finding]:
@@ -82,11 +82,11 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterat
             )
 
 
-def _find_repeated_ids(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
-    entries = entry_sql.entries
+def _find_repeated_ids(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+    entries = queries.entries
     try:
         with connection.transaction():
-            row = connection.execute(entry_sql.compose("repeated_ids"), entry_sql.parameters()).fetchone()
+            row = connection.execute(queries.compose("repeated_ids"), queries.parameters()).fetchone()
     except psycopg.Error as error:
         yield _refused(entries, error)
         return
@@ -95,17 +95,17 @@ def _find_repeated_ids(connection: Connection, entry_sql: EntrySql) -> Iterator[
         yield problem(what, "name a column whose values do not, or each partition in [[entries]] of its own")
 
 
-def _probe(connection: Connection, entry_sql: EntrySql) -> Iterator[Finding]:
+def _probe(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
     """Yield the problems that only a query shows: of the condition, the rights for it, and the order of ids."""
-    entries = entry_sql.entries
+    entries = queries.entries
     quoted_table = sql.Identifier(*split_table(entries.table)).as_string(connection)
     try:
         with connection.transaction():
-            query = entry_sql.compose("probe_entries")
-            row = fetch_one(connection, query, entry_sql.parameters(quoted_table=quoted_table))
+            query = queries.compose("probe_entries")
+            row = fetch_one(connection, query, queries.parameters(quoted_table=quoted_table))
     except psycopg.Error as error:
         if isinstance(error, errors.UndefinedFunction) and "ordering operator" in summarise(error):
-            what = f"{entries.table}.{entries.id} is {entry_sql.id_type}, which has no order"
+            what = f"{entries.table}.{entries.id} is {queries.id_type}, which has no order"
             yield problem(what, "name another column, of a type that PostgreSQL can sort")
         else:
             yield _refused(entries, error)

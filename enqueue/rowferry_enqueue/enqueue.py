@@ -10,7 +10,7 @@ from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import Connection, call, fetch_one, summarise, translate, translated_errors
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, OnConflict, Plan
@@ -146,8 +146,8 @@ def _enqueue_tables(
 ) -> Iterator[Enqueued]:
     left = request.limit
     for entries in request.within.choose(plan):
-        entry_sql = EntrySql.of(connection, entries)
-        parameters = entry_sql.parameters(
+        queries = EntryQueries.of(connection, entries)
+        parameters = queries.parameters(
             migration_id=migration_id,
             label=entries.label,
             queue=request.queue,
@@ -162,18 +162,18 @@ def _enqueue_tables(
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
         if waits:
             connection.execute(statement("keep_ranges_in_memory"))
-        row = fetch_one(connection, _compose(entry_sql, request, action, beside_waiting=waits), parameters)
+        row = fetch_one(connection, _compose(queries, request, action, beside_waiting=waits), parameters)
         yield Enqueued(entries.label, row["batches"], row["entries"])
         left = None if left is None else left - row["entries"]
 
 
-def _compose(entry_sql: EntrySql, request: Request, action: str, *, beside_waiting: bool) -> sql.Composed:
+def _compose(queries: EntryQueries, request: Request, action: str, *, beside_waiting: bool) -> sql.Composed:
     """Return the one statement over a table."""
     limit = sql.SQL("") if request.limit is None else statement("free_entries_limit")
-    wanted = sql.SQL(" and ").join([entry_sql.has_form(request.form), entry_sql.compose("is_within")])
+    wanted = sql.SQL(" and ").join([queries.has_form(request.form), queries.compose("is_within")])
     name = "free_entries_beside_waiting" if beside_waiting else "free_entries"
-    free_entries = entry_sql.compose(name, wanted=wanted, limit=limit)
-    return statement(action, chunks=entry_sql.compose("chunks", free_entries=free_entries))
+    free_entries = queries.compose(name, wanted=wanted, limit=limit)
+    return statement(action, chunks=queries.compose("chunks", free_entries=free_entries))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.formatting import count, count_batches
 from rowferry.plan import Plan
@@ -34,12 +34,12 @@ def find_skipped(connection: Connection, plan: Plan) -> Skipped | None:
         migration_id = find_migration(connection, plan.name)
         if migration_id is None:
             return None
-        rows = [_count(connection, EntrySql.of(connection, entries), migration_id) for entries in plan.entries]
+        rows = [_count(connection, EntryQueries.of(connection, entries), migration_id) for entries in plan.entries]
     skipped = Skipped(sum(row.entries for row in rows), sum(row.batches for row in rows))
     return skipped if skipped.entries else None
 
 
-def _count(connection: Connection, entry_sql: EntrySql, migration_id: int) -> Skipped:
-    query = entry_sql.compose("count_left_alone", wanted=entry_sql.has_form("legacy"))
-    chosen = {"migration_id": migration_id, "queue": "migrate", "label": entry_sql.entries.label}
-    return Skipped(**fetch_one(connection, query, entry_sql.parameters(**chosen)))
+def _count(connection: Connection, queries: EntryQueries, migration_id: int) -> Skipped:
+    query = queries.compose("count_left_alone", wanted=queries.has_form("legacy"))
+    chosen = {"migration_id": migration_id, "queue": "migrate", "label": queries.entries.label}
+    return Skipped(**fetch_one(connection, query, queries.parameters(**chosen)))

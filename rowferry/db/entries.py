@@ -1,4 +1,4 @@
-"""The SQL face of entries: identifiers and parameters that the statements over a user's table need."""
+"""Queries over a user's table: the identifiers and parameters of one [[entries]] filled in."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What the catalogue knows about the table and columns of entries."""
+    """What the catalogue says about the table and columns of entries."""
 
     table_number: int | None
     """The table's oid; None when there is no such table."""
@@ -56,25 +56,40 @@ def split_table(name: str) -> tuple[str, ...]:
 
 
 def describe(connection: Connection, entries: Entries) -> Description:
-    """Look the table and columns of entries up in the catalogue."""
     table = sql.Identifier(*split_table(entries.table)).as_string(connection)
     row = fetch_one(connection, statement("describe_entries"), {"table": table, "id": entries.id, "key": entries.key})
     return Description(**row)
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySql:
-    """Fills the statements over one table in."""
+class EntryQueries:
+    """The named queries over the table of one [[entries]]."""
 
-    entries: Entries
-    id_type: str
-    """The type of the id column, as `describe` has it."""
-    schema_name: str | None = None
-    """The schema of the table, where the plan does not name it: a bare name could be that of one of our CTEs."""
+    def __init__(self, entries: Entries, id_type: str, schema_name: str | None = None) -> None:
+        """Fill in what all of them need.
+
+        `schema_name`: of the table, where the plan does not name it: a bare name could be that of one of our CTEs.
+        """
+        self.entries = entries
+        self.id_type = id_type
+        """As `describe` returns it."""
+        table = split_table(entries.table)
+        key = identifiers(entries.key)
+        self._parts: dict[str, sql.Composable] = {
+            "table": identifiers(*((schema_name, *table) if schema_name and len(table) == 1 else table)),
+            "id": identifiers(entries.id),
+            "key": key,
+            "id_type": literal(id_type),
+            "first_id": _outermost_id(id_type, "first"),
+            "last_id": _outermost_id(id_type, "last"),
+            # On a line of its own, the bracket is no part of a comment that ends the condition.
+            "where": literal(f"({entries.where}\n)" if entries.where else "true"),
+            "is_legacy": statement("is_legacy", key=key),
+            "is_production": statement("is_production", key=key),
+        }
 
     @classmethod
-    def of(cls, connection: Connection, entries: Entries) -> "EntrySql":
-        """Return the SQL face of entries. Raises MigrationFault when the table or one of its columns does not exist."""
+    def of(cls, connection: Connection, entries: Entries) -> "EntryQueries":
+        """Raise MigrationFault when the table or one of its columns does not exist."""
         found = describe(connection, entries)
         if found.table_number is None:
             raise MigrationFault(f"There is no table {entries.table} in this database; correct `table` in the plan.")
@@ -84,50 +99,33 @@ class EntrySql:
         return cls(entries, found.id_type or "text", found.schema_name)
 
     def check(self, connection: Connection, *, update: bool) -> None:
-        """Raise MigrationFault unless the table still is what the statements need, and this role may use it.
+        """Raise MigrationFault if the table has become unfit for the queries, or this role may not use it.
 
         `update`: for writing as well.
         """
         entries, found = self.entries, describe(connection, self.entries)
-        now = EntrySql.of(connection, entries)
+        now = EntryQueries.of(connection, entries)
         if now.id_type != self.id_type:
-            words = f"Column {entries.id} of {entries.table} was of type {self.id_type} and is {now.id_type} now"
-            raise MigrationFault(f"{words}; change it back, or delete the batches that wait and enqueue again.")
+            change = f"Column {entries.id} of {entries.table} was of type {self.id_type} and is {now.id_type} now"
+            raise MigrationFault(f"{change}; change it back, or delete the batches that wait and enqueue again.")
         if not found.key_is_text:
-            words = f"Column {entries.key} of {entries.table} holds no text, it is of type {found.key_type}"
-            raise MigrationFault(f"{words}; change it back, or correct the plan.")
+            change = f"Column {entries.key} of {entries.table} is {found.key_type}, not text"
+            raise MigrationFault(f"{change}; change it back, or correct the plan.")
         if not (found.may_select and (found.may_update or not update)):
             right = "update" if found.may_select else "read"
-            words = f"The role of the workers may not {right} {entries.label}"
-            raise MigrationFault(f"{words}; grant it that, as `rowferry init --grants` does.")
+            remedy = "grant it that, as `rowferry init --grants` does"
+            raise MigrationFault(f"The role of the workers may not {right} {entries.label}; {remedy}.")
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return the named query over this table."""
-        return statement(
-            name,
-            table=identifiers(*self._locate_table()),
-            id=identifiers(self.entries.id),
-            key=identifiers(self.entries.key),
-            id_type=literal(self.id_type),
-            first_id=self._outermost_id("first"),
-            last_id=self._outermost_id("last"),
-            # On a line of its own, the bracket is no part of a comment that ends the condition.
-            where=literal(f"({self.entries.where}\n)" if self.entries.where else "true"),
-            is_legacy=self.has_form("legacy"),
-            is_production=self.has_form("production"),
-            **more,
-        )
+        return statement(name, **self._parts, **more)
 
-    def _locate_table(self) -> tuple[str, ...]:
-        parts = split_table(self.entries.table)
-        return (self.schema_name, *parts) if self.schema_name and len(parts) == 1 else parts
-
-    def has_form(self, form: Literal["legacy", "production"]) -> sql.Composed:
+    def has_form(self, form: Literal["legacy", "production"]) -> sql.Composable:
         """Return the condition that an entry's key has this form."""
-        return statement("is_legacy" if form == "legacy" else "is_production", key=identifiers(self.entries.key))
+        return self._parts[f"is_{form}"]
 
     def parameters(self, **more: Any) -> dict[str, Any]:
-        """Return the parameters that the conditions need, with those of the statement itself."""
+        """Return the parameters of the conditions, and those of the query itself."""
         return {
             "legacy_prefix": self.entries.legacy_prefix,
             "production_prefix": self.entries.production_prefix,
@@ -135,14 +133,18 @@ class EntrySql:
             **more,
         }
 
-    def _outermost_id(self, which: Literal["first", "last"]) -> sql.SQL:
-        """Return the first or the last id of a group, as text: of any type that has an order.
 
-        PostgreSQL has no min() and max() of every type: below 18 none of uuid and bytea, nor ever one of bit strings.
-        """
-        function, order = ("min", "") if which == "first" else ("max", " desc")
-        if self.id_type == "uuid":
-            return literal(f'{function}(f.id::text collate "C")')
-        if _HAS_MIN_AND_MAX.fullmatch(self.id_type):
-            return literal(f"{function}(f.id)::text")
-        return literal(f"(array_agg(f.id::text order by f.position{order}))[1]")
+def _outermost_id(id_type: str, which: Literal["first", "last"]) -> sql.SQL:
+    """Return the first or last id of a group, as text, of any type that has an order.
+
+    min() and max() do not exist for every type: below PostgreSQL 18 not for uuid and bytea, and never for bit strings.
+    """
+    function, order = ("min", "") if which == "first" else ("max", " desc")
+    if id_type == "uuid":
+        return literal(f'{function}(f.id::text collate "C")')
+    if _HAS_MIN_AND_MAX.fullmatch(id_type):
+        return literal(f"{function}(f.id)::text")
+    return literal(f"(array_agg(f.id::text order by f.position{order}))[1]")
+
+
+EntrySql = EntryQueries

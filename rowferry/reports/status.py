@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, fetch_one, translated_errors
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.reports.pause import find_pause
@@ -136,8 +136,8 @@ def _read_database(connection: Connection, plan: Plan, on_progress: OnProgress) 
 
 def _count_entries(connection: Connection, plan: Plan) -> Generator[EntryCounts]:
     for entries in plan.entries:
-        entry_sql = EntrySql.of(connection, entries)
-        row = fetch_one(connection, entry_sql.compose("count_entries"), entry_sql.parameters())
+        queries = EntryQueries.of(connection, entries)
+        row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
         yield EntryCounts(entries.label, **row)
 
 
