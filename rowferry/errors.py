@@ -1,7 +1,9 @@
 """Every error rowferry raises on purpose; whether a try is worth repeating is a fact of the class."""
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, Self
 
 
 class RowferryError(Exception):
@@ -84,13 +86,26 @@ class ObjectError(RowferryError):
     retry_after: timedelta | None = None
     """How long the server asks to be left alone, where it says so."""
 
+    status = 0
+    """The HTTP status; 0 where no response came."""
+
+    headers: Mapping[str, str] = MappingProxyType({})
+    """Those of the response, names in lower case."""
+
     def __init__(self, code: str, message: str) -> None:
-        """Keep the server's code beside the words."""
+        """Keep the server's code and message."""
         super().__init__(f"{code}: {message}" if message else code)
         self.code = code
+        self.message = message
         self.side: Literal["legacy", "production"] | None = None
-        """Whose answer it was, and to which operation; None and empty: that does not matter."""
+        """Whose response it was, and to which operation; None and empty: that does not matter."""
         self.operation = ""
+
+    def copy(self) -> Self:
+        """Return the same error anew: one that is raised for several requests is one for each."""
+        copied = type(self)(self.code, self.message)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
 
 class ObjectNotFound(ObjectError):

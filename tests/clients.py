@@ -1,19 +1,21 @@
 """Clients of the hot path for tests: of real servers, and of the stand-in that misbehaves."""
 
-import queue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 from botocore.credentials import Credentials
 
+from rowferry.errors import ObjectError
+from rowferry.http import event_loop
 from rowferry.plan import LegacySide, ProductionSide, Side, SideName
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response, find_error
 from servers import Buckets
 from stand_in import Behaviour, StandIn
 
@@ -23,11 +25,39 @@ COPY = operations.copy_object("k", source_bucket="old", source_key="k", if_none_
 GET = operations.get_object("production", "k")
 
 
-def ask(client: ObjectClient, request: Request) -> Answer:
-    """Send a request and return its answer."""
-    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-    client.send(request, answers.put)
-    return answers.get(timeout=WAIT_SECONDS)
+class Result(Response, frozen=True):
+    """What came of a request: a response, or an error."""
+
+    error: ObjectError | None = None
+
+
+def read(status: int, headers: Mapping[str, str], body: bytes, *, may_hide_error: bool = False) -> Result:
+    """Return what a response of a server comes to."""
+    response = Response(status, headers, body)
+    return Result(status, headers, body, find_error(response, may_hide_error=may_hide_error))
+
+
+def ask(client: ObjectClient, request: Request) -> Result:
+    """Send a request once and return its result."""
+    return begin(client, request).result(WAIT_SECONDS)
+
+
+def begin(
+    client: ObjectClient, request: Request, on_result: Callable[[Result], object] | None = None
+) -> Future[Result]:
+    """Send a request, and return the future of its result at once; `on_result` is called with it on the event loop."""
+
+    async def call() -> Result:
+        try:
+            response = await client.send(request)
+            result = Result(response.status, response.headers, response.body)
+        except ObjectError as error:
+            result = Result(error.status, error.headers, b"", error)
+        if on_result is not None:
+            on_result(result)
+        return result
+
+    return event_loop.submit(call())
 
 
 @contextmanager
@@ -37,7 +67,6 @@ def opened(side: Side, credentials: Any = None, **settings: Any) -> Iterator[Obj
         "endpoint": resolve_endpoint(side),
         "max_in_flight": 8,
         "deadline": timedelta(seconds=90),
-        "backoff": timedelta(milliseconds=2),
         **settings,
     }
     client = ObjectClient(side, credentials or Credentials("AK", "SK"), **chosen)

@@ -8,7 +8,7 @@ from processes import wait_for
 from rowferry.errors import CredentialsUnavailable, UsageError
 from rowferry.plan import LegacySide, ProductionSide
 from rowferry.s3 import credentials
-from rowferry.s3.credentials import FreshCredentials, expires, freeze_credentials, load_credentials
+from rowferry.s3.credentials import RefreshingCredentials, expires, load_credentials, take_snapshot
 
 LEGACY = LegacySide("old")
 PRODUCTION = ProductionSide("new")
@@ -118,11 +118,11 @@ def test_expiring_credentials_are_renewed_before_they_expire() -> None:
     issuer = Issuer()
     held = issuer.credentials()
     assert expires(held)
-    fresh = FreshCredentials(held)
+    fresh = RefreshingCredentials(held)
     try:
-        assert fresh.frozen.access_key == "K1"
+        assert fresh.snapshot.access_key == "K1"
         held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
-        wait_for(lambda: fresh.frozen.access_key == "K2")
+        wait_for(lambda: fresh.snapshot.access_key == "K2")
         assert fresh.failure is None
         assert "s3cr3t" not in repr(fresh)
     finally:
@@ -133,17 +133,17 @@ def test_expiring_credentials_are_renewed_before_they_expire() -> None:
 def test_the_last_credentials_serve_until_they_expire_and_again_once_renewed() -> None:
     issuer = Issuer()
     held = issuer.credentials()
-    fresh = FreshCredentials(held)
+    fresh = RefreshingCredentials(held)
     try:
         issuer.works = False
         held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
-        assert (fresh.frozen.access_key, fresh.failure) == ("K1", None)
+        assert (fresh.snapshot.access_key, fresh.failure) == ("K1", None)
         held._expiry_time = datetime.now(UTC) - timedelta(seconds=1)
         wait_for(lambda: fresh.failure is not None)
         assert "s3cr3t" not in str(fresh.failure)
         issuer.works = True
         wait_for(lambda: fresh.failure is None)
-        assert fresh.frozen.access_key == "K2"
+        assert fresh.snapshot.access_key == "K2"
     finally:
         fresh.stop()
 
@@ -153,6 +153,6 @@ def test_credentials_that_cannot_be_had_at_all_are_an_error_without_words_of_the
     held = issuer.credentials()
     issuer.works = False
     with pytest.raises(CredentialsUnavailable) as unavailable:
-        freeze_credentials(held)
+        take_snapshot(held)
     assert "s3cr3t" not in str(unavailable.value)
     assert unavailable.value.retryable

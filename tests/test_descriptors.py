@@ -14,6 +14,7 @@ import json, resource, sys, time
 from datetime import timedelta
 from botocore.credentials import Credentials
 from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.http import event_loop
 from rowferry.s3.client import ObjectClient
 from rowferry.plan import ProductionSide
 from rowferry.s3.operations import head_object
@@ -23,8 +24,8 @@ side = ProductionSide("bucket", endpoint_url=sys.argv[1])
 client = ObjectClient(side, Credentials("AK", "SK"), endpoint=resolve_endpoint(side), max_in_flight=1000,
                       deadline=timedelta(seconds=90))
 for _ in range(1000):
-    client.send(head_object("production", "k"), lambda answer: None)
-pool = client._wire._pool
+    event_loop.submit(client.send(head_object("production", "k")))
+pool = client._pool
 until = time.monotonic() + 60
 while time.monotonic() < until and (len(pool._open) < 100 or pool._opening):
     time.sleep(0.05)
@@ -44,7 +45,7 @@ def test_the_limit_is_raised_and_connections_leave_room_under_it() -> None:
 
 def test_the_log_says_once_where_the_limit_bounds(caplog: pytest.LogCaptureFixture) -> None:
     descriptors = Descriptors()
-    descriptors.most, descriptors.used = 10, 7
+    descriptors.max_used, descriptors.used = 10, 7
     assert [descriptors.grant(wanted) for wanted in (2, 5, 9)] == [2, 3, 3]
     descriptors.used = 12
     assert descriptors.grant(1) == 0

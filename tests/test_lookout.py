@@ -7,13 +7,12 @@ from functools import partial
 
 import pytest
 
-from clients import HEAD, WAIT_SECONDS, ask, opened, side_of
+from clients import HEAD, WAIT_SECONDS, Result, ask, begin, opened, side_of
 from migration import Migration
 from processes import wait_for
 from request_log import RequestLog
 from rowferry.errors import CutOff
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.responses import Answer
 from rowferry.s3.side_client import ask_bucket
 from rowferry_worker.objects import outage
 from rowferry_worker.objects.outage import Lookout
@@ -55,15 +54,15 @@ def watched(_keys: None) -> Iterator[Callable[..., tuple[ObjectClient, Lookout, 
         def make(*behaviours: Behaviour) -> tuple[ObjectClient, Lookout, StandIn]:
             server = until.enter_context(StandIn(*behaviours))
             side = side_of(server)
-            client = until.enter_context(opened(side, deadline=LONG_DEADLINE, backoff=None))
+            client = until.enter_context(opened(side, deadline=LONG_DEADLINE))
             return client, until.enter_context(closing(Lookout(client, partial(ask_bucket, side)))), server
 
         yield make
 
 
-def send(client: ObjectClient) -> queue.SimpleQueue[Answer]:
-    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-    client.send(HEAD, answers.put)
+def send(client: ObjectClient) -> queue.SimpleQueue[Result]:
+    answers: queue.SimpleQueue[Result] = queue.SimpleQueue()
+    begin(client, HEAD, answers.put)
     return answers
 
 

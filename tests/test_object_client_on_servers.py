@@ -1,15 +1,13 @@
 """The hot path against real S3 servers: strange keys, conditions, ranges, parts."""
 
-import queue
-
 import pytest
 from botocore.credentials import Credentials
 
-from clients import HEAD, WAIT_SECONDS, ask, clients_of, opened
+from clients import HEAD, WAIT_SECONDS, ask, begin, clients_of, opened
 from rowferry.errors import BucketNotFound, ObjectNotFound, PreconditionFailed, SideFault
 from rowferry.plan import ProductionSide
 from rowferry.s3 import operations
-from rowferry.s3.responses import Answer, read_tags, read_text
+from rowferry.s3.responses import read_tags, read_text
 from rowferry.s3.results import read_copied_etag
 from servers import Buckets
 
@@ -130,12 +128,6 @@ def test_an_aborted_upload_leaves_no_object(buckets: Buckets) -> None:
 
 
 def test_every_one_of_many_requests_is_answered_once(moto_buckets: Buckets) -> None:
-    answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
     with clients_of(moto_buckets) as (_, production):
-        for number in range(200):
-            request = operations.head_object("production", f"missing-{number}")
-            production.send(request, lambda answer, number=number: answers.put((number, answer)))
-        received = [answers.get(timeout=WAIT_SECONDS) for _ in range(200)]
-    assert sorted(number for number, _ in received) == list(range(200))
-    assert all(isinstance(answer.error, ObjectNotFound) for _, answer in received)
-    assert answers.empty()
+        begun = [begin(production, operations.head_object("production", f"missing-{number}")) for number in range(200)]
+        assert {type(future.result(WAIT_SECONDS).error) for future in begun} == {ObjectNotFound}

@@ -1,19 +1,15 @@
 """The hot path's credentials and processes."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from botocore.credentials import RefreshableCredentials
 
-from clients import HEAD, WAIT_SECONDS, ask, facing
+from clients import HEAD, ask, facing
 from processes import wait_for
 from rowferry.errors import CredentialsUnavailable
-from stand_in import StandIn, answer
+from stand_in import answer
 
 
 def expiring(renew: Callable[[], dict[str, str]], *, valid: timedelta) -> RefreshableCredentials:
@@ -57,45 +53,3 @@ def test_credentials_that_cannot_be_renewed_end_requests_without_a_hang() -> Non
         error = ask(client, HEAD).error
         assert isinstance(error, CredentialsUnavailable)
         assert "s3cr3t" not in str(error)
-
-
-FORK = """
-import os, queue, sys
-from datetime import timedelta
-from botocore.credentials import Credentials
-from rowferry.s3 import operations
-from rowferry.s3.endpoint import resolve_endpoint
-from rowferry.s3.client import ObjectClient
-from rowferry.plan import ProductionSide
-
-side = ProductionSide("bucket", endpoint_url=sys.argv[1])
-
-def ask_once():
-    client = ObjectClient(side, Credentials("AK", "SK"), endpoint=resolve_endpoint(side), max_in_flight=2,
-                          deadline=timedelta(seconds=20))
-    answers = queue.SimpleQueue()
-    client.send(operations.head_object("production", "k"), answers.put)
-    answer = answers.get(timeout=30)
-    client.close()
-    return answer.error is None
-
-assert ask_once()
-child = os.fork()
-if child == 0:
-    os._exit(0 if ask_once() else 3)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_a_forked_child_can_make_a_client_of_its_own() -> None:
-    with StandIn(answer(200)) as server:
-        command = [sys.executable, "-W", "ignore", "-c", FORK, server.endpoint_url]
-        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
-        try:
-            _, words = process.communicate(timeout=WAIT_SECONDS)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-    assert process.returncode == 0, words
-    assert len(server.requests) == 2

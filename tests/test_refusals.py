@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import COPY, GET, HEAD, ask, opened, side_of
+from clients import COPY, GET, HEAD, ask, begin, opened, side_of
 from processes import wait_for
 from rowferry.errors import AccessDenied, ObjectRejected, SideFault
 from rowferry.plan import ProductionSide
@@ -23,7 +23,7 @@ HOUR = 3600
 @contextmanager
 def judged(judge: Callable[[str], Behaviour]) -> Iterator[tuple[ObjectClient, StandIn]]:
     """A client, without retries, of a server whose answers depend on the head of the request."""
-    with StandIn().judging(judge) as server, opened(side_of(server), backoff=None) as client:
+    with StandIn().judging(judge) as server, opened(side_of(server)) as client:
         yield client, server
 
 
@@ -72,7 +72,7 @@ def test_a_head_refused_without_a_word_is_followed_by_one_get_that_tells() -> No
     with judged(judge) as (client, server):
         errors: list[object] = []
         for _ in range(50):
-            client.send(HEAD, lambda got: errors.append(got.error))
+            begin(client, HEAD, lambda got: errors.append(got.error))
         wait_for(lambda: len(errors) == 50)
         assert {type(error) for error in errors} == {SideFault}
     assert [line for line in server.request_lines if line.startswith("GET")] == ["GET /bucket/k HTTP/1.1"]
@@ -145,9 +145,9 @@ def test_rotated_keys_of_a_profile_are_read_without_a_restart(profile: Callable[
         side = ProductionSide("bucket", endpoint_url=server.endpoint_url, profile="rotated")
         with closing(open_object_client(side)) as client:
             profile("NEW")
-            assert client.ask(COPY).error is None
-            assert client.ask(COPY).error is None
+            assert ask(client, COPY).error is None
+            assert ask(client, COPY).error is None
         assert len(server.requests) == 3
         profile("OLD")
         with closing(open_object_client(side)) as client:
-            assert isinstance(client.ask(COPY).error, SideFault)
+            assert isinstance(ask(client, COPY).error, SideFault)

@@ -6,23 +6,24 @@ from typing import Any
 
 import pytest
 
+from clients import read
 from rowferry.errors import Throttled
 from rowferry.s3.operations import head_object
-from rowferry.s3.responses import Answer, read_answer
+from rowferry.s3.responses import Answer
 from rowferry_worker.objects.patience import LONGEST_ASKED, Patience
 from stand_in import error_body
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_an_error_carries_how_long_the_server_asks_to_wait(status: int) -> None:
-    error = read_answer(status, {"retry-after": "7"}, b"").error
+    error = read(status, {"retry-after": "7"}, b"").error
     assert isinstance(error, Throttled)
     assert error.retry_after == timedelta(seconds=7)
 
 
 @pytest.mark.parametrize("value", ["", "soon", "-1", "²", "9" * 5000, "Fri, 31 Dec 1999 23:59:59 GMT"])
 def test_what_is_no_number_of_seconds_asks_for_nothing(value: str) -> None:
-    error = read_answer(503, {"retry-after": value}, b"").error
+    error = read(503, {"retry-after": value}, b"").error
     assert error is not None
     assert error.retry_after is None
 
@@ -36,7 +37,7 @@ def test_the_next_try_waits_for_as_long_within_bounds(asked: int, expected: time
             pauses.append(pause)
 
     def refuse(_: object, on_answer: Callable[[Answer], None]) -> None:
-        on_answer(read_answer(503, {"retry-after": str(asked)}, error_body("SlowDown")))
+        on_answer(read(503, {"retry-after": str(asked)}, error_body("SlowDown")))
 
     alarm: Any = Noting()
     patience = Patience(lambda *_, **__: None, alarm)
@@ -46,6 +47,6 @@ def test_the_next_try_waits_for_as_long_within_bounds(asked: int, expected: time
 
 def test_an_error_names_the_request_where_the_server_did() -> None:
     body = error_body("AccessDenied", "no")
-    assert str(read_answer(403, {"x-amz-request-id": "4F" * 8}, body).error) == f"AccessDenied: no (request {'4F' * 8})"
-    assert str(read_answer(403, {}, body).error) == "AccessDenied: no"
-    assert len(str(read_answer(403, {"x-amz-request-id": "x" * 9999}, body).error)) < 100
+    assert str(read(403, {"x-amz-request-id": "4F" * 8}, body).error) == f"AccessDenied: no (request {'4F' * 8})"
+    assert str(read(403, {}, body).error) == "AccessDenied: no"
+    assert len(str(read(403, {"x-amz-request-id": "x" * 9999}, body).error)) < 100

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients import Result, read
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
@@ -16,7 +17,7 @@ from rowferry.errors import (
     TimedOut,
 )
 from rowferry.s3.error_codes import classify
-from rowferry.s3.responses import Answer, read_answer, read_error, read_tags, read_text
+from rowferry.s3.responses import read_error, read_tags, read_text
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
@@ -75,7 +76,7 @@ def test_whatever_a_server_says_has_a_class_and_a_code(status: int, code: str, m
 
 def test_an_error_body_gives_the_code_and_the_words() -> None:
     body = b"<Error><Code>AccessDenied</Code><Message>not &quot;you&quot;</Message><RequestId>1</RequestId></Error>"
-    answer = read_answer(403, {}, body)
+    answer = read(403, {}, body)
     assert isinstance(answer.error, AccessDenied)
     assert str(answer.error) == 'AccessDenied: not "you"'
 
@@ -85,32 +86,32 @@ def test_namespaces_do_not_hide_an_error() -> None:
 
 
 def test_a_head_without_a_body_says_not_found_by_its_status() -> None:
-    assert isinstance(read_answer(404, {}, b"").error, ObjectNotFound)
+    assert isinstance(read(404, {}, b"").error, ObjectNotFound)
 
 
 def test_a_proxys_404_is_not_taken_for_a_missing_object() -> None:
-    assert isinstance(read_answer(404, {}, b"<!doctype html><title>no such route</title>").error, ServerFault)
+    assert isinstance(read(404, {}, b"<!doctype html><title>no such route</title>").error, ServerFault)
 
 
 def test_a_200_can_hide_an_error() -> None:
     body = b'<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>'
-    assert isinstance(read_answer(200, {}, body, may_hide_error=True).error, AccessDenied)
-    assert isinstance(read_answer(200, {}, b"<Error", may_hide_error=True).error, ServerFault)
+    assert isinstance(read(200, {}, body, may_hide_error=True).error, AccessDenied)
+    assert isinstance(read(200, {}, b"<Error", may_hide_error=True).error, ServerFault)
 
 
 def test_an_object_that_looks_like_an_error_is_an_object() -> None:
-    assert read_answer(200, {}, b"<Error><Code>SlowDown</Code></Error>").error is None
+    assert read(200, {}, b"<Error><Code>SlowDown</Code></Error>").error is None
 
 
 def test_an_etag_in_the_headers_loses_its_quotes() -> None:
-    assert Answer(200, {"etag": '"abc"'}).etag == "abc"
-    assert Answer(200).etag is None
+    assert Result(200, {"etag": '"abc"'}).etag == "abc"
+    assert Result(200).etag is None
 
 
 @pytest.mark.parametrize(("value", "length"), [("20", 20), ("0", 0), ("", None), ("-1", None), ("٣", None)])
 def test_a_length_is_a_number_or_unknown(value: str, length: int | None) -> None:
-    assert Answer(200, {"content-length": value}).content_length == length
-    assert Answer(200).content_length is None
+    assert Result(200, {"content-length": value}).content_length == length
+    assert Result(200).content_length is None
 
 
 def test_tags_come_in_order_with_their_entities_resolved() -> None:
@@ -143,6 +144,6 @@ def test_a_body_with_entities_of_its_own_is_not_parsed(body: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_no_body_can_break_the_reader(body: bytes) -> None:
-    answer = read_answer(400, {}, body, may_hide_error=True)
+    answer = read(400, {}, body, may_hide_error=True)
     assert isinstance(answer.error, ObjectError)
     assert answer.etag is None or isinstance(answer.etag, str)

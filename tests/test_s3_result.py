@@ -84,7 +84,7 @@ def test_a_number_of_tags_that_is_none_is_a_fault_of_the_server() -> None:
 
 
 def test_a_head_without_a_size_is_no_empty_object() -> None:
-    with facing(say(OK + b'ETag: "e"\r\n\r\n'), backoff=None) as (client, _):
+    with facing(say(OK + b'ETag: "e"\r\n\r\n')) as (client, _):
         error = ask(client, HEAD).error
     assert isinstance(error, ServerFault)
     assert error.code == "NoContentLength"
@@ -92,7 +92,7 @@ def test_a_head_without_a_size_is_no_empty_object() -> None:
 
 @pytest.mark.parametrize("content_range", ["bytes 0-2/9", "bytes 3-4/9", "bytes 3-5/²", "bytes 3-5/" + "9" * 5000, ""])
 def test_bytes_of_another_range_are_refused(content_range: str) -> None:
-    with facing(answer(206, b"abc", Content_Range=content_range), backoff=None) as (client, _):
+    with facing(answer(206, b"abc", Content_Range=content_range)) as (client, _):
         error = ask(client, RANGED).error
     assert isinstance(error, ObjectDamaged)
 
@@ -104,25 +104,25 @@ def test_the_bytes_that_were_asked_for_are_taken(content_range: str) -> None:
 
 
 def test_an_objects_last_bytes_may_be_fewer_than_asked_for() -> None:
-    with facing(answer(206, b"ab", Content_Range="bytes 3-4/5"), backoff=None) as (client, _):
+    with facing(answer(206, b"ab", Content_Range="bytes 3-4/5")) as (client, _):
         assert ask(client, RANGED).body == b"ab"
 
 
 def test_a_body_shorter_or_longer_than_its_range_is_refused() -> None:
     for body in (b"ab", b"abcd"):
-        with facing(answer(206, body, Content_Range="bytes 3-5/9"), backoff=None) as (client, _):
+        with facing(answer(206, body, Content_Range="bytes 3-5/9")) as (client, _):
             assert isinstance(ask(client, RANGED).error, ObjectDamaged)
 
 
 def test_a_whole_object_is_no_range_of_it() -> None:
-    with facing(answer(200, b"abcdefghi"), backoff=None) as (client, _):
+    with facing(answer(200, b"abcdefghi")) as (client, _):
         assert isinstance(ask(client, RANGED).error, ObjectDamaged)
 
 
 def test_a_body_that_something_on_the_way_has_recoded_is_refused() -> None:
     chunked = b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
     for sign in (b'ETag: W/"e"\r\n', b"Content-Encoding: gzip\r\n"):
-        with facing(say(OK + sign + chunked), backoff=None) as (client, _):
+        with facing(say(OK + sign + chunked)) as (client, _):
             assert isinstance(ask(client, GET).error, ServerFault)
 
 

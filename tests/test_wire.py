@@ -2,15 +2,14 @@
 
 import socket
 from datetime import timedelta
-from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
 
-from clients import COPY, GET, HEAD, ask, facing, opened
+from clients import COPY, GET, HEAD, ask, begin, facing, opened
 from processes import wait_for
 from rowferry.errors import ObjectRejected, ServerFault, Throttled, Unreachable
-from rowferry.http.pool import REST_SECONDS
+from rowferry.http.pool import IDLE_SECONDS
 from rowferry.plan import ProductionSide
 from rowferry.s3.operations import put_object
 from stand_in import Behaviour, StandIn, answer, error_body
@@ -65,10 +64,10 @@ def test_a_body_may_come_in_chunks() -> None:
 
 def test_a_refusal_may_end_with_the_connection_but_what_was_asked_for_may_not() -> None:
     refusal = b"HTTP/1.1 503 Slow\r\n\r\n" + error_body("SlowDown")
-    with facing(say(refusal, close=True), backoff=None) as (client, server):
+    with facing(say(refusal, close=True)) as (client, server):
         assert [type(ask(client, GET).error) for _ in range(2)] == [Throttled, Throttled]
         assert connections_of(server) == 2
-    with facing(say(OK + b"\r\nabc", close=True), backoff=None) as (client, _):
+    with facing(say(OK + b"\r\nabc", close=True)) as (client, _):
         assert isinstance(ask(client, GET).error, Unreachable)
 
 
@@ -77,7 +76,7 @@ def test_a_body_that_is_cut_off_is_none(framing: bytes) -> None:
     with facing(say(OK + framing, close=True)) as (client, _):
         error = ask(client, GET).error
     assert isinstance(error, Unreachable)
-    assert "in the middle of its answer" in str(error)
+    assert "in the middle of its response" in str(error)
 
 
 def test_a_server_that_wants_to_close_gets_a_new_connection() -> None:
@@ -89,7 +88,7 @@ def test_a_server_that_wants_to_close_gets_a_new_connection() -> None:
 def test_more_than_was_asked_for_does_not_pass_for_the_next_answer() -> None:
     whole = OK + b"Content-Length: 3\r\n\r\n"
     for surplus in (whole + b"two", b"two"):
-        with facing(say(whole + b"one" + surplus), answer(200, b"mine"), backoff=None) as (client, server):
+        with facing(say(whole + b"one" + surplus), answer(200, b"mine")) as (client, server):
             assert ask(client, GET).body == b"one"
             assert ask(client, GET).body == b"mine"
             assert connections_of(server) == 2
@@ -99,7 +98,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
     with facing(answer(200, b"x")) as (client, server):
         ask(client, GET)
         server._connections[0].shutdown(socket.SHUT_RDWR)
-        wait_for(lambda: not cast("Any", client)._wire._pool._open)
+        wait_for(lambda: not client._pool._open)
         assert ask(client, GET).error is None
         assert connections_of(server) == 2
 
@@ -107,8 +106,8 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
 def test_a_connection_that_has_rested_for_long_is_not_used_again() -> None:
     with facing(answer(200, b"x")) as (client, server):
         ask(client, GET)
-        (connection,) = cast("Any", client)._wire._pool._open
-        connection.free_since -= REST_SECONDS + 1
+        (connection,) = client._pool._open
+        connection.idle_since -= IDLE_SECONDS + 1
         assert ask(client, GET).body == b"x"
         assert connections_of(server) == 2
 
@@ -127,7 +126,7 @@ def test_no_more_connections_than_allowed() -> None:
     with facing(answer(200, b"x"), max_in_flight=3) as (client, server):
         answers: list[bytes] = []
         for _ in range(60):
-            client.send(GET, lambda got: answers.append(got.body))
+            begin(client, GET, lambda got: answers.append(got.body))
         wait_for(lambda: len(answers) == 60)
         assert answers == [b"x"] * 60
         assert connections_of(server) <= 3
@@ -162,13 +161,13 @@ def test_many_requests_beyond_the_connections_all_fail_when_nobody_listens() -> 
     errors: list[object] = []
     with opened(side, max_in_flight=2) as client:
         for _ in range(20):
-            client.send(HEAD, lambda got: errors.append(type(got.error)))
+            begin(client, HEAD, lambda got: errors.append(type(got.error)))
         wait_for(lambda: len(errors) == 20)
     assert set(errors) == {Unreachable}
 
 
 def test_what_is_no_http_closes_the_connection() -> None:
-    with facing(say(b"HTTP/1.1 abc\r\n\r\n"), answer(200, b"x"), backoff=None) as (client, server):
+    with facing(say(b"HTTP/1.1 abc\r\n\r\n"), answer(200, b"x")) as (client, server):
         assert isinstance(ask(client, COPY).error, ServerFault)
         assert ask(client, GET).body == b"x"
         assert connections_of(server) == 2
@@ -181,7 +180,7 @@ def test_cancelling_one_request_leaves_the_others_alone() -> None:
 
     with facing(keep_waiting, answer(200, b"x"), deadline=timedelta(seconds=0.5)) as (client, server):
         first: list[object] = []
-        client.send(COPY, lambda got: first.append(got.error))
+        begin(client, COPY, lambda got: first.append(got.error))
         wait_for(lambda: server.requests)
         assert ask(client, GET).body == b"x"
         wait_for(lambda: first)

@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
-from clients import COPY, GET, HEAD, ask, facing
+from clients import COPY, GET, HEAD, ask, begin, facing
 from processes import wait_for
 from rowferry.errors import ServerFault, TimedOut, Unreachable
 from rowferry.http import connect
-from rowferry.http.connect import Dial
-from rowferry.http.connection import Connection
+from rowferry.http.connect import Connector
+from rowferry.http.connection import Connection, Outbox
 from rowferry.http.pool import Pool
-from rowferry.s3 import exchange
-from rowferry.s3.exchange import LONGEST, Exchange, Traffic
+from rowferry.s3 import client as s3_client
 from rowferry.s3.operations import complete_multipart_upload
-from rowferry.s3.wire import explain_failure
 from stand_in import StandIn, answer, hang_up, reset, stop_halfway
 from test_wire import OK, connections_of, say
 
@@ -30,28 +28,28 @@ COMPLETE = complete_multipart_upload("k", upload_id="u", parts=[(1, "e")], if_no
 
 @pytest.mark.parametrize("end", [hang_up, reset])
 def test_a_kept_connection_that_ends_without_a_byte_is_replaced_silently(end) -> None:
-    with facing(answer(200), end, answer(200, b"x"), backoff=None) as (client, server):
+    with facing(answer(200), end, answer(200, b"x")) as (client, server):
         assert ask(client, HEAD).error is None
         assert ask(client, GET).body == b"x"
         assert (len(server.requests), connections_of(server)) == (3, 2)
 
 
 def test_a_new_connection_that_ends_without_a_byte_is_a_failure() -> None:
-    with facing(answer(200), hang_up, hang_up, answer(200), backoff=None) as (client, server):
+    with facing(answer(200), hang_up, hang_up, answer(200)) as (client, server):
         ask(client, HEAD)
         assert isinstance(ask(client, GET).error, Unreachable)
         assert len(server.requests) == 3
 
 
 def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
-    with facing(answer(200), stop_halfway, answer(200), backoff=None) as (client, server):
+    with facing(answer(200), stop_halfway, answer(200)) as (client, server):
         ask(client, HEAD)
         assert isinstance(ask(client, GET).error, Unreachable)
         assert len(server.requests) == 2
 
 
 def test_the_completion_of_an_upload_is_never_sent_twice_unasked() -> None:
-    with facing(answer(200), hang_up, answer(200), backoff=None) as (client, server):
+    with facing(answer(200), hang_up, answer(200)) as (client, server):
         ask(client, HEAD)
         assert isinstance(ask(client, COMPLETE).error, Unreachable)
         assert len(server.requests) == 2
@@ -59,10 +57,10 @@ def test_the_completion_of_an_upload_is_never_sent_twice_unasked() -> None:
 
 def test_a_server_that_always_closes_without_saying_so_fails_nothing() -> None:
     closing = say(OK + b"Content-Length: 1\r\n\r\nx", close=True)
-    with facing(closing, backoff=None) as (client, _):
+    with facing(closing) as (client, _):
         errors: list[object] = []
         for _ in range(300):
-            client.send(GET, lambda got: errors.append(got.error))
+            begin(client, GET, lambda got: errors.append(got.error))
         wait_for(lambda: len(errors) == 300)
     assert set(errors) == {None}
 
@@ -83,16 +81,16 @@ def test_headers_without_an_end_are_refused_while_they_come() -> None:
 
     starts = [OK + b"x-long: ", OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nx-long: ", b"HTTP/1.1 100 Go on\r\nx: "]
     for start in starts:
-        with facing(partial(talk, start=start), backoff=None) as (client, _):
+        with facing(partial(talk, start=start)) as (client, _):
             error = ask(client, GET).error
             assert isinstance(error, ServerFault)
             assert "headers are longer" in str(error)
 
 
 def test_an_answer_that_cannot_be_read_fails_its_own_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with facing(answer(200, b"x"), backoff=None) as (client, _):
+    with facing(answer(200, b"x")) as (client, _):
         with monkeypatch.context() as broken:
-            broken.setattr(exchange, "read_answer", lambda *_, **__: 1 / 0)
+            broken.setattr(s3_client, "find_error", lambda *_, **__: 1 / 0)
             error = ask(client, GET).error
         assert isinstance(error, ServerFault)
         assert "ZeroDivisionError" in str(error)
@@ -107,33 +105,33 @@ def test_a_copy_that_is_kept_alive_with_white_space_is_waited_for() -> None:
             time.sleep(0.5)
         connection.sendall(b"1\r\nx\r\n0\r\n\r\n")
 
-    with facing(copy_slowly, deadline=timedelta(seconds=2), backoff=None) as (client, _):
+    with facing(copy_slowly, deadline=timedelta(seconds=2)) as (client, _):
         got = ask(client, COPY)
     assert (got.error, got.body.strip()) == (None, b"x")
 
 
 def test_a_copy_that_falls_silent_in_the_middle_ends_at_the_deadline() -> None:
     chunked = OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n"
-    with facing(say(chunked), deadline=timedelta(seconds=0.5), backoff=None) as (client, _):
+    with facing(say(chunked), deadline=timedelta(seconds=0.5)) as (client, _):
         assert isinstance(ask(client, COPY).error, TimedOut)
 
 
-def test_no_answer_goes_on_for_ever() -> None:
-    going_on = Exchange(Traffic(1, lambda _: None), COPY, lambda _: None)
-    deadline = timedelta(seconds=60)
-    going_on.on_sign_of_life()
-    assert not going_on.is_overdue(time.monotonic() + 59, deadline)
-    assert going_on.is_overdue(time.monotonic() + 61, deadline)
-    going_on.started -= LONGEST * 60 - 1
-    assert not going_on.is_overdue(time.monotonic(), deadline)
-    assert going_on.is_overdue(time.monotonic() + 2, deadline)
+def test_no_response_goes_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def go_on(connection: socket.socket) -> None:
+        connection.sendall(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+        while True:
+            connection.sendall(b"1\r\n \r\n")
+            time.sleep(0.1)
+
+    monkeypatch.setattr(s3_client, "LONGEST", 2)
+    with facing(go_on, deadline=timedelta(seconds=1)) as (client, _):
+        assert isinstance(ask(client, COPY).error, TimedOut)
 
 
 def test_connections_are_asked_whether_they_are_still_there() -> None:
     with facing(answer(200)) as (client, _):
         ask(client, HEAD)
-        wire: Any = client._wire
-        (connection,) = wire._pool._open
+        (connection,) = client._pool._open
         connected = connection._transport.get_extra_info("socket")
         assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         if hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -153,13 +151,13 @@ def test_losing_thousands_of_idle_connections_compares_none_with_the_others() ->
 
     async def lose_all() -> None:
         unused: Any = None
-        pool = Pool(unused, 5000, explain_failure)
-        connections = [Counted(pool) for _ in range(2000)]
+        pool = Pool(unused, 5000)
+        connections = [Counted(Outbox(), pool._forget) for _ in range(2000)]
         for connection in connections:
             pool._open.add(connection)
-            pool.free(connection)
+            pool._keep(connection)
         for connection in reversed(connections[:-1]):
-            pool.lose(connection)
+            pool._forget(connection)
         assert len(pool._idle) == 1
 
     asyncio.run(lose_all())
@@ -173,11 +171,11 @@ def test_three_addresses_that_swallow_everything_do_not_hide_the_fourth(monkeypa
         ports.append(server._listener.getsockname()[1])
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
 
-        async def find(_: Dial, __: object) -> list[Any]:
+        async def find(_: Connector, __: object) -> list[Any]:
             return found[: connect.ADDRESSES_AT_ONCE]
 
-        monkeypatch.setattr(Dial, "_find_addresses", find)
-        client, _ = until.enter_context(facing(answer(200), backoff=None))
+        monkeypatch.setattr(Connector, "_find_addresses", find)
+        client, _ = until.enter_context(facing(answer(200)))
         assert ask(client, HEAD).error is None
         assert len(server.requests) == 1
 

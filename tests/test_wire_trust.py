@@ -51,7 +51,7 @@ def test_each_variable_names_authorities_for_both_clients(
 
 
 def test_an_authority_that_nobody_named_is_a_fault_of_the_side(server: StandIn) -> None:
-    with opened(side_of(server), backoff=None) as client:
+    with opened(side_of(server)) as client:
         error = ask(client, HEAD).error
     assert isinstance(error, ServerNotTrusted)
     assert isinstance(error, SideFault)
@@ -161,7 +161,7 @@ def test_a_proxy_that_refuses_is_named(
 ) -> None:
     with tunnelling(b"HTTP/1.1 %d No\r\n\r\n" % status) as (place, _):
         monkeypatch.setenv("https_proxy", f"http://{place}")
-        with opened(side_of(server), backoff=None) as client:
+        with opened(side_of(server)) as client:
             error = ask(client, HEAD).error
     assert type(error) is expected
     assert place in str(error)

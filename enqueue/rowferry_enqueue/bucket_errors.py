@@ -18,7 +18,8 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.error_codes import REMEDY_OF_CODE
 from rowferry.s3.operations import list_first_object
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
+from rowferry.s3.retry import TRIES
 from rowferry.s3.side_client import check_bucket
 from rowferry_enqueue.finding import Finding, note, problem
 
@@ -41,7 +42,7 @@ def check_bucket_exists(client: ObjectClient, side: Side) -> list[Finding]:
     """Return a problem, a note, or nothing about a bucket, before any of its objects is asked for."""
     refusal: RowferryError | None = None
     try:
-        check_bucket(client, side)
+        check_bucket(client, side, tries=TRIES)
     except RowferryError as error:
         refusal = error
     listed = _list(client, side)
@@ -50,9 +51,9 @@ def check_bucket_exists(client: ObjectClient, side: Side) -> list[Finding]:
     if not _is_s3(listed):
         return [_no_s3(side)]
     if refusal is not None:  # a GET says more than a HEAD, whose response has no body
-        return [refuse(side, listed.error or refusal, "looked at", "s3:ListBucket")]
-    if listed.error is not None:
-        return [note(f"the {side.name} bucket {side.bucket} cannot be listed ({listed.error}): only status does that")]
+        return [refuse(side, listed if isinstance(listed, ObjectError) else refusal, "looked at", "s3:ListBucket")]
+    if isinstance(listed, ObjectError):
+        return [note(f"the {side.name} bucket {side.bucket} cannot be listed ({listed}): only status does that")]
     return []
 
 
@@ -100,15 +101,18 @@ def _reach(side: Side, error: ObjectError) -> str:
     return f"correct `endpoint_url` of [{side.name}], or let this host connect to {endpoint.host}:{endpoint.port}"
 
 
-def _list(client: ObjectClient, side: Side) -> Answer:
-    return client.ask(list_first_object(side.name))
+def _list(client: ObjectClient, side: Side) -> Response | ObjectError:
+    try:
+        return client.ask(list_first_object(side.name), tries=TRIES)
+    except ObjectError as error:
+        return error
 
 
-def _is_s3(listed: Answer) -> bool:
+def _is_s3(listed: Response | ObjectError) -> bool:
     """Return whether an S3 server could have answered a listing so, refusals included."""
-    if listed.error is None:
+    if isinstance(listed, Response):
         return b"ListBucketResult" in listed.body
-    return not isinstance(listed.error, ObjectNotFound) and listed.error.code != "UnreadableAnswer"
+    return not isinstance(listed, ObjectNotFound) and listed.code != "UnreadableAnswer"
 
 
 def _no_s3(side: Side) -> Finding:

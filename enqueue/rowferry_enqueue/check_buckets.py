@@ -9,6 +9,7 @@ from rowferry.plan import Plan, Side
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.listing import OnProgress
 from rowferry.s3.operations import get_object
+from rowferry.s3.retry import TRIES
 from rowferry.s3.side_client import open_object_client
 from rowferry_enqueue.bucket_errors import check_bucket_exists, refuse, summarise_error
 from rowferry_enqueue.check_objects import Sample, check_objects, find_any_object
@@ -17,7 +18,6 @@ from rowferry_enqueue.probe import Probe, written_probe
 
 DEADLINE = timedelta(seconds=30)
 """Of one request."""
-BACKOFF = timedelta(milliseconds=100)
 CONNECTIONS = 16
 
 
@@ -58,9 +58,11 @@ def _try_legacy(plan: Plan, samples: Sequence[Sample], *, is_new: bool) -> tuple
         key = sampled.small_key or find_any_object(client, side, prefixes)
         if key is None:
             return [*findings, note(f"there is no legacy object in {side.bucket} to read as a test")], None
-        error = client.ask(get_object("legacy", key, first_byte=0, last_byte=0)).error
-        if error is not None and error.code != "InvalidRange":
-            return [*findings, refuse(side, error, "read", "s3:GetObject")], None
+        try:
+            client.ask(get_object("legacy", key, first_byte=0, last_byte=0), tries=TRIES)
+        except ObjectError as error:
+            if error.code != "InvalidRange":
+                return [*findings, refuse(side, error, "read", "s3:GetObject")], None
     return [
         fine(f"the legacy bucket {side.bucket} can be read (legacy: only read)"),
         *findings,
@@ -145,4 +147,4 @@ def _report_conditions(probe: Probe) -> Iterator[Finding]:
 
 
 def _open(side: Side) -> ObjectClient:
-    return open_object_client(side, max_in_flight=CONNECTIONS, deadline=DEADLINE, backoff=BACKOFF)
+    return open_object_client(side, max_in_flight=CONNECTIONS, deadline=DEADLINE)

@@ -1,29 +1,34 @@
 """Checks a sample of the legacy objects: whether they exist under the keys that the rows hold."""
 
+import asyncio
 import re
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from urllib.parse import unquote
 
-from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, SideFault
+from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, SideFault
 from rowferry.formatting import count
+from rowferry.http import event_loop
 from rowferry.plan import Entries, Side
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import head_object, list_first_object
-from rowferry.s3.responses import Answer, read_text
+from rowferry.s3.responses import Response, read_text
+from rowferry.s3.retry import TRIES, send_with_retries
 from rowferry_enqueue.bucket_errors import refuse, summarise_error
 from rowferry_enqueue.check_keys import quote_key
 from rowferry_enqueue.finding import Finding, fine, note, problem
 
-THREADS = 16
+AT_ONCE = 16
 TIME_LIMIT = timedelta(seconds=20)
 """After it, the rest of the sample is left out."""
 MAX_COPIED_BYTES = 64 * 1024 * 1024
 """Of the legacy object that is copied as a test."""
+
+
+Result = Response | ObjectError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +51,11 @@ def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *
     """Send a HEAD for the legacy object of each sample; `is_new`: the migration was never enqueued."""
     findings: list[Finding] = []
     sizes: dict[str, int] = {}
-    ask = partial(_ask, client, side, time.monotonic() + TIME_LIMIT.total_seconds())
-    with ThreadPoolExecutor(THREADS, "rowferry-head") as pool:
-        for sample in samples:
-            keys = [legacy_key for legacy_key, _ in sample.keys]
-            answers = dict(zip(keys, pool.map(ask, keys), strict=True))
-            sizes |= {key: answer.content_length or 0 for key, answer in answers.items() if answer and not answer.error}
-            findings += _judge(client, side, sample.entries.label, answers, is_new=is_new)
+    results = event_loop.run(_ask_all(client, side, [key for sample in samples for key, _ in sample.keys]))
+    for sample in samples:
+        found = {key: results[key] for key, _ in sample.keys if key in results}
+        sizes |= {key: result.content_length or 0 for key, result in found.items() if isinstance(result, Response)}
+        findings += _judge(client, side, sample.entries.label, found, is_new=is_new)
     small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES}
     return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None))
 
@@ -61,33 +64,40 @@ def find_any_object(client: ObjectClient, side: Side, prefixes: Sequence[str]) -
     """Return the first listed object that begins with one of the prefixes and is small enough to be copied."""
     for prefix in dict.fromkeys(prefixes):
         key = _list_first(client, side, prefix)
-        answer = client.ask(head_object(side.name, key)) if key else None
-        if answer and not answer.error and (answer.content_length or 0) <= MAX_COPIED_BYTES:
-            return key
+        with suppress(ObjectError):
+            if key and (client.ask(head_object(side.name, key), tries=TRIES).content_length or 0) <= MAX_COPIED_BYTES:
+                return key
     return None
 
 
-def _ask(client: ObjectClient, side: Side, end: float, key: str) -> Answer | None:
-    """Return the response to a HEAD; None after the time limit."""
-    if time.monotonic() > end:
-        return None
-    try:
-        request = head_object(side.name, key)
-    except ObjectRejected as error:
-        return Answer(0, error=error)
-    return client.ask(request)
+async def _ask_all(client: ObjectClient, side: Side, keys: Sequence[str]) -> dict[str, Result]:
+    """Return the result of a HEAD by key, without the keys whose turn has not come in time."""
+    results: dict[str, Result] = {}
+    room = asyncio.Semaphore(AT_ONCE)
+    end = time.monotonic() + TIME_LIMIT.total_seconds()
+
+    async def ask(key: str) -> None:
+        async with room:
+            if time.monotonic() > end:
+                return
+            try:
+                results[key] = await send_with_retries(client.send, head_object(side.name, key))
+            except ObjectError as error:
+                results[key] = error
+
+    await asyncio.gather(*[ask(key) for key in dict.fromkeys(keys)])
+    return results
 
 
 def _judge(
-    client: ObjectClient, side: Side, label: str, answers: dict[str, Answer | None], *, is_new: bool
+    client: ObjectClient, side: Side, label: str, results: dict[str, Result], *, is_new: bool
 ) -> Iterator[Finding]:
-    asked = {key: answer for key, answer in answers.items() if answer is not None}
-    if not asked:
+    if not results:
         return
-    found = [key for key, answer in asked.items() if answer.error is None]
-    missing = [key for key, answer in asked.items() if isinstance(answer.error, ObjectNotFound)]
-    refused = {key: answer.error for key, answer in asked.items() if answer.error and key not in missing}
-    sampled = f"{label}: {len(found):,} of {len(asked):,} sampled legacy objects exist"
+    found = [key for key, result in results.items() if isinstance(result, Response)]
+    missing = [key for key, result in results.items() if isinstance(result, ObjectNotFound)]
+    refused = {key: result for key, result in results.items() if isinstance(result, ObjectError) and key not in missing}
+    sampled = f"{label}: {len(found):,} of {len(results):,} sampled legacy objects exist"
     for error in refused.values():
         if isinstance(error, AccessDenied | SideFault) and not found and not missing:
             yield refuse(side, error, "read", "s3:GetObject and s3:ListBucket")
@@ -102,7 +112,7 @@ def _judge(
             yield fine(sampled)
         return
     what = f"{sampled}, {count(len(missing), 'is', 'are')} missing, for example {quote_key(missing[0])}"
-    if 2 * len(missing) <= len(asked):
+    if 2 * len(missing) <= len(results):
         yield note(what, "their entries will end as missing: see `rowferry errors` then")
         return
     cause = guess_cause(missing, _list_first(client, side))
@@ -127,5 +137,7 @@ def guess_cause(missing: Sequence[str], existing: str | None) -> str:
 
 def _list_first(client: ObjectClient, side: Side, prefix: str = "") -> str | None:
     """Return the first key of a bucket that begins with `prefix`; None without one, or without the right to list."""
-    answer = client.ask(list_first_object(side.name, prefix))
-    return None if answer.error else read_text(answer.body, "Key") or None
+    try:
+        return read_text(client.ask(list_first_object(side.name, prefix), tries=TRIES).body, "Key") or None
+    except ObjectError:
+        return None

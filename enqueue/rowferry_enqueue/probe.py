@@ -19,8 +19,9 @@ from rowferry.errors import (
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer, read_tags
+from rowferry.s3.responses import Response, read_tags
 from rowferry.s3.results import read_copied_etag, read_upload_id, read_written_etag
+from rowferry.s3.retry import TRIES
 from rowferry_enqueue.finding import Finding, note
 
 PREFIX = "rowferry-check-"
@@ -84,26 +85,27 @@ class Probe:
         self._compare("CopyObject", self._copy_key)
         self._try_condition("CopyObject", operations.copy_object(self._copy_key, **source, if_none_match=True))
         pinned = operations.copy_object(self._copy_key, **source, if_none_match=False, source_etag=NO_ETAG)
-        return _judge_condition(self._client.ask(pinned))
+        return self._try(pinned)
 
     def write_parts(self, *, server_side: bool) -> None:
         """Write an object of one part, and then over it under a condition that does not hold."""
-        response = self._complete(if_none_match=False, server_side=server_side)
-        if response.error is not None:
-            raise response.error
+        self._ask(self._prepare_completion(if_none_match=False, server_side=server_side))
+        self._upload = None
         self._compare("CompleteMultipartUpload", self._parts_key)
-        response = self._complete(if_none_match=True, server_side=server_side)
-        self.conditions["CompleteMultipartUpload"] = _judge_condition(response)
+        result = self._try(self._prepare_completion(if_none_match=True, server_side=server_side))
+        self.conditions["CompleteMultipartUpload"] = result
+        if result == "ignored":
+            self._upload = None
 
     def remove(self) -> Iterator[Finding]:
         """Remove all that was written, or may have been; yield what cannot be removed."""
         if self._upload is not None:
             key, upload_id = self._upload
-            error = self._client.ask(operations.abort_multipart_upload(key, upload_id=upload_id)).error
+            error = self._find_error(operations.abort_multipart_upload(key, upload_id=upload_id))
             if error is not None and not isinstance(error, ObjectNotFound) and error.code != "NoSuchUpload":
                 yield note(f"an unfinished upload to {key!r} may be left ({error})", "abort it by hand")
         for key in self._written:
-            error = self._client.ask(_delete_object(key)).error
+            error = self._find_error(_delete_object(key))
             if error is not None and not isinstance(error, ObjectNotFound):
                 yield note(f"the probe object {key!r} cannot be removed again ({error})", "remove it by hand")
         self._written.clear()
@@ -132,7 +134,8 @@ class Probe:
     def _copy(self, request: Request) -> None:
         read_copied_etag(self._write(request))
 
-    def _complete(self, *, if_none_match: bool, server_side: bool) -> Answer:
+    def _prepare_completion(self, *, if_none_match: bool, server_side: bool) -> Request:
+        """Begin an upload of one part, and return the request that completes it."""
         key = self._parts_key
         create = operations.create_multipart_upload(key, headers=list(self._properties.items()))
         upload_id = read_upload_id(self._ask(create))
@@ -143,14 +146,9 @@ class Probe:
             part = operations.upload_part(key, self.body, upload_id=upload_id, part_number=1)
             etag = read_written_etag(self._ask(part))
         self._written[key] = None
-        parts = [(1, etag)]
-        complete = operations.complete_multipart_upload(
-            key, upload_id=upload_id, parts=parts, if_none_match=if_none_match
+        return operations.complete_multipart_upload(
+            key, upload_id=upload_id, parts=[(1, etag)], if_none_match=if_none_match
         )
-        response = self._client.ask(complete)
-        if response.error is None:
-            self._upload = None
-        return response
 
     def _copy_part(self, upload_id: str) -> Request:
         head = self._ask(operations.head_object("production", self.key))
@@ -177,9 +175,9 @@ class Probe:
         self.lost.setdefault(operation, []).extend(lost)
 
     def _try_condition(self, operation: str, request: Request) -> None:
-        self.conditions[operation] = _judge_condition(self._client.ask(request))
+        self.conditions[operation] = self._try(request)
 
-    def _write(self, request: Request) -> Answer:
+    def _write(self, request: Request) -> Response:
         self._written[request.key] = None
         try:
             return self._ask(request)
@@ -187,11 +185,22 @@ class Probe:
             del self._written[request.key]
             raise
 
-    def _ask(self, request: Request) -> Answer:
-        response = self._client.ask(request)
-        if response.error is not None:
-            raise response.error
-        return response
+    def _try(self, request: Request) -> str:
+        """Return what a server does with a request whose condition does not hold."""
+        error = self._find_error(request)
+        if error is None:
+            return "ignored"
+        return "honoured" if isinstance(error, PreconditionFailed) else f"refused ({error.code})"
+
+    def _find_error(self, request: Request) -> ObjectError | None:
+        try:
+            self._ask(request)
+        except ObjectError as error:
+            return error
+        return None
+
+    def _ask(self, request: Request) -> Response:
+        return self._client.ask(request, tries=TRIES)
 
 
 @contextmanager
@@ -202,12 +211,6 @@ def written_probe(client: ObjectClient, bucket: str, left: list[Finding]) -> Gen
         yield probe
     finally:
         left.extend(probe.remove())
-
-
-def _judge_condition(response: Answer) -> str:
-    if response.error is None:
-        return "ignored"
-    return "honoured" if isinstance(response.error, PreconditionFailed) else f"refused ({response.error.code})"
 
 
 def _delete_object(key: str) -> Request:

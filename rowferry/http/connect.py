@@ -1,7 +1,8 @@
-"""Opens connections to one endpoint: its name looked up, TCP, and TLS that trusts nobody without a certificate."""
+"""Opens connections to one endpoint: name lookup, TCP, a proxy's tunnel, TLS."""
 
 import asyncio
 import socket
+import ssl
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,24 +11,22 @@ from typing import Any
 
 import aiohappyeyeballs
 
-from rowferry.http.proxy import open_tunnel
-from rowferry.http.trust import trust
-from rowferry.s3.endpoint import Endpoint
+from rowferry.http.proxy import Proxy, open_tunnel
 
-CONNECT_WITHIN = timedelta(seconds=10)
-"""How long it may take until a server has accepted a connection and shown its certificate."""
+CONNECT_TIMEOUT = timedelta(seconds=10)
+"""For name lookup, TCP, tunnel and TLS together."""
 NEXT_ADDRESS_AFTER = timedelta(milliseconds=250)
-"""So long an address is waited for before the next one is tried beside it. Source: RFC 8305, section 5."""
-ADDRESSES_LAST = timedelta(seconds=10)
-"""How long a looked-up name is good for: hundreds of connections are opened at once."""
+"""The next address is tried beside one that has not answered by then. Source: RFC 8305, section 5."""
+LOOKUP_LIFETIME = timedelta(seconds=10)
+"""How long a looked-up name is used again: hundreds of connections are opened at once."""
 
 ADDRESSES_AT_ONCE = 4
-"""So many of a server's addresses are tried for one connection: of both families, where it has both. Three of them
-that swallow everything cost three times NEXT_ADDRESS_AFTER."""
+"""Addresses that are tried for one connection, of both families where there are two. Three that are silent cost three
+times NEXT_ADDRESS_AFTER."""
 KEEPALIVE_SECONDS, KEEPALIVE_TRIES = 15, 4
-"""How often a connection without traffic is asked whether it is still there, and how often in vain until it is not."""
+"""TCP probes a silent connection this often; it is lost after so many unanswered probes."""
 UNACKNOWLEDGED = timedelta(seconds=60)
-"""So long what was sent may go without a sign that it has arrived."""
+"""A connection is lost when sent data is not acknowledged for so long."""
 
 _happy_eyeballs: Any = aiohappyeyeballs
 
@@ -35,27 +34,25 @@ AddressInfo = tuple[Any, ...]
 """What `getaddrinfo` returns of one address."""
 
 
-class Dial:
-    """The way to one server. To be used on the event-loop thread only."""
+class Connector:
+    """Connects to one server. Event-loop thread only."""
 
-    def __init__(self, endpoint: Endpoint, host: str) -> None:
-        """`host`: the name or address of the server, which for a virtual host begins with the bucket."""
+    def __init__(self, host: str, port: int, *, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
+        """Look nothing up yet. `proxy` is tunnelled through where there is `tls`, else it takes the requests itself."""
         self._host = host
-        self._port = endpoint.port
-        self._proxy = endpoint.proxy
-        self._peer = (endpoint.proxy.host, endpoint.proxy.port) if endpoint.proxy else (host, endpoint.port)
-        """Whose addresses are connected to."""
-        self._tls = trust(endpoint.ca_bundle) if endpoint.scheme == "https" else None
+        self._port = port
+        self._tls = tls
+        self._proxy = proxy
+        self._peer = (proxy.host, proxy.port) if proxy else (host, port)
+        """The host and port that TCP connects to."""
         self._addresses: list[AddressInfo] = []
         self._looked_up_at = float("-inf")
         self._lookup = asyncio.Lock()
 
-    async def open(self, protocol: asyncio.Protocol) -> None:
-        """Connect `protocol`. Raises OSError (TimeoutError and ssl.SSLError among them) when that fails,
-        and ObjectError when a proxy refuses.
-        """
+    async def connect(self, protocol: asyncio.Protocol) -> None:
+        """Connect `protocol`. Raises OSError (TimeoutError, ssl.SSLError, ...); ObjectError where a proxy refuses."""
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CONNECT_WITHIN.total_seconds()):
+        async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
             addresses = await self._find_addresses(loop)
             connected: socket.socket = await _happy_eyeballs.start_connection(
                 addresses, happy_eyeballs_delay=NEXT_ADDRESS_AFTER.total_seconds(), loop=loop
@@ -71,9 +68,9 @@ class Dial:
                 raise
 
     async def _find_addresses(self, loop: asyncio.AbstractEventLoop) -> list[Any]:
-        """Return the server's addresses, each time with another one first: a provider's name has many."""
+        """Return the server's addresses, each time with another one first: large providers have many."""
         async with self._lookup:
-            if time.monotonic() - self._looked_up_at > ADDRESSES_LAST.total_seconds():
+            if time.monotonic() - self._looked_up_at > LOOKUP_LIFETIME.total_seconds():
                 found = await loop.getaddrinfo(*self._peer, type=socket.SOCK_STREAM)
                 self._addresses = _alternate(found)
                 self._looked_up_at = time.monotonic()
@@ -82,7 +79,7 @@ class Dial:
 
 
 def _set_options(connected: socket.socket) -> None:
-    """Send at once, and notice a peer that has gone without a word; macOS lacks some of these by name."""
+    """Send small packets at once and notice a silent peer; macOS lacks some of these options."""
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
@@ -96,7 +93,7 @@ def _set_options(connected: socket.socket) -> None:
 
 
 def _alternate(addresses: Sequence[AddressInfo]) -> list[AddressInfo]:
-    """Return addresses with the two families in turn, as long as there are both."""
+    """Return the addresses with the two families in turn."""
     first = [address for address in addresses if address[0] == addresses[0][0]]
     second = [address for address in addresses if address[0] != addresses[0][0]]
     return [address for pair in zip_longest(first, second) for address in pair if address is not None]

@@ -1,195 +1,193 @@
-"""HTTP/1.1 on one connection to one server: a request is written, its answer is read, then comes the next.
-
-Everything here happens on the event-loop thread.
-"""
+"""HTTP/1.1 on one connection: one request at a time is written, then its response is read. Event-loop thread only."""
 
 import asyncio
-from typing import Protocol, cast
+from collections.abc import Callable
+from typing import cast
 
-from rowferry.errors import Cancelled, ObjectError, Unreachable
-from rowferry.http.parser import AnswerReader
+from rowferry.errors import ObjectError, Unreachable
+from rowferry.http.parser import ResponseParser
 
 PIECE_BYTES = 256 * 1024
 """How much of a body is written at once."""
+MANY, GATHER_SECONDS = 128, 0.001
+"""With so many requests in flight, those of a millisecond are written together. Their responses then come together as
+well, and both ends wake up once for several. It costs latency where the CPU is the bound, not latency."""
 
 
-class Listener(Protocol):
-    """Who is told what comes of a request, on the event-loop thread: `on_answer` or `on_failure`, once."""
-
-    def on_sign_of_life(self) -> None:
-        """Take note that an answer has begun, or has gone on."""
-        ...
-
-    def on_answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        """Take an HTTP answer of any status."""
-        ...
-
-    def on_failure(self, error: ObjectError) -> None:
-        """Take note that no answer comes, and why."""
-        ...
+class StaleConnection(Unreachable):
+    """A kept connection ended before a byte of the response: the server had closed it, and read no request."""
 
 
-class Call:
-    """One request, ready to be written, on its way to its answer."""
+class Outbox:
+    """Writes small requests; those of a millisecond together while many connections are busy."""
 
-    __slots__ = ("body", "carrier", "head", "is_head", "is_open", "listener", "max_body_bytes", "may_be_resent")
+    def __init__(self) -> None:
+        """Start empty."""
+        self.busy = 0
+        """Connections with a request in flight."""
+        self._unwritten: list[tuple[asyncio.Transport, bytes]] = []
 
-    def __init__(self, head: bytes, body: bytes, listener: Listener, *, is_head: bool, max_body_bytes: int) -> None:
-        """`head` and `body` are the request's bytes; `is_head`: the answer has no body, whatever its headers say."""
-        self.head = head
-        self.body = body
-        self.listener = listener
-        self.is_head = is_head
-        self.max_body_bytes = max_body_bytes
-        self.carrier: Connection | None = None
-        """The connection that it is written to."""
-        self.is_open = True
-        """Whether its listener still waits."""
-        self.may_be_resent = True
-        """Whether it is sent again where a kept connection ends before a byte of its answer."""
+    def write(self, transport: asyncio.Transport, message: bytes) -> None:
+        """Write a request, at the latest GATHER_SECONDS from now."""
+        if self.busy < MANY:
+            transport.write(message)
+            return
+        if not self._unwritten:
+            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._flush)
+        self._unwritten.append((transport, message))
 
-    def answer(self, reader: AnswerReader) -> None:
-        """End with an answer, unless it has ended."""
-        if self._close():
-            self.listener.on_answer(reader.status, reader.headers, reader.take_body())
-
-    def fail(self, error: ObjectError) -> None:
-        """End without one, unless it has ended."""
-        if self._close():
-            self.listener.on_failure(error)
-
-    def give_up(self) -> None:
-        """Stop waiting for the answer; the connection that it would have come on is closed."""
-        if self.is_open and self.carrier is not None:
-            self.carrier.drop()
-        self.fail(Cancelled("Cancelled", "the request was given up"))
-
-    def _close(self) -> bool:
-        was_open, self.is_open = self.is_open, False
-        self.carrier, self.body = None, b""
-        return was_open
-
-
-class Keeper(Protocol):
-    """Who keeps connections between requests."""
-
-    def free(self, connection: "Connection") -> None:
-        """Take back one that may be used again."""
-        ...
-
-    def lose(self, connection: "Connection") -> None:
-        """Forget one that has ended."""
-        ...
-
-    def resend(self, call: Call) -> None:
-        """Send a call on a new connection: the kept one had ended before it was written, as far as anybody can tell."""
-        ...
+    def _flush(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        for transport, message in unwritten:
+            if not transport.is_closing():
+                transport.write(message)
 
 
 class Connection(asyncio.Protocol):
-    """One connection, with one call at a time."""
+    """One connection to a server, or to the proxy before it."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        """Belong to a keeper, who is told when the connection is free again, and when it is lost."""
-        self._keeper = keeper
+    def __init__(self, outbox: Outbox, on_lost: "Callable[[Connection], None]") -> None:
+        """`on_lost` is called once after the connection has ended."""
+        self._outbox = outbox
+        self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
-        self._call: Call | None = None
-        self._reader: AnswerReader | None = None
-        self._unsent = memoryview(b"")
+        self._parser: ResponseParser | None = None
+        self._response: asyncio.Future[None] | None = None
+        """Done when the response is complete; its exception is why there is none."""
+        self._drained: asyncio.Future[None] | None = None
+        self._on_progress: Callable[[], None] | None = None
         self._is_paused = False
-        self._is_reused = False
-        """Whether it has brought an answer before."""
-        self.free_since = 0.0
-        """When its keeper got it back, by the loop's clock."""
+        self._is_kept = False
+        """Whether it has brought a response before."""
+        self._is_clean = True
+        """Whether the last request and its response were read to the end, so that the next may follow."""
+        self.idle_since = 0.0
+        """When its pool got it back, by the loop's clock."""
 
     @property
     def is_usable(self) -> bool:
-        """Return whether a request may be written to it."""
-        return self._transport is not None and not self._transport.is_closing()
+        """Return whether another request may be sent on it."""
+        return self._is_clean and self._transport is not None and not self._transport.is_closing()
 
-    def send(self, call: Call) -> None:
-        """Write a request and wait for its answer."""
-        assert self._transport is not None
-        self._call, call.carrier = call, self
-        self._reader = AnswerReader(is_head=call.is_head, max_body_bytes=call.max_body_bytes)
-        self._transport.write(call.head)
-        if call.body:
-            self._unsent = memoryview(call.body)
-            self._write_on()
+    async def exchange(
+        self, head: bytes, body: bytes, parser: ResponseParser, on_progress: Callable[[], None] | None = None
+    ) -> None:
+        """Write a request and read its response into `parser`; `on_progress` is called as parts of it come in.
 
-    def drop(self) -> None:
-        """Close at once, whatever is under way."""
-        self._let_go()
+        Raises StaleConnection where a kept connection had been closed, Unreachable where it ends without a response,
+        ServerFault and ObjectRejected for what the parser refuses. After any error the connection is of no use.
+        """
+        if not self.is_usable or self._transport is None:
+            raise self._explain_silence(None)
+        self._parser, self._on_progress = parser, on_progress
+        self._response = asyncio.get_running_loop().create_future()
+        self._is_clean = False
+        self._outbox.busy += 1
+        try:
+            # A server may refuse a request before it has read the body: then the rest is not sent.
+            if len(body) <= PIECE_BYTES:
+                self._outbox.write(self._transport, head + body if body else head)
+                is_sent = True
+            else:
+                is_sent = await self._write_in_pieces(self._transport, head, body)
+            await self._response
+            # The next request must not stand behind the unread rest of a refused one.
+            has_read_all = not body or (is_sent and parser.status < 300)
+            self._is_clean = parser.leaves_connection_usable and has_read_all
+            self._is_kept = True
+        finally:
+            parser.close()
+            self._outbox.busy -= 1
+            if self._response.done() and not self._response.cancelled():
+                self._response.exception()  # seen, also where the task was cancelled at the same moment
+            self._parser = self._response = self._drained = self._on_progress = None
+
+    def close(self) -> None:
+        """Close at once, without waiting for anything."""
         if self._transport is not None:
             self._transport.abort()
+
+    def fail(self, error: ObjectError) -> None:
+        """End what is in flight with an error."""
+        self._settle(error)
+        self.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def pause_writing(self) -> None:
-        """Write no more for now: the server is slower than we are."""
+        """Write no more for now: the server reads more slowly than we write."""
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        """Write on."""
+        """Go on writing."""
         self._is_paused = False
-        self._write_on()
+        self._wake_writer()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; what comes without having been asked for ends the connection."""
-        call, reader = self._call, self._reader
-        if call is None or reader is None:
-            self.drop()
+        """Feed the parser; what comes without having been asked for ends the connection."""
+        parser = self._parser
+        if parser is None or self._response is None or self._response.done():
+            self.close()
             return
         try:
-            reader.feed(data)
+            parser.feed(data)
         except ObjectError as error:
-            self.drop()
-            call.fail(error)
+            self.fail(error)
             return
-        if reader.has_headers:
-            call.listener.on_sign_of_life()
-        if reader.is_complete:
-            self._finish(call, reader)
+        if parser.is_complete:
+            self._settle(None)
+        elif parser.has_headers and self._on_progress is not None:
+            self._on_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End what was under way: well, where the end of the connection is the end of the body."""
-        call, reader = self._call, self._reader
-        self._let_go()
-        self._keeper.lose(self)
-        if call is None or reader is None:
-            return
-        if exc is None and reader.ends_with_connection:
-            call.answer(reader)
-        elif self._is_reused and call.may_be_resent and not reader.has_begun:
-            call.carrier = None
-            self._keeper.resend(call)
-        else:
-            middle = "in the middle of its answer" if reader.has_headers else "without an answer"
-            call.fail(Unreachable("ConnectionLost", str(exc or f"the server closed the connection {middle}")))
+        """End what is in flight.
 
-    def _finish(self, call: Call, reader: AnswerReader) -> None:
-        """Be free again before the answer is handed over: whoever takes it sends the next request at once."""
-        # Who refuses a request may have left its body unread: the next request must not stand behind the rest of it.
-        has_read_all = not call.body or (reader.status < 300 and not self._unsent)
-        self._let_go()
-        self._is_reused = True
-        if reader.leaves_connection_usable and has_read_all:
-            self._keeper.free(self)
-        else:
-            self.drop()
-        call.answer(reader)
+        1. A refusal that does not say how long it is ends with the connection: it is complete.
+        2. No byte has come on a kept connection: the server had closed it before the request, which may be resent.
+        3. In any other case the response is lost.
+        """
+        parser = self._parser
+        if parser is not None and exc is None and parser.ends_with_connection:
+            self._settle(None)
+        elif parser is not None and not parser.has_begun:
+            self._settle(self._explain_silence(exc))
+        elif parser is not None:
+            where = "in the middle of its response" if parser.has_headers else "without a response"
+            self._settle(Unreachable("ConnectionLost", str(exc or f"the server closed the connection {where}")))
+        self._on_lost(self)
 
-    def _let_go(self) -> None:
-        """Forget the call and what was read for it."""
-        if self._reader is not None:
-            self._reader.close()
-        self._call = self._reader = None
-        self._unsent = memoryview(b"")
+    async def _write_in_pieces(self, transport: asyncio.Transport, head: bytes, body: bytes) -> bool:
+        """Write a large request as the server reads it; return whether all of it was written before the response.
 
-    def _write_on(self) -> None:
-        """Write as much of the body as the transport takes without keeping it: under TLS it would keep it for good."""
-        while self._unsent and not self._is_paused and self._transport is not None:
-            piece, self._unsent = self._unsent[:PIECE_BYTES], self._unsent[PIECE_BYTES:]
-            self._transport.write(piece)
+        A transport keeps what it cannot send: under TLS it would keep the whole body for good.
+        """
+        assert self._response is not None
+        transport.write(head)
+        unsent = memoryview(body)
+        while unsent and not self._response.done():
+            if self._is_paused:
+                self._drained = asyncio.get_running_loop().create_future()
+                await self._drained
+                continue
+            piece, unsent = unsent[:PIECE_BYTES], unsent[PIECE_BYTES:]
+            transport.write(piece)
+        return not unsent
+
+    def _explain_silence(self, exc: Exception | None) -> Unreachable:
+        words = str(exc or "the server closed the connection without a response")
+        return (StaleConnection if self._is_kept else Unreachable)("ConnectionLost", words)
+
+    def _settle(self, error: ObjectError | None) -> None:
+        """End the wait for the response, and that of the writer."""
+        if self._response is not None and not self._response.done():
+            if error is None:
+                self._response.set_result(None)
+            else:
+                self._response.set_exception(error)
+        self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)

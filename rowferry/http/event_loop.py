@@ -1,44 +1,86 @@
-"""The thread on which all requests of the hot path travel: one uvloop a process, shared by all clients."""
+"""The process's one event loop: uvloop on a daemon thread, shared by all clients."""
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
+from datetime import timedelta
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 import uvloop
 
-from rowferry.per_process import once_a_process
-
-NAME = "rowferry-wire"
+NAME = "rowferry-loop"
 """The thread's name, also in `top -H`."""
 
+T = TypeVar("T")
 
-class LoopThread:
-    """An event loop that runs for as long as the process does, on a daemon thread of its own."""
+_starting = threading.Lock()
 
-    def __init__(self) -> None:
-        """Start the thread."""
-        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
-        self._thread.start()
 
-    def _run(self) -> None:
-        with suppress(OSError):  # Linux only; Python itself tells the system no names before 3.14
-            Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(NAME, encoding="ascii")
-        self.loop.run_forever()
+def run(coroutine: Coroutine[Any, Any, T], timeout: timedelta | None = None) -> T:
+    """Run a coroutine on the event loop, wait for it, and return its result. Not to be called on the loop's thread.
 
-    def run(self, task: Callable[[], object]) -> None:
-        """Run a short `task` on the thread: at once when called from there, soon when called from elsewhere."""
-        if threading.get_ident() == self._thread.ident:
-            task()
+    Raises TimeoutError after `timeout`. An interrupted wait cancels the coroutine.
+    """
+    future = submit(coroutine)
+    try:
+        return future.result(None if timeout is None else timeout.total_seconds())
+    finally:
+        future.cancel()  # does nothing where it has ended
+
+
+def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Start a coroutine on the event loop from another thread."""
+    return asyncio.run_coroutine_threadsafe(coroutine, get_loop())
+
+
+def call_soon(function: Callable[..., object], *args: object) -> None:
+    """Call a short function on the event loop, from any thread."""
+    get_loop().call_soon_threadsafe(function, *args)
+
+
+async def run_in_thread(function: Callable[[], T]) -> T:
+    """Run a blocking function on a daemon thread of its own: the end of the process does not wait for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def finish(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
         else:
-            self.loop.call_soon_threadsafe(task)
+            done.set_result(result)  # pyright: ignore[reportArgumentType] - without an error there is a result
 
-    def run_later(self, seconds: float, task: Callable[[], object]) -> None:
-        """Run `task` on the thread after so many seconds."""
-        self.loop.call_soon_threadsafe(self.loop.call_later, seconds, task)
+    def call() -> None:
+        try:
+            result = function()
+        except Exception as error:  # noqa: BLE001 - raised where it is awaited
+            loop.call_soon_threadsafe(finish, None, error)
+        else:
+            loop.call_soon_threadsafe(finish, result, None)
+
+    threading.Thread(target=call, name="rowferry-blocking", daemon=True).start()
+    return await done
 
 
-share_loop = once_a_process(LoopThread)
-"""Returns this process's event loop."""
+def get_loop() -> asyncio.AbstractEventLoop:
+    """Return the process's event loop; the first call starts it."""
+    with _starting:
+        return _start_loop()
+
+
+@cache
+def _start_loop() -> asyncio.AbstractEventLoop:
+    loop = uvloop.new_event_loop()
+    threading.Thread(target=_run_forever, args=[loop], name=NAME, daemon=True).start()
+    return loop
+
+
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(OSError):  # Linux only; Python itself tells the system no names before 3.14
+        Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(NAME, encoding="ascii")
+    loop.run_forever()

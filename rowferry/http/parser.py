@@ -1,4 +1,4 @@
-"""Reads one HTTP/1.1 answer, piece by piece, as its bytes come in; no I/O here."""
+"""Parses one HTTP/1.1 response as its bytes come in. No I/O."""
 
 import httptools
 
@@ -7,14 +7,14 @@ from rowferry.errors import ANSWER_TOO_LONG, ObjectRejected, ServerFault
 Headers = list[tuple[bytes, bytes]]
 
 MAX_HEADER_BYTES = 256 * 1024
-"""More of them than that no S3 server has to say."""
+"""No S3 server sends more."""
 
 
-class AnswerReader:
-    """Takes bytes until the answer is complete. The methods that begin with `on_` are the parser's to call."""
+class ResponseParser:
+    """Takes bytes until the response is complete. httptools calls the methods that begin with `on_`."""
 
     def __init__(self, *, is_head: bool, max_body_bytes: int) -> None:
-        """`is_head`: there is no body, whatever the headers say; a longer one than `max_body_bytes` is refused."""
+        """`is_head`: there is no body, whatever the headers say. A body longer than `max_body_bytes` is refused."""
         self._is_head = is_head
         self._max_body_bytes = max_body_bytes
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
@@ -22,37 +22,34 @@ class AnswerReader:
         self._size = 0
         self._header_bytes = 0
         self._unread_bytes = 0
-        """What has come since the last piece of body: headers, trailers, the lengths of chunks."""
+        """Bytes since the last piece of body: headers, trailers, chunk lengths."""
         self._refusal: ObjectRejected | ServerFault | None = None
         self._keeps_alive = False
         self._has_surplus = False
         self.status = 0
         self.headers: Headers = []
         self.has_headers = False
-        """Whether all headers are there, of the answer itself and not of an interim one (1xx)."""
+        """Whether all headers are there; those of an interim response (1xx) do not count."""
         self.is_complete = False
         self.has_begun = False
-        """Whether anything has come at all."""
+        """Whether any byte has come."""
 
     @property
     def leaves_connection_usable(self) -> bool:
-        """Return whether another request may be sent on the connection that brought this answer, and no more."""
+        """Return whether another request may follow on the connection: it stays open, and nothing came unasked."""
         return self._keeps_alive and not self._has_surplus
 
     @property
     def ends_with_connection(self) -> bool:
-        """Return whether this is a refusal that says neither how long it is nor where it ends.
+        """Return whether this is a refusal without a length, which ends with the connection.
 
-        What was asked for must say so: a body that was cut off would pass for a whole one.
+        A success must have a length: else a body that was cut off would pass for a whole one.
         """
         framed = self._find(b"content-length") or self._find(b"transfer-encoding")
         return self.has_headers and self.status >= 300 and not framed
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes in.
-
-        Raises ServerFault when they are no HTTP, and ObjectRejected as soon as the body is seen to be too long.
-        """
+        """Take the next bytes. Raises ServerFault when they are no HTTP, ObjectRejected when the body is too long."""
         assert self._parser is not None
         self.has_begun = True
         self._unread_bytes += len(data)
@@ -60,7 +57,7 @@ class AnswerReader:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_complete:
-                raise ServerFault("UnreadableAnswer", f"what came is no HTTP answer ({error})") from error
+                raise ServerFault("UnreadableAnswer", f"the server sent no HTTP response ({error})") from error
             self._has_surplus = True
         if self._unread_bytes > MAX_HEADER_BYTES and self._refusal is None and not self.is_complete:
             self._refuse_headers()
@@ -68,21 +65,21 @@ class AnswerReader:
             raise self._refusal
 
     def take_body(self) -> bytes:
-        """Return what has come of the body, and keep nothing of it."""
+        """Return the body, and keep nothing of it."""
         body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         return body
 
     def close(self) -> None:
-        """Let go of the parser: each holds the other, and would keep the body until somebody looks for such circles."""
+        """Break the reference cycle with httptools, which would keep the body until the next garbage collection."""
         self._parser = None
 
     def on_message_begin(self) -> None:
-        """Notice that there is more after the end."""
+        """Note bytes after the end of the response."""
         self._has_surplus = self.is_complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, and none that comes behind the body."""
+        """Keep a header; trailers are ignored."""
         if self.has_headers:
             return
         self._header_bytes += len(name) + len(value)
@@ -92,22 +89,22 @@ class AnswerReader:
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Look whether there is more to come, and how much."""
+        """Find out whether a body follows, and how long it is."""
         assert self._parser is not None
         status = self._parser.get_status_code()
         if self.has_headers or status < 200:
             return
         self.status = status
         self.has_headers = True
-        if self._is_head:  # the parser goes on to wait for a body
+        if self._is_head:  # httptools would wait for a body
             self.is_complete = True
-            wishes = self._find(b"connection").lower().replace(b" ", b"").split(b",")
-            self._keeps_alive = self._parser.get_http_version() == "1.1" and b"close" not in wishes
+            tokens = self._find(b"connection").lower().replace(b" ", b"").split(b",")
+            self._keeps_alive = self._parser.get_http_version() == "1.1" and b"close" not in tokens
         elif (length := self._find(b"content-length")).isdigit() and int(length) > self._max_body_bytes:
             self._refuse_body()
 
     def on_body(self, chunk: bytes) -> None:
-        """Keep the body, as long as it is not too long."""
+        """Keep a piece of the body, unless the whole is too long."""
         if self.is_complete:
             self._has_surplus = True
             return
@@ -119,7 +116,7 @@ class AnswerReader:
             self._chunks.append(chunk)
 
     def on_message_complete(self) -> None:
-        """Be done, unless it was an interim answer, after which the real one comes."""
+        """Be complete, unless it was an interim response: the real one follows."""
         assert self._parser is not None
         if not self.has_headers:
             self.headers.clear()
@@ -132,9 +129,9 @@ class AnswerReader:
 
     def _refuse_body(self) -> None:
         self._chunks.clear()
-        words = f"the answer is longer than {self._max_body_bytes} bytes; read the object in ranges"
+        words = f"the response is longer than {self._max_body_bytes} bytes; read the object in ranges"
         self._refusal = ObjectRejected(ANSWER_TOO_LONG, words)
 
     def _find(self, name: bytes) -> bytes:
-        """Return a header's value, those of several joined by commas; empty when there is none."""
+        """Return a header's value, several joined by commas; empty without one."""
         return b",".join([value for known, value in self.headers if known.lower() == name])

@@ -1,53 +1,130 @@
-"""The kept connections to one server: used again and again, opened as they are needed, never more than so many."""
+"""The kept connections to one server: opened as they are needed, used again, never more than so many."""
 
 import asyncio
+import ssl
 from collections import deque
-from collections.abc import Callable
 
-from rowferry.errors import ObjectError, Unreachable
-from rowferry.http.connect import Dial
-from rowferry.http.connection import Call, Connection
+from rowferry.errors import ObjectError, ServerFault, ServerNotTrusted, Unreachable
+from rowferry.http.connect import Connector
+from rowferry.http.connection import Connection, Outbox
 from rowferry.http.descriptors import share_descriptors
 
-MOST_OPENING = 64
+MAX_OPENING = 64
 """Connections that are being opened at once: an outage must not use up the process's descriptors."""
-REST_SECONDS = 20.0
-"""A connection that nobody has used for so long is not trusted any more: what lies between may have forgotten it."""
-MANY, GATHER_SECONDS = 128, 0.001
-"""With so many calls under way, requests are held back for so long, to be sent together: answers then come together
-as well, and both ends wake up once for several. It costs latency where the CPU is the bound, not latency."""
+IDLE_SECONDS = 20.0
+"""A connection that was idle for longer is not trusted any more: a firewall between may have forgotten it."""
+
+Waiter = asyncio.Future[Connection]
 
 
 class Pool:
-    """Up to `most` connections; calls wait in line for one. To be used on the event-loop thread only."""
+    """Up to `max_connections` connections; requests wait in line for one. Event-loop thread only."""
 
-    def __init__(self, dial: Dial, most: int, explain: Callable[[Exception], ObjectError]) -> None:
-        """`explain` turns what an attempt to connect raised into an error with a name."""
-        self._dial = dial
-        self._most = most
-        self._explain = explain
+    def __init__(self, connector: Connector, max_connections: int) -> None:
+        """Open nothing yet."""
+        self._connector = connector
+        self._max_connections = max_connections
         self._descriptors = share_descriptors()
+        self._outbox = Outbox()
         self._idle: dict[Connection, None] = {}
-        """The one that was used last is at the end; of ten thousand, any is taken out at once."""
+        """The one that was used last is at the end; any of them is taken out at once."""
         self._open: set[Connection] = set()
-        self._opening: set[asyncio.Task[None]] = set()
-        self._waiting: deque[Call] = deque()
-        self._gathering: asyncio.TimerHandle | None = None
+        self._opening: dict[asyncio.Task[None], Waiter | None] = {}
+        """The request that each connection is opened for, if it is for one alone."""
+        self._waiting: deque[Waiter] = deque()
         self._failure: ObjectError | None = None
         """Why an attempt to connect has failed, until the others that were made beside it have ended as well."""
+        self._closed: ObjectError | None = None
 
-    def submit(self, call: Call) -> None:
-        """Send on a free connection; wait for one when there is none, and open more."""
-        self._waiting.append(call)
-        self._serve_soon()
+    async def acquire(self, *, new: bool = False) -> Connection:
+        """Return a connection for one request; `release` it. Raises why none can be opened where none is open.
 
-    def free(self, connection: Connection) -> None:
-        """Take back a connection that has brought an answer; one that the server is closing is lost soon."""
-        self._rest(connection)
+        1. A kept one is idle: the one that was used last, as it is most likely to be there still.
+        2. There is room for one more: open it; the request takes this one or one that is released earlier.
+        3. All are busy: wait in line.
+        `new`: a kept one has just turned out to be stale, so a new one is opened, or the request goes to the front.
+        """
+        if self._closed is not None:
+            raise self._closed.copy()
+        if not new and not self._waiting and (connection := self._take_idle()) is not None:
+            return connection
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        if not new:
+            self._waiting.append(waiter)
+            self._serve()
+        elif self._room_to_open() > 0 and self._descriptors.grant(1):
+            self._open_one(waiter)
+        else:
+            self._waiting.appendleft(waiter)
+            self._serve()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release(waiter.result())
+            raise
+
+    def release(self, connection: Connection) -> None:
+        """Take a connection back; one that is of no further use is closed."""
+        if not connection.is_usable:
+            connection.close()
+            return
+        self._keep(connection)
         if self._waiting:
-            self._serve_soon()
+            self._serve()
 
-    def lose(self, connection: Connection) -> None:
+    def fail_all(self, error: ObjectError) -> None:
+        """End every request that waits or is in flight with `error`."""
+        self._refuse_waiting(error)
+        for waiter in self._opening.values():
+            if waiter is not None:
+                _refuse(waiter, error)
+        for connection in self._open - self._idle.keys():
+            connection.fail(error)
+
+    def close(self, error: ObjectError) -> None:
+        """Close every connection; what waits or is in flight ends with `error`."""
+        self._closed = error
+        self.fail_all(error)
+        for task in self._opening:
+            task.cancel()
+        for connection in list(self._idle):
+            connection.close()
+
+    def _serve(self) -> None:
+        """Hand idle connections to the requests that wait, and open more for those that are left."""
+        while self._waiting:
+            if self._waiting[0].done():
+                self._waiting.popleft()
+            elif (connection := self._take_idle()) is not None:
+                self._waiting.popleft().set_result(connection)
+            else:
+                break
+        room = min(self._room_to_open(), len(self._waiting) - len(self._opening))
+        if room > 0 and self._failure is None and self._closed is None:
+            granted = self._descriptors.grant(room)
+            least = 0 if self._open or self._opening else 1  # else nothing would ever go on here
+            for _ in range(max(least, granted)):
+                self._open_one(None)
+
+    def _room_to_open(self) -> int:
+        return min(MAX_OPENING, self._max_connections - len(self._open)) - len(self._opening)
+
+    def _take_idle(self) -> Connection | None:
+        """Return the connection that was used last, unless it is too old or closed."""
+        kept_since = asyncio.get_running_loop().time() - IDLE_SECONDS
+        while self._idle:
+            connection, _ = self._idle.popitem()
+            if connection.is_usable and connection.idle_since >= kept_since:
+                return connection
+            connection.close()
+        return None
+
+    def _keep(self, connection: Connection) -> None:
+        self._idle[connection] = None
+        connection.idle_since = asyncio.get_running_loop().time()
+
+    def _forget(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         if connection in self._open:
             self._open.remove(connection)
@@ -55,103 +132,75 @@ class Pool:
         self._idle.pop(connection, None)
         self._serve()
 
-    def resend(self, call: Call) -> None:
-        """Send on a new connection what a kept one has lost; where none may be opened, on the next that is free."""
-        if len(self._opening) < min(MOST_OPENING, self._most - len(self._open)) and self._descriptors.grant(1):
-            self._open_one(call)
-        else:
-            self._waiting.appendleft(call)
-            self._serve_soon()
-
-    def close(self) -> None:
-        """Close every connection; what waits is answered."""
-        for task in self._opening:
-            task.cancel()
-        while self._waiting:
-            self._waiting.popleft().give_up()
-        for connection in list(self._open):
-            connection.drop()
-
-    def _serve_soon(self) -> None:
-        """Serve now; where very many calls are under way, those of a moment together."""
-        if self._gathering is None:
-            if len(self._open) - len(self._idle) < MANY:
-                self._serve()
-            else:
-                loop = asyncio.get_running_loop()
-                self._gathering = loop.call_later(GATHER_SECONDS, self._serve)
-
-    def _serve(self) -> None:
-        """Bring calls and free connections together; open more connections for the calls that are left."""
-        self._gathering = None
-        while self._waiting:
-            if not self._waiting[0].is_open:
-                self._waiting.popleft()
-            elif (connection := self._take()) is not None:
-                connection.send(self._waiting.popleft())
-            else:
-                break
-        room = min(MOST_OPENING, self._most - len(self._open), len(self._waiting)) - len(self._opening)
-        if room > 0 and not self._failure:
-            granted = self._descriptors.grant(room)
-            least = 0 if self._open or self._opening else 1  # else nothing would ever go on here
-            for _ in range(max(least, granted)):
-                self._open_one(None)
-
-    def _open_one(self, call: Call | None) -> None:
-        """Open a connection, for one call or for whoever comes first."""
-        task = asyncio.get_running_loop().create_task(self._connect(call))
-        self._opening.add(task)
+    def _open_one(self, waiter: Waiter | None) -> None:
+        """Open a connection, for one request or for the first that waits."""
+        task = asyncio.get_running_loop().create_task(self._connect(waiter))
+        self._opening[task] = waiter
         self._descriptors.used += 1
         task.add_done_callback(self._note_opened)
 
-    def _rest(self, connection: Connection) -> None:
-        self._idle[connection] = None
-        connection.free_since = asyncio.get_running_loop().time()
-
-    def _take(self) -> Connection | None:
-        """Return the connection that was used last, and is most likely to be there still."""
-        fresh_since = asyncio.get_running_loop().time() - REST_SECONDS
-        while self._idle:
-            connection, _ = self._idle.popitem()
-            if connection.is_usable and connection.free_since >= fresh_since:
-                return connection
-            connection.drop()
-        return None
-
-    async def _connect(self, call: Call | None) -> None:
-        """Open a connection and send `call` on it; what is left without one waits in line again, at its front."""
-        connection = Connection(self)
+    async def _connect(self, waiter: Waiter | None) -> None:
+        """Open a connection and hand it to `waiter`, which goes to the front of the line where that fails."""
+        connection = Connection(self._outbox, self._forget)
         try:
-            await self._dial.open(connection)
+            await self._connector.connect(connection)
             if not connection.is_usable:
                 raise Unreachable("ConnectionLost", "the server closed a new connection at once")
-        except Exception as error:  # noqa: BLE001 - whatever it was, somebody waits
-            self._failure = self._explain(error)
+        except Exception as error:  # noqa: BLE001 - the requests that wait are told
+            self._failure = explain_failure(error)
         else:
             self._open.add(connection)
             self._descriptors.used += 1  # that of the attempt is given back when it has ended
-            if call is not None and call.is_open:
-                connection.send(call)
-                call = None
+            if self._closed is not None:
+                connection.close()
+            elif waiter is not None and not waiter.done():
+                waiter.set_result(connection)
             else:
-                self._rest(connection)
+                self._keep(connection)
         finally:
-            if call is not None:
-                self._waiting.appendleft(call)
+            if waiter is not None and not waiter.done():
+                self._waiting.appendleft(waiter)
 
     def _note_opened(self, task: asyncio.Task[None]) -> None:
-        """Go on; when nothing could be opened and nothing is open, say so to all that wait."""
-        self._opening.discard(task)
+        """Go on after an attempt to connect.
+
+        1. None has failed, or others are still under way: serve.
+        2. One has failed and some connections are open: the requests wait for those, no more are opened for now.
+        3. One has failed and none is open: all requests that wait end with its error.
+        """
+        del self._opening[task]
         self._descriptors.used -= 1
         failure = self._failure
         if failure is None or self._opening:
             self._serve()
         elif self._open:
-            self._serve()  # and open no more: who waits, waits for those that are open
+            self._serve()
             self._failure = None
         else:
             self._failure = None
-            waiting, self._waiting = self._waiting, deque()
-            for call in waiting:
-                call.fail(failure)
+            self._refuse_waiting(failure)
+
+    def _refuse_waiting(self, error: ObjectError) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for waiter in waiting:
+            _refuse(waiter, error)
+
+
+def _refuse(waiter: Waiter, error: ObjectError) -> None:
+    if not waiter.done():
+        waiter.set_exception(error.copy())
+
+
+def explain_failure(error: Exception) -> ObjectError:
+    """Return the ObjectError for what an attempt to connect raised."""
+    if isinstance(error, ObjectError):
+        return error
+    if isinstance(error, ssl.SSLCertVerificationError):
+        remedy = "AWS_CA_BUNDLE can name the file of your own certificate authority"
+        words = f"the certificate of the server is not trusted ({error.verify_message}); {remedy}"
+        return ServerNotTrusted("CertificateNotTrusted", words)
+    if isinstance(error, TimeoutError):
+        return Unreachable("ConnectTimeout", "the server accepted no connection in time")
+    if isinstance(error, OSError):
+        return Unreachable(type(error).__name__, str(error))
+    return ServerFault(type(error).__name__, str(error))

@@ -1,38 +1,49 @@
-"""The hot path to one side's bucket: many requests in flight, each with a deadline and exactly one answer."""
+"""The S3 client of one side's bucket: a request is signed, sent on a kept connection, and its response judged."""
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextlib import suppress
 from datetime import timedelta
-from functools import partial
-from queue import SimpleQueue
 
-from rowferry.db.watchdog import DeadlineWatch
-from rowferry.errors import Cancelled, CredentialsUnavailable, ObjectError, ObjectRejected, TimedOut
-from rowferry.per_process import once_a_process
+from rowferry.errors import (
+    Cancelled,
+    CredentialsUnavailable,
+    CutOff,
+    ObjectError,
+    ObjectRejected,
+    ServerFault,
+    TimedOut,
+    Unreachable,
+)
+from rowferry.http import event_loop
+from rowferry.http.connect import Connector
+from rowferry.http.connection import Connection, Outbox, StaleConnection
+from rowferry.http.parser import ResponseParser
+from rowferry.http.pool import Pool, explain_failure
+from rowferry.http.trust import trust
 from rowferry.plan import Side
-from rowferry.s3.credentials import Credentials, FreshCredentials, expires, freeze_credentials
+from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, take_snapshot
 from rowferry.s3.endpoint import Endpoint
-from rowferry.s3.exchange import Exchange, Traffic
-from rowferry.s3.operations import Request
-from rowferry.s3.refusals import Refusals
-from rowferry.s3.responses import Answer
-from rowferry.s3.wire import S3Wire, explain_failure
+from rowferry.s3.operations import Request, head_bucket
+from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
+from rowferry.s3.responses import Response, find_error
+from rowferry.s3.results import refuse_unsound
+from rowferry.s3.retry import send_with_retries
+from rowferry.s3.signing import HeadWriter
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""The largest answer taken unless told otherwise: larger objects are read in ranges."""
+"""The longest response body that is taken unless told otherwise: larger objects are read in ranges."""
+LONGEST = 10
+"""A request whose response keeps coming ends after so many deadlines all the same."""
 
-GRACE = timedelta(seconds=1)
-"""How long a cancelled request may take to end, should the event loop be held up or a retry be waiting."""
-
-_share_watch = once_a_process(DeadlineWatch)
-"""Returns this process's watch over the deadlines of requests."""
+_log = logging.getLogger(__name__)
 
 
 class ObjectClient:
-    """Sends requests to one side's bucket, many at once, and calls back with each answer.
-
-    Build it after a fork, never before.
-    """
+    """Sends requests to one side's bucket. Its coroutines run on the process's event loop."""
 
     def __init__(
         self,
@@ -43,141 +54,215 @@ class ObjectClient:
         max_in_flight: int,
         deadline: timedelta,
         max_body_bytes: int = MAX_BODY_BYTES,
-        backoff: timedelta | None = timedelta(milliseconds=500),
         reload: Callable[[], Credentials] | None = None,
     ) -> None:
-        """Make a client with up to `max_in_flight` connections; it connects at the first request.
+        """Make a client with up to `max_in_flight` connections; the first request opens the first one.
 
-        `deadline` bounds the time of each request without a byte of an answer; where bytes keep coming, it may take
-        ten times as long, retries included. What is sent beyond
-        `max_in_flight` waits for a connection with its clock running: the caller keeps the limit. `backoff` is the most
-        that the first of five retries waits; each later one waits up to twice as long as the one before; None leaves
-        retries, and so the sight of what fails, to the caller.
-        `reload` reads credentials again that the server has refused, where they may have been changed meanwhile.
-        Raises CredentialsUnavailable when expiring credentials cannot be had.
+        `deadline` bounds how long a request goes without a byte of its response, waiting for a connection included;
+        while bytes keep coming, it may take LONGEST times as long. `reload` reads credentials again that the server has
+        refused. Raises CredentialsUnavailable when expiring credentials cannot be had.
         """
-        self._traffic = Traffic(max_body_bytes, self._launch, backoff)
         self._side = side
-        self._deadline = deadline
-        self._watch = _share_watch()
-        self._fresh = FreshCredentials(credentials) if expires(credentials) else None
-        keys = self._fresh or freeze_credentials(credentials)
-        wire = S3Wire(side, keys, endpoint=endpoint, max_in_flight=max_in_flight)
-        self._wire: S3Wire | None = wire
-        self._traffic.review = Refusals(side, wire, self._ask_finally, None if self._fresh else reload).review
-        self._cut_off: ObjectError | None = None
-        self._watch.add(self)
+        self._deadline = deadline.total_seconds()
+        self._max_body_bytes = max_body_bytes
+        self._refreshing = RefreshingCredentials(credentials) if expires(credentials) else None
+        self._keys = KeyRing(self._refreshing or take_snapshot(credentials))
+        self._writer = HeadWriter(side, endpoint)
+        host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
+        tls = trust(endpoint.ca_bundle) if endpoint.scheme == "https" else None
+        self._connector = Connector(host, endpoint.port, tls=tls, proxy=endpoint.proxy)
+        self._pool = Pool(self._connector, max_in_flight)
+        reload = None if self._refreshing else reload
+        self._refusals = Refusals(side, self._writer.signer, self._keys, self._exchange, reload)
+        self._in_flight: dict[object, float] = {}
+        """When each request was sent, the oldest first."""
+        self._refusal: ObjectError | None = None
+        """Why nothing is sent now: the client is cut off or closed."""
+        self._old_calls: dict[int, tuple[Request, Future[None]]] = {}
+        self.last_response: float | None = None
+        """When (`time.monotonic()`) the server last answered anything, refusals included; None: never yet."""
 
     @property
     def waiting_since(self) -> float | None:
-        """Return when (`time.monotonic()`) the oldest request that is still under way was sent; None: none is."""
-        return min((exchange.started for exchange in list(self._traffic.in_flight.values())), default=None)
+        """Return when (`time.monotonic()`) the oldest request in flight was sent; None where there is none."""
+        return next(iter(list(self._in_flight.values())), None)
 
-    @property
-    def last_answer(self) -> float | None:
-        """Return when (`time.monotonic()`) the server last answered anything, errors included; None: never yet.
+    async def send(self, request: Request) -> Response:
+        """Send a request once and return the response. Raises an ObjectError for every refusal and failure.
 
-        It tells a server out of reach from a request that kills its connection.
+        A wrong clock and changed credentials are corrected, and the request is sent again.
         """
-        return self._traffic.last_answer
-
-    def send(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
-        """Send `request` and return at once; `on_answer` is called exactly once, never from inside this call.
-
-        It runs on the event-loop thread (or the watch's, for a request that never started): it must not block.
-        Failures of every kind are its Answer's `error`; this method raises nothing.
-        """
-        self._launch(Exchange(self._traffic, request, on_answer))
-
-    def ask(self, request: Request) -> Answer:
-        """Send `request` and return its answer; it waits no longer than the request's deadline allows.
-
-        Failures of every kind are the Answer's `error`. Must not be called on the event-loop thread.
-        """
-        return self._wait_for_answer(request, is_final=False)
-
-    def _ask_finally(self, request: Request) -> Answer:
-        """Return the answer to a request whose refusal is not looked into."""
-        return self._wait_for_answer(request, is_final=True)
-
-    def _wait_for_answer(self, request: Request, *, is_final: bool) -> Answer:
-        answers: SimpleQueue[Answer] = SimpleQueue()
-        exchange = Exchange(self._traffic, request, answers.put)
-        exchange.is_final = is_final
-        self._launch(exchange)
-        return answers.get()
-
-    def _launch(self, exchange: Exchange) -> None:
-        """Send a request on its way; when that fails, its answer comes from the watch's thread."""
+        ticket = object()
+        started = self._in_flight[ticket] = time.monotonic()
         try:
-            wire = self._admit(exchange.request)
-            departure = wire.prepare(exchange.sent, exchange, max_body_bytes=self._traffic.max_body_bytes)
-        except Exception as error:  # noqa: BLE001 - every failure goes to on_answer
-            self._watch.run_soon(partial(exchange.finish, Answer(0, error=explain_failure(error))))
-            return
-        exchange.hold(departure)
-        departure.leave()
+            self._refuse_request(request)
+            async with asyncio.timeout(self._deadline) as deadline:
+                return await self._send_corrected(request, lambda: self._note_progress(deadline, started))
+        except TimeoutError:
+            words = f"{request.operation} had no response within {self._deadline:g} s"
+            raise _attribute(TimedOut("DeadlinePassed", words), request) from None
+        except ObjectError as error:
+            raise _attribute(error, request) from None
+        finally:
+            del self._in_flight[ticket]
 
-    def cancel_overdue(self, now: float) -> None:
-        """Cancel every request that is past its deadline at `now`, and answer those whose cancelling takes too long.
+    async def _send_corrected(self, request: Request, on_progress: Callable[[], None]) -> Response:
+        corrected: set[Correction] = set()
+        response, error = await self._exchange(request, on_progress)
+        while error is not None:  # each correction is made once, or the error is raised
+            corrected.add(await self._refusals.correct(request, response, error, corrected))
+            on_progress()
+            response, error = await self._exchange(request, on_progress)
+        return response
 
-        The watch calls this several times a second.
+    async def _exchange(
+        self, request: Request, on_progress: Callable[[], None] | None = None
+    ) -> tuple[Response, ObjectError | None]:
+        """Send a request and return the response, and the error that it stands for if it is a refusal.
+
+        A kept connection may have been closed before the request came: then it is sent again on a new one. A POST is
+        not, for a completion that was carried out would be refused the second time.
         """
-        for exchange in list(self._traffic.in_flight.values()):
-            if exchange.is_stuck(now, GRACE):
-                exchange.finish(Answer(0, error=exchange.doom))
-            elif exchange.is_overdue(now, self._deadline):
-                words = f"{exchange.request.operation} had no answer within {self._deadline.total_seconds():g} s"
-                exchange.cancel(TimedOut("DeadlinePassed", words))
-
-    def cancel_all(self, *, but: str = "", only: Collection[Request] | None = None) -> None:
-        """Cancel all requests in flight: each is answered with Cancelled, unless its answer comes first.
-
-        Those of the operation `but` are left to end by themselves, and so are all others where `only` names some.
-        """
-        wanted = None if only is None else {id(request) for request in only}
-        for exchange in list(self._traffic.in_flight.values()):
-            if exchange.request.operation == but or (wanted is not None and id(exchange.request) not in wanted):
+        head = self._writer.write(request, self._keys.current)
+        is_resent = False
+        while True:
+            if self._refusal is not None:
+                raise self._refusal.copy()
+            parser = ResponseParser(is_head=request.method == "HEAD", max_body_bytes=self._max_body_bytes)
+            connection = await self._pool.acquire(new=is_resent)
+            try:
+                await connection.exchange(head, request.body, parser, on_progress)
+            except StaleConnection as error:
+                if request.method == "POST":
+                    raise Unreachable(error.code, error.message) from None
+                is_resent = True
                 continue
-            exchange.cancel(Cancelled("Cancelled", "the worker was told to stop"))
+            finally:
+                self._pool.release(connection)
+            self.last_response = time.monotonic()
+            return self._judge(request, parser)
 
-    def cut_off(self, reason: ObjectError | None) -> None:
-        """Answer what is under way, and all that is sent from now on, with `reason`; None: send again."""
-        self._cut_off = reason
-        if reason is not None:
-            for exchange in list(self._traffic.in_flight.values()):
-                exchange.cancel(reason)
+    def _judge(self, request: Request, parser: ResponseParser) -> tuple[Response, ObjectError | None]:
+        """Return a response, and the error that it stands for."""
+        try:
+            headers = {
+                name.decode("latin-1").lower(): value.decode(errors="surrogateescape") for name, value in parser.headers
+            }
+            response = Response(parser.status, headers, parser.take_body())
+            error = find_error(response, may_hide_error=request.operation != "GetObject")
+            unsound = refuse_unsound(request, response) if error is None else None
+        except Exception as fault:  # noqa: BLE001 - fails this request alone
+            _log.exception("a response could not be read", extra={"operation": request.operation})
+            words = f"the response could not be read ({type(fault).__name__})"
+            raise ServerFault("UnreadableAnswer", words) from None
+        if unsound is not None:
+            raise unsound
+        return response, error and (find_wrong_region(self._side, response) or error)
 
-    def close(self, timeout: timedelta = timedelta(seconds=5)) -> None:
-        """Cancel what is in flight and release the connections, waiting at most `timeout` for each of the two.
+    def _note_progress(self, deadline: asyncio.Timeout, started: float) -> None:
+        """Move the deadline: what keeps coming is not silent. A slow copy is kept alive with white space."""
+        self.last_response = time.monotonic()
+        left = min(self._deadline, started + LONGEST * self._deadline - self.last_response)
+        deadline.reschedule(asyncio.get_running_loop().time() + left)
 
-        Raises the first exception that an `on_answer` raised, if any did. Must not be called from an `on_answer`.
-        """
-        wire, self._wire = self._wire, None
-        self.cancel_all()
-        end = time.monotonic() + timeout.total_seconds()
-        while self._traffic.in_flight and time.monotonic() < end:
-            time.sleep(0.005)
-        self._watch.remove(self)
-        for exchange in list(self._traffic.in_flight.values()):  # nobody looks after them from now on
-            exchange.finish(Answer(0, error=Cancelled("Cancelled", "the client was closed")))
-        if self._fresh is not None:
-            self._fresh.stop()
-        if wire is not None:
-            wire.release().wait(timeout.total_seconds())
-        if self._traffic.callback_fault is not None:
-            raise self._traffic.callback_fault
-
-    def _admit(self, request: Request) -> S3Wire:
-        """Return the wire to send `request` on, or raise why it is not sent: legacy is only ever read."""
-        if self._wire is None:
-            raise Cancelled("Closed", "the worker was told to stop")
-        if self._cut_off is not None:
-            raise self._cut_off
+    def _refuse_request(self, request: Request) -> None:
+        """Raise why a request is not sent: the legacy side is only ever read."""
+        if self._refusal is not None:
+            raise self._refusal.copy()
         if request.side != self._side.name:
             raise ObjectRejected("WrongSide", f"a {request.side} request was given to the {self._side.name} client")
         if request.side == "legacy" and request.method not in {"GET", "HEAD"}:
             raise ObjectRejected("LegacyIsReadOnly", f"{request.operation} would write to the legacy bucket")
-        if self._fresh is not None and self._fresh.failure is not None:
-            raise CredentialsUnavailable("CredentialsUnavailable", self._fresh.failure)
-        return self._wire
+        if self._refreshing is not None and self._refreshing.failure is not None:
+            raise CredentialsUnavailable("CredentialsUnavailable", self._refreshing.failure)
+
+    async def probe(self, within: timedelta) -> None:
+        """Ask for the bucket on a new connection, also while cut off; return at any response, a refusal as well.
+
+        Raises Unreachable or TimedOut when none comes in time.
+        """
+        request = head_bucket(self._side.name)
+        connection = Connection(Outbox(), lambda _: None)
+        parser = ResponseParser(is_head=True, max_body_bytes=self._max_body_bytes)
+        try:
+            async with asyncio.timeout(within.total_seconds()):
+                try:
+                    await self._connector.connect(connection)
+                except Exception as error:
+                    raise explain_failure(error) from error
+                await connection.exchange(self._writer.write(request, self._keys.current), b"", parser)
+        except TimeoutError:
+            raise TimedOut("DeadlinePassed", f"no response within {within.total_seconds():g} s") from None
+        except (Unreachable, TimedOut):
+            raise
+        except ObjectError:
+            return
+        finally:
+            connection.close()
+
+    def cut_off(self, reason: CutOff | None) -> None:
+        """End all requests with `reason` until it is None, those in flight as well. Event-loop thread only."""
+        if isinstance(self._refusal, Cancelled):
+            return
+        self._refusal = reason
+        if reason is not None:
+            self._pool.fail_all(reason)
+
+    def ask(self, request: Request, *, tries: int = 1) -> Response:
+        """Send a request from another thread, at most `tries` times, and wait for its response; otherwise as `send`."""
+        return event_loop.run(send_with_retries(self.send, request, tries=tries))
+
+    async def aclose(self) -> None:
+        """Close the connections; what is in flight, and all that is sent from now on, ends with Cancelled."""
+        if self._refreshing is not None:
+            self._refreshing.stop()
+        self._refusal = Cancelled("Cancelled", "the client was closed")
+        self._pool.close(self._refusal)
+        for _ in range(3):  # connections are lost, then requests end
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """Close the connections, from another thread."""
+        event_loop.run(self.aclose())
+
+    # The callbacks that are still in use go when their last caller does.
+
+    def begin(self, request: Request, on_answer: Callable[[Response], None]) -> None:
+        """Send a request and call back with its response or error."""
+
+        async def call() -> None:
+            try:
+                response = await self.send(request)
+            except ObjectError as error:
+                response = Response(error.status, dict(error.headers), b"", error)
+            except asyncio.CancelledError:
+                response = Response(0, error=Cancelled("Cancelled", "the worker was told to stop"))
+            finally:
+                self._old_calls.pop(id(request), None)
+            try:
+                on_answer(response)
+            except Exception:  # noqa: BLE001 - goes with the callbacks
+                _log.exception("a callback failed")
+
+        self._old_calls[id(request)] = (request, event_loop.submit(call()))
+
+    def ask_answer(self, request: Request) -> Response:
+        """Send a request and return its response or error."""
+        try:
+            return self.ask(request)
+        except ObjectError as error:
+            return Response(error.status, dict(error.headers), b"", error)
+
+    def cancel_all(self, *, but: str = "", only: Collection[Request] | None = None) -> None:
+        """Cancel requests that were sent by `begin`."""
+        wanted = None if only is None else {id(request) for request in only}
+        for request, future in list(self._old_calls.values()):
+            if request.operation != but and (wanted is None or id(request) in wanted):
+                with suppress(Exception):
+                    future.cancel()
+
+
+def _attribute(error: ObjectError, request: Request) -> ObjectError:
+    """Return the error with the request that it belongs to."""
+    error.side, error.operation = request.side, request.operation
+    return error

@@ -1,4 +1,4 @@
-"""Credentials of one side, from its own variables, its profile or boto3's chain; kept fresh where they expire."""
+"""Credentials of one side, from its own variables, its profile or boto3's chain; refreshed where they expire."""
 
 # pyright: reportMissingTypeStubs=false
 # botocore carries no types; what is used of it is narrowed by the protocols below.
@@ -20,7 +20,7 @@ CHECK_EVERY = timedelta(seconds=15)
 """How often expiring credentials are looked at; botocore renews them 15 to 10 minutes before they expire."""
 
 
-class Frozen(Protocol):
+class CredentialSnapshot(Protocol):
     """What one signature needs, all from one moment."""
 
     @property
@@ -42,7 +42,7 @@ class Frozen(Protocol):
 class Credentials(Protocol):
     """What rowferry needs of botocore's credentials, which carry no types."""
 
-    def get_frozen_credentials(self) -> Frozen:
+    def get_frozen_credentials(self) -> CredentialSnapshot:
         """Return the credentials of this moment, renewed first where they are about to expire."""
         ...
 
@@ -96,7 +96,7 @@ def expires(credentials: Credentials) -> bool:
     return hasattr(credentials, "refresh_needed")
 
 
-def freeze_credentials(credentials: Credentials) -> Frozen:
+def take_snapshot(credentials: Credentials) -> CredentialSnapshot:
     """Return the credentials of this moment; may ask a metadata service or STS, and so block for seconds.
 
     Raises CredentialsUnavailable, whose words carry no secret, when they cannot be had.
@@ -110,30 +110,30 @@ def freeze_credentials(credentials: Credentials) -> Frozen:
         ) from error
 
 
-class FreshCredentials:
+class RefreshingCredentials:
     """Expiring credentials, renewed ahead of time on a thread of their own, so that signing never waits for them."""
 
     def __init__(self, credentials: Credentials) -> None:
         """Fetch the credentials once and start renewing them. Raises CredentialsUnavailable if they cannot be had."""
         self._credentials = credentials
-        self.frozen = freeze_credentials(credentials)
+        self.snapshot = take_snapshot(credentials)
         """The credentials to sign with: the last that could be had."""
         self.failure: str | None = None
         """Why nothing can be signed now: renewing fails and the last ones have expired. None as a rule."""
         self._stopped = threading.Event()
-        threading.Thread(target=self._keep_fresh, name="rowferry-credentials", daemon=True).start()
+        threading.Thread(target=self._refresh, name="rowferry-credentials", daemon=True).start()
 
     def __repr__(self) -> str:
-        return "FreshCredentials(...)"
+        return "RefreshingCredentials(...)"
 
     def stop(self) -> None:
         """End the renewing; the thread is gone after the check it may be at."""
         self._stopped.set()
 
-    def _keep_fresh(self) -> None:
+    def _refresh(self) -> None:
         while not self._stopped.wait(CHECK_EVERY.total_seconds()):
             try:
-                self.frozen = freeze_credentials(self._credentials)
+                self.snapshot = take_snapshot(self._credentials)
             except CredentialsUnavailable:
                 self.failure = "they expired and could not be renewed" if self._have_expired() else None
             else:

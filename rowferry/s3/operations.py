@@ -1,4 +1,4 @@
-"""Every S3 request of the hot path as plain data: built and percent-encoded here, sent by `object_client`."""
+"""Every S3 request of the workers as plain data, percent-encoded; `client` signs and sends it."""
 
 import base64
 import hashlib
@@ -9,7 +9,6 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rowferry.errors import ObjectRejected
 from rowferry.keys import MAX_KEY_BYTES
@@ -86,7 +85,7 @@ def _climbs_above_root(key: str) -> bool:
 
 
 def head_bucket(side: SideName) -> Request:
-    """Return the request that asks whether a side's bucket is there and may be listed; the answer has no body."""
+    """Return the request that asks whether a side's bucket is there and may be listed; the response has no body."""
     return Request(side, "HeadBucket", "HEAD", "", "")
 
 
@@ -137,10 +136,10 @@ def _upload_part_query(upload_id: str, part_number: int) -> Pairs:
 
 
 def head_object(side: SideName, key: str, *, if_match: str | None = None, with_checksum: bool = False) -> Request:
-    """Return the request for an object's headers; a missing object answers 404 without a body.
+    """Return the request for an object's headers; for a missing object the response is 404 without a body.
 
-    `if_match` is an unquoted ETag, 412 answers when the object has another; `with_checksum` asks for the checksums that
-    the server has stored.
+    `if_match` is an unquoted ETag; the response is 412 when the object has another. `with_checksum`
+    asks for the checksums that the server has stored.
     """
     headers: Pairs = () if if_match is None else (("If-Match", f'"{if_match}"'),)
     if with_checksum:
@@ -170,7 +169,7 @@ def get_object(
 ) -> Request:
     """Return the request for an object's bytes, or for those from `first_byte` to `last_byte`, both included.
 
-    `last_byte` None means the end; `if_match` is an unquoted ETag, 412 answers when the object has another.
+    `last_byte` None means the end; `if_match` is an unquoted ETag; the response is 412 when the object has another.
     """
     headers: Pairs = ()
     if first_byte is not None or last_byte is not None:
@@ -181,16 +180,6 @@ def get_object(
     return _build(side, "GetObject", "GET", key, headers=headers)
 
 
-def limit_body(request: Request, max_bytes: int) -> Request:
-    """Return a GetObject without a range as one for at most `max_bytes` and one byte more, which betrays a longer one.
-
-    Any other request is returned as it is. An empty object answers such a request with 416, or as if there were none.
-    """
-    if request.operation != "GetObject" or any(name == "Range" for name, _ in request.headers):
-        return request
-    return replace(request, headers=(*request.headers, ("Range", f"bytes=0-{max_bytes}")))
-
-
 def put_object(key: str, body: bytes, *, headers: Iterable[tuple[str, str]] = (), if_none_match: bool) -> Request:
     """Return the request that writes `body` to the production bucket with `headers` (content type, metadata, tags)."""
     headers = (*headers, *_forbid_overwrite(if_none_match))
@@ -198,7 +187,7 @@ def put_object(key: str, body: bytes, *, headers: Iterable[tuple[str, str]] = ()
 
 
 def get_object_tagging(side: SideName, key: str) -> Request:
-    """Return the request for an object's tags; `s3_answer.read_tags` reads the answer."""
+    """Return the request for an object's tags; `responses.read_tags` reads the response."""
     return _build(side, "GetObjectTagging", "GET", key, query=(("tagging", ""),))
 
 

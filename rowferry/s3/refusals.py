@@ -1,29 +1,28 @@
-"""What a refusal is about: this host's clock, the credentials, or the object after all. Corrects what can be."""
+"""What a refusal is about: this host's clock, the credentials, or the object alone. Corrects what it can."""
 
+import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Set
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
-from threading import Lock, Thread
-from typing import Protocol
+from typing import Literal, NamedTuple
 
 from rowferry.errors import ObjectError, ObjectRejected, RowferryError, SideFault
-from rowferry.http.event_loop import share_loop
+from rowferry.http.event_loop import run_in_thread
 from rowferry.plan import Side
-from rowferry.s3.credentials import Credentials, freeze_credentials
-from rowferry.s3.exchange import Exchange
+from rowferry.s3.credentials import Credentials, CredentialSnapshot, RefreshingCredentials, take_snapshot
 from rowferry.s3.operations import Request, get_object, list_first_object
-from rowferry.s3.responses import Answer
-from rowferry.s3.wire import S3Wire
+from rowferry.s3.responses import Response
+from rowferry.s3.signing import Signer
 
 ALLOWED_SKEW = timedelta(minutes=5)
 """A clock that differs by more is corrected; S3 servers refuse what was signed 15 minutes off."""
 CLOSE = timedelta(seconds=5)
-"""Where the server says itself that the clock is wrong, less is too much already."""
-ASK_EVERY = timedelta(seconds=2)
-"""A fault of the side that was found out holds for so long: one request in doubt asks for all of its kind.
+"""Where the server itself says that the clock is wrong, a smaller difference is corrected."""
+FAULT_LIFETIME = timedelta(seconds=2)
+"""A fault of the side that was found holds for so long: one inquiry serves all requests in doubt.
 
 That an object alone was refused holds for no other request: the credentials may expire at the next one.
 """
@@ -33,162 +32,164 @@ _KEY_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRe
     {"InvalidAccessKeyId", "InvalidToken", "InvalidClientTokenId", "XAdminUserNotFound"}
 )
 _REGION_STATUSES = frozenset({301, 307, 400})
+WRONG_REGION = "WrongRegion"
 _SIGNATURE_CODE = "SignatureDoesNotMatch"
 
 _log = logging.getLogger(__name__)
 
+Correction = Literal["clock", "keys"]
+Ask = Callable[[Request], Awaitable[tuple[Response, ObjectError | None]]]
+"""Sends a request once and returns the response, and its error if it is a refusal."""
 
-class Asks(Protocol):
-    """Sends a request and returns its answer, whose refusal is not looked into in turn."""
 
-    def __call__(self, request: Request) -> Answer:
-        """Wait for the answer."""
-        ...
+class KeyRing:
+    """The credentials that requests are signed with now."""
+
+    def __init__(self, keys: CredentialSnapshot | RefreshingCredentials) -> None:
+        """`keys`: credentials that do not expire, or those that refresh themselves."""
+        self._keys = keys
+
+    @property
+    def current(self) -> CredentialSnapshot:
+        """Return the credentials of this moment."""
+        return self._keys.snapshot if isinstance(self._keys, RefreshingCredentials) else self._keys
+
+    def replace(self, keys: CredentialSnapshot) -> None:
+        """Sign with these from now on."""
+        self._keys = keys
+
+
+class _Inquiry(NamedTuple):
+    """What the last inquiry into one kind of doubt has found."""
+
+    started_at: float
+    ended_at: float
+    fault: SideFault | None
+
+
+def find_wrong_region(side: Side, response: Response) -> SideFault | None:
+    """Return the error where a refusal names another region than the plan."""
+    region = response.headers.get("x-amz-bucket-region", "")
+    if not region or region == side.region or response.status not in _REGION_STATUSES:
+        return None
+    error = SideFault(WRONG_REGION, f"{side.bucket} is in {region}: set {side.name}.region to it in the plan")
+    error.status, error.headers = response.status, response.headers
+    return error
 
 
 class Refusals:
-    """Looks into what the server of one client refuses, before the answer is given."""
+    """Looks into what the server of one client refuses. Event-loop thread only."""
 
-    def __init__(self, side: Side, wire: S3Wire, ask: Asks, reload: Callable[[], Credentials] | None) -> None:
-        """`reload` reads credentials that do not expire by themselves once more, where they may have been changed."""
+    def __init__(
+        self, side: Side, signer: Signer, keys: KeyRing, ask: Ask, reload: Callable[[], Credentials] | None
+    ) -> None:
+        """`reload` reads credentials that do not refresh themselves once more: they may have been changed."""
         self._side = side
-        self._wire = wire
+        self._signer = signer
+        self._keys = keys
         self._ask = ask
         self._reload = reload
-        self._doubts: dict[str, list[tuple[Exchange, Answer]]] = defaultdict(list)
-        self._found: dict[str, tuple[float, ObjectError | None]] = {}
-        """By kind of doubt: when it was last settled, and the fault of the side that was found, if any."""
-        self._is_asking = False
-        self._turn = Lock()
+        self._last: dict[str, _Inquiry] = {}
+        self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One request asks for all of its kind of doubt."""
 
-    def review(self, exchange: Exchange, answer: Answer) -> bool:
-        """Return whether the exchange is taken over: to be sent again, or answered once more is known.
+    async def correct(
+        self, request: Request, response: Response, error: ObjectError, corrected: Set[Correction]
+    ) -> Correction:
+        """Return what was corrected after a refusal, so that the request may be sent again.
 
-        Called on the event-loop thread.
+        `corrected`: what was corrected for this request before. Raises the error that the refusal stands for where
+        nothing could be corrected.
         """
-        region = answer.headers.get("x-amz-bucket-region", "")
-        if region and region != self._side.region and answer.status in _REGION_STATUSES:
-            words = f"{self._side.bucket} is in {region}: set {self._side.name}.region to it in the plan"
-            exchange.end(Answer(answer.status, answer.headers, answer.body, SideFault("WrongRegion", words)))
-            return True
-        kind = _name_doubt(answer)
-        if kind is None or exchange.is_final:
-            return False
-        if not exchange.has_new_clock and self._correct_clock(answer):
-            exchange.has_new_clock = True
-            exchange.relaunch()
-            return True
-        if kind == "clock" or (kind == "keys" and (self._reload is None or exchange.has_new_keys)):
-            return False
-        self._doubt(kind, exchange, answer)
-        return True
+        kind = _name_doubt(response, error)
+        if kind is None:
+            raise error
+        if "clock" not in corrected and self._correct_clock(response, error):
+            return "clock"
+        if kind == "clock" or (kind == "keys" and (self._reload is None or "keys" in corrected)):
+            raise error
+        found = await self._inquire_once(kind, request, error)
+        if found is not None:
+            raise found
+        if kind == "keys":
+            return "keys"
+        raise _blame_object(error) if kind == "signature" else error
 
-    def _correct_clock(self, answer: Answer) -> bool:
+    def _correct_clock(self, response: Response, error: ObjectError) -> bool:
         """Set the signatures' clock by the server's where it differs by much; return whether a new try may help."""
-        server = _read_date(answer.headers.get("date", ""))
+        server = _read_date(response.headers.get("date", ""))
         if server is None:
             return False
-        is_told = answer.error is not None and answer.error.code in _CLOCK_CODES
-        before, offset = self._wire.clock_offset, server - time.time()
+        is_told = error.code in _CLOCK_CODES
+        before, offset = self._signer.clock_offset, server - time.time()
         if abs(offset - before) > (CLOSE if is_told else ALLOWED_SKEW).total_seconds():
-            self._wire.clock_offset = offset
+            self._signer.clock_offset = offset
             words = "this host's clock differs from the server's, so requests are signed with the server's time"
             _log.warning(words, extra={"side": self._side.name, "seconds": round(offset)})
             return True
         return is_told and before != 0  # corrected by another request while this one was on its way
 
-    def _doubt(self, kind: str, exchange: Exchange, answer: Answer) -> None:
-        """Settle the doubt by what is known, or have it looked into on a thread of its own."""
-        with self._turn:
-            is_known, fault = self._recall(kind)
-            if not is_known:
-                self._doubts[kind].append((exchange, answer))
-                if not self._is_asking:
-                    self._is_asking = True
-                    Thread(target=self._settle_all, name="rowferry-refusals", daemon=True).start()
-        if is_known:
-            self._end(kind, exchange, answer, fault)
+    async def _inquire_once(self, kind: str, request: Request, error: ObjectError) -> ObjectError | None:
+        """Return the error that a refusal stands for; None where the object alone is refused, or the keys are new.
 
-    def _recall(self, kind: str) -> tuple[bool, ObjectError | None]:
-        """Return whether it is known why this kind is refused, and the fault; the caller holds the turn."""
-        found_at, fault = self._found.get(kind, (float("-inf"), None))
-        is_fresh = time.monotonic() - found_at < ASK_EVERY.total_seconds()
-        return is_fresh and (fault is not None or kind == "keys"), fault
-
-    def _settle_all(self) -> None:
-        """Look into what is in doubt until nothing is; what was refused meanwhile is looked into by itself."""
-        while True:
-            with self._turn:
-                kind = next(iter(self._doubts), None)
-                if kind is None:
-                    self._is_asking = False
-                    return
-                doubts = self._doubts.pop(kind)
-                is_known, fault = self._recall(kind)
-            exchange, answer = doubts[0]
-            if is_known:
-                self._end_all(kind, doubts, fault)
-                continue
+        1. A fault of the side, or new keys, were found a moment ago: they hold for this request as well.
+        2. An inquiry has begun after this refusal came: it holds as well.
+        3. Otherwise this request makes the inquiry.
+        """
+        refused_at = time.monotonic()
+        async with self._turns[kind]:
+            last = self._last.get(kind)
+            if last is not None:
+                is_recent = time.monotonic() - last.ended_at < FAULT_LIFETIME.total_seconds()
+                if last.started_at >= refused_at or (is_recent and (last.fault is not None or kind == "keys")):
+                    return None if last.fault is None else last.fault.copy()
+            started_at = time.monotonic()
             try:
-                reason = self._find_new_keys(answer) if kind == "keys" else self._find_reason(exchange.request, answer)
-            except Exception:  # noqa: BLE001 - who waits is answered all the same
+                found = await (self._find_new_keys(error) if kind == "keys" else self._find_reason(request, error))
+            except Exception:  # noqa: BLE001 - the refusal itself is the error then
                 _log.exception("a refusal could not be looked into")
-                reason = answer.error
-            fault = reason if isinstance(reason, SideFault) else None
-            with self._turn:
-                self._found[kind] = (time.monotonic(), fault)
-            self._end(kind, exchange, answer, reason)
-            self._end_all(kind, doubts[1:], fault)
+                found = error
+            fault = found if isinstance(found, SideFault) else None
+            self._last[kind] = _Inquiry(started_at, time.monotonic(), fault)
+            return found
 
-    def _end_all(self, kind: str, doubts: Sequence[tuple[Exchange, Answer]], fault: ObjectError | None) -> None:
-        """End what was refused by the time that the fault of the side, None for none, was asked for."""
-        for exchange, answer in doubts:
-            self._end(kind, exchange, answer, fault)
-
-    def _end(self, kind: str, exchange: Exchange, answer: Answer, reason: ObjectError | None) -> None:
-        """End an exchange, for which `reason` is known; with new keys it is sent again."""
-        if kind == "keys" and reason is None:
-            exchange.has_new_keys = True
-            share_loop().run(exchange.relaunch)
-            return
-        if reason is None and kind == "signature" and answer.error is not None:
-            reason = _blame_object(answer.error)
-        if reason is not None:
-            answer = Answer(answer.status, answer.headers, answer.body, reason)
-        share_loop().run(lambda: exchange.end(answer))
-
-    def _find_new_keys(self, answer: Answer) -> ObjectError | None:
+    async def _find_new_keys(self, error: ObjectError) -> ObjectError | None:
         """Read the credentials again; return None where they are others now, else why they are refused."""
-        old = self._wire.frozen_credentials
+        old, reload = self._keys.current, self._reload
+        if reload is None:
+            return error
         try:
-            new = freeze_credentials(self._reload()) if self._reload is not None else old
+            new = await run_in_thread(lambda: take_snapshot(reload()))
         except RowferryError:
-            return answer.error
+            return error
         if (new.access_key, new.secret_key, new.token) == (old.access_key, old.secret_key, old.token):
-            return answer.error
-        self._wire.use_credentials(new)
-        _log.info(
-            "the credentials have changed: requests are signed with the new ones", extra={"side": self._side.name}
-        )
+            return error
+        self._keys.replace(new)
+        _log.info("credentials changed: requests are signed with the new ones", extra={"side": self._side.name})
         return None
 
-    def _find_reason(self, request: Request, answer: Answer) -> ObjectError | None:
-        """Return why a request was refused, where a request of the same side tells."""
-        error = answer.error
+    async def _find_reason(self, request: Request, error: ObjectError) -> ObjectError:
+        """Return why a request was refused, where another request of the same side tells."""
         if request.method == "HEAD":
-            told = self._ask(_as_get(request))
-            error = told.error if told.status in {400, 401, 403} else error
-        if error is not None and error.code == _SIGNATURE_CODE:
-            # Some servers reckon with another path for strange keys; a plain one tells whether the secret is right.
-            told = self._ask(list_first_object(request.side))
-            return told.error if isinstance(told.error, SideFault) else _blame_object(error)
+            told = await self._ask_again(_as_get(request))
+            error = told if told is not None and told.status in {400, 401, 403} else error
+        if error.code == _SIGNATURE_CODE:
+            # Some servers compute another path for strange keys; a plain request tells whether the secret is right.
+            told = await self._ask_again(list_first_object(request.side))
+            return told if isinstance(told, SideFault) else _blame_object(error)
+        return error
+
+    async def _ask_again(self, request: Request) -> ObjectError | None:
+        try:
+            _, error = await self._ask(request)
+        except ObjectError as failed:
+            return failed
         return error
 
 
-def _name_doubt(answer: Answer) -> str | None:
+def _name_doubt(response: Response, error: ObjectError) -> str | None:
     """Return what kind of doubt a refusal leaves; None for none: most of them say what they are about."""
-    error = answer.error
-    if error is None:
+    if error.code == WRONG_REGION:
         return None
     if error.code in _CLOCK_CODES:
         return "clock"
@@ -196,11 +197,11 @@ def _name_doubt(answer: Answer) -> str | None:
         return "keys"
     if error.code == _SIGNATURE_CODE:
         return "signature"
-    return f"head {answer.status}" if answer.status in {400, 403} and not answer.body else None
+    return f"head {response.status}" if response.status in {400, 403} and not response.body else None
 
 
 def _as_get(request: Request) -> Request:
-    """Return the GET that tells, in a body, what a HEAD of the same thing does not."""
+    """Return the GET whose body tells what a HEAD of the same thing does not."""
     if not request.key:
         return list_first_object(request.side)
     return get_object(request.side, request.key, first_byte=0, last_byte=0)

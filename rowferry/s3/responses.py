@@ -1,4 +1,4 @@
-"""What an S3 server's answer means: its status, headers and XML read into facts and error classes; no I/O here."""
+"""An S3 server's response: its status, headers and XML, and the error that it stands for. No I/O."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,48 +10,58 @@ from rowferry.errors import ObjectError, ServerFault
 from rowferry.s3.error_codes import REMEDY_OF_CODE, classify
 
 
-class Answer(Struct, frozen=True):
-    """What came of one request: an HTTP answer, or the error that stands for there being none."""
+class Response(Struct, frozen=True):
+    """The response to one request."""
 
     status: int
-    """HTTP status; 0 when no answer came."""
+    """The HTTP status."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names in lower case."""
     body: bytes = b""
     error: ObjectError | None = None
+    """Only callbacks get one; goes with them."""
 
     @property
     def etag(self) -> str | None:
-        """Return the ETag header without quotes; None when there is none. That of a copy: `s3_result`."""
+        """Return the ETag header without quotes; None when there is none. A copy's is in its body."""
         quoted = self.headers.get("etag")
         return quoted.strip('"') if quoted else None
 
     @property
     def content_length(self) -> int | None:
-        """Return the size in bytes that the server named, which for HEAD is the object's; None if it named none."""
+        """Return the size in bytes that the server named, for HEAD the object's; None if it named none."""
         value = self.headers.get("content-length", "")
         return int(value) if value.isascii() and value.isdigit() else None
 
 
-def read_answer(status: int, headers: Mapping[str, str], body: bytes, *, may_hide_error: bool = False) -> Answer:
-    """Return the Answer for what a server sent; its error is set for any status but 2xx.
+Answer = Response
+
+
+def find_error(response: Response, *, may_hide_error: bool = False) -> ObjectError | None:
+    """Return the error that a response stands for, with its status and headers; None for a success.
 
     `may_hide_error`: a 200 may carry `<Error>` instead of a result (CopyObject, UploadPartCopy and
     CompleteMultipartUpload answer early and fail late; Amazon S3 API Reference, "CopyObject").
     """
-    succeeded = 200 <= status < 300
-    if succeeded and not (may_hide_error and b"<Error" in body):
-        return Answer(status, headers, body)
-    code, message = read_error(body)
+    succeeded = 200 <= response.status < 300
+    if succeeded and not (may_hide_error and b"<Error" in response.body):
+        return None
+    error = _classify(response, succeeded=succeeded)
+    error.status, error.headers = response.status, response.headers
+    return error
+
+
+def _classify(response: Response, *, succeeded: bool) -> ObjectError:
+    code, message = read_error(response.body)
     if succeeded:
-        return Answer(status, headers, body, classify(500, code or "UnreadableAnswer", message))
-    if status == 404 and body and not code:
-        return Answer(status, headers, body, ServerFault("UnreadableAnswer", "404 with a body that is not S3's"))
-    if code and (request_id := headers.get("x-amz-request-id")) and code not in REMEDY_OF_CODE:
+        return classify(500, code or "UnreadableAnswer", message)
+    if response.status == 404 and response.body and not code:
+        return ServerFault("UnreadableAnswer", "404 with a body that is not S3's")
+    if code and (request_id := response.headers.get("x-amz-request-id")) and code not in REMEDY_OF_CODE:
         message = f"{message} (request {request_id[:40]})".lstrip()
-    error = classify(status, code, message)
-    error.retry_after = _read_retry_after(headers)
-    return Answer(status, headers, body, error)
+    error = classify(response.status, code, message)
+    error.retry_after = _read_retry_after(response.headers)
+    return error
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> timedelta | None:
@@ -69,7 +79,7 @@ def read_error(body: bytes) -> tuple[str, str]:
 
 
 def read_text(body: bytes, name: str) -> str | None:
-    """Return the text of the first element called `name` (UploadId, ETag, ...) of an XML answer; None without one."""
+    """Return the text of the first element called `name` (UploadId, ETag, ...) of an XML response; None without one."""
     root = _parse(body)
     if root is None:
         return None
@@ -77,7 +87,7 @@ def read_text(body: bytes, name: str) -> str | None:
 
 
 def read_result(body: bytes, *names: str) -> dict[str, str]:
-    """Return the text of each child of an XML answer whose root is called one of `names`; empty for any other body."""
+    """Return the text of each child of an XML body whose root is called one of `names`; empty for any other body."""
     root = _parse(body)
     if root is None or _local_name(root) not in names:
         return {}
@@ -85,9 +95,9 @@ def read_result(body: bytes, *names: str) -> dict[str, str]:
 
 
 def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the (key, value) pairs of a GetObjectTagging answer, in its order.
+    """Return the (key, value) pairs of a GetObjectTagging response, in its order.
 
-    Raises ServerFault when the body is no tagging answer, lest an unreadable one pass for an object without tags.
+    Raises ServerFault when the body is no list of tags, lest an unreadable one pass for an object without tags.
     """
     root = _parse(body)
     if root is None or _local_name(root) != "Tagging":

@@ -1,4 +1,4 @@
-"""What a success must hold to count as one: whoever answers 200 is not always an S3 server. No I/O here."""
+"""What a success must hold: a 200 does not always come from an S3 server. No I/O."""
 
 import re
 from html import unescape
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from rowferry.errors import ObjectDamaged, ObjectError, ServerFault
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer, read_result
+from rowferry.s3.responses import Response, read_result
 
 _match_copied = re.compile(
     rb"\s*(?:<\?xml[^<>]*>\s*)?<Copy(Object|Part)Result(?: [^<>]*)?>\s*(?:<LastModified>[^<]*</LastModified>\s*)?"
     rb"<ETag>(?:\"|&quot;|&#34;)?([^<&\"\s]+)(?:\"|&quot;|&#34;)?</ETag>\s*"
     rb"(?:<(?!ETag>)(\w+)>[^<]*</\3>\s*)*</Copy\1Result>\s*"
 ).fullmatch
-"""What most copies are answered with, at a fraction of what parsing costs."""
+"""The usual response to a copy; matching it costs a fraction of parsing it."""
 _match_digest = re.compile(r"[0-9a-f]{32}(-\d+)?").fullmatch
 _match_range = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(?:(\d{1,19})|\*)", re.ASCII).fullmatch
 _match_asked = re.compile(r"bytes=(\d{1,19})-(\d{0,19})", re.ASCII).fullmatch
@@ -28,58 +28,58 @@ class ContentRange(NamedTuple):
     """None where the server did not say."""
 
 
-def looks_like_s3(answer: Answer) -> bool:
+def looks_like_s3(response: Response) -> bool:
     """Return whether the headers of an object are such as only S3 servers send; False leaves it open."""
-    return _match_digest(answer.etag or "") is not None or any(name.startswith("x-amz-") for name in answer.headers)
+    return _match_digest(response.etag or "") is not None or any(name.startswith("x-amz-") for name in response.headers)
 
 
-def read_written_etag(answer: Answer) -> str:
+def read_written_etag(response: Response) -> str:
     """Return the unquoted ETag by which PutObject or UploadPart confirms what was written.
 
     Raises ServerFault where there is none: a login page answers 200 as well.
     """
-    etag = _unquote(answer.headers.get("etag", ""))
-    if not etag or answer.body.lstrip()[:5].lower() in {b"<html", b"<!doc"}:
+    etag = _unquote(response.headers.get("etag", ""))
+    if not etag or response.body.lstrip()[:5].lower() in {b"<html", b"<!doc"}:
         raise ServerFault("UnreadableAnswer", "the server answered without the ETag of what it should have written")
     return etag
 
 
-def read_copied_etag(answer: Answer) -> str:
+def read_copied_etag(response: Response) -> str:
     """Return the unquoted ETag in the CopyObjectResult or CopyPartResult by which a copy is confirmed.
 
     Raises ServerFault where there is none: a 200 that was cut off may have been about to tell an error.
     """
-    if (usual := _match_copied(answer.body)) is not None:
+    if (usual := _match_copied(response.body)) is not None:
         return usual[2].decode(errors="replace")
-    etag = _unquote(read_result(answer.body, "CopyObjectResult", "CopyPartResult").get("ETag", ""))
+    etag = _unquote(read_result(response.body, "CopyObjectResult", "CopyPartResult").get("ETag", ""))
     if not etag:
         raise ServerFault("UnreadableAnswer", "the server did not say what it had copied")
     return etag
 
 
-def read_completed_etag(answer: Answer) -> str | None:
+def read_completed_etag(response: Response) -> str | None:
     """Return the unquoted ETag in a CompleteMultipartUploadResult; None where it is well-formed but names no ETag.
 
     Ceph RGW completes rightly and answers with an empty one (ceph/ceph#50627): the object has to be looked at then.
     Raises ServerFault where the body is no such result.
     """
-    result = read_result(answer.body, "CompleteMultipartUploadResult")
+    result = read_result(response.body, "CompleteMultipartUploadResult")
     if not result:
         raise ServerFault("UnreadableAnswer", "the server did not say what it had completed")
     return _unquote(result.get("ETag", "")) or None
 
 
-def read_upload_id(answer: Answer) -> str:
+def read_upload_id(response: Response) -> str:
     """Return the id in an InitiateMultipartUploadResult. Raises ServerFault where there is none."""
-    upload_id = read_result(answer.body, "InitiateMultipartUploadResult").get("UploadId", "")
+    upload_id = read_result(response.body, "InitiateMultipartUploadResult").get("UploadId", "")
     if not upload_id:
         raise ServerFault("UnreadableAnswer", "the server did not name the upload that it should have begun")
     return upload_id
 
 
-def read_tag_count(answer: Answer) -> int | None:
-    """Return how many tags an answer announces; None where it announces nothing. Raises ServerFault for no number."""
-    count = answer.headers.get("x-amz-tagging-count")
+def read_tag_count(response: Response) -> int | None:
+    """Return how many tags a response announces; None where it announces nothing. Raises ServerFault for no number."""
+    count = response.headers.get("x-amz-tagging-count")
     if count is None:
         return None
     if not (count.isascii() and count.isdigit() and len(count) <= 9):
@@ -87,43 +87,43 @@ def read_tag_count(answer: Answer) -> int | None:
     return int(count)
 
 
-def read_content_range(answer: Answer) -> ContentRange | None:
+def read_content_range(response: Response) -> ContentRange | None:
     """Return what Content-Range says; None where there is none that can be read."""
-    found = _match_range(answer.headers.get("content-range", ""))
+    found = _match_range(response.headers.get("content-range", ""))
     if found is None:
         return None
     return ContentRange(int(found[1]), int(found[2]), None if found[3] is None else int(found[3]))
 
 
-def refuse_unsound(request: Request, answer: Answer) -> ObjectError | None:
+def refuse_unsound(request: Request, response: Response) -> ObjectError | None:
     """Return why a success cannot be taken for one, None where it can: its size must be known, and be that of the body.
 
     `request` is what was sent. An object without a size is not one of 0 bytes, and bytes of another range than the one
     asked for are another object's as far as anybody can tell.
     """
     if request.operation == "HeadObject":
-        return None if answer.content_length is not None else _miss_size("HEAD")
+        return None if response.content_length is not None else _miss_size("HEAD")
     if request.operation != "GetObject":
         return None
     asked = next((_match_asked(value) for name, value in request.headers if name == "Range"), None)
-    if answer.status == 206:
-        return _compare_range(asked, answer)
-    headers = answer.headers
+    if response.status == 206:
+        return _compare_range(asked, response)
+    headers = response.headers
     if "content-length" not in headers and ("content-encoding" in headers or headers.get("etag", "").startswith("W/")):
         return _miss_size("GET")  # something on the way has compressed the object, or inflated it
-    if asked is not None and (int(asked[1]) > 0 or (asked[2] and len(answer.body) > int(asked[2]) + 1)):
+    if asked is not None and (int(asked[1]) > 0 or (asked[2] and len(response.body) > int(asked[2]) + 1)):
         return ObjectDamaged("WrongRange", "the server sent the whole object where a range was asked for")
     return None
 
 
-def _compare_range(asked: re.Match[str] | None, answer: Answer) -> ObjectError | None:
+def _compare_range(asked: re.Match[str] | None, response: Response) -> ObjectError | None:
     """Return why the bytes of a 206 are not those that were asked for; only at an object's end may they be fewer."""
-    came = read_content_range(answer)
+    came = read_content_range(response)
     if asked is None or came is None:
         return ObjectDamaged("WrongRange", "the server sent a range without saying which, or without being asked")
     size = came.last - came.first + 1
-    if len(answer.body) != size:
-        return ObjectDamaged("TruncatedBody", f"{len(answer.body)} bytes came of {size}")
+    if len(response.body) != size:
+        return ObjectDamaged("TruncatedBody", f"{len(response.body)} bytes came of {size}")
     last_asked = int(asked[2]) if asked[2] else None
     is_end = came.total is not None and came.last == came.total - 1
     is_last = came.last == last_asked or (is_end and (last_asked is None or came.last < last_asked))

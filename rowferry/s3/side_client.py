@@ -1,6 +1,7 @@
 """Opens the client of one side exactly as workers do, and asks over it for the side's bucket."""
 
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -11,7 +12,6 @@ from rowferry.s3.client import MAX_BODY_BYTES, ObjectClient
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import head_bucket
-from rowferry.s3.responses import Answer
 
 REQUEST_DEADLINE = timedelta(seconds=60)
 """How long one request may take unless told otherwise; a copy of 5 GiB takes a server some ten seconds."""
@@ -23,7 +23,6 @@ def open_object_client(
     max_in_flight: int = 1,
     deadline: timedelta = REQUEST_DEADLINE,
     max_body_bytes: int = MAX_BODY_BYTES,
-    backoff: timedelta | None = None,
 ) -> ObjectClient:
     """Return a client of `side`, with the credentials, the endpoint and the trust that workers have; close it.
 
@@ -37,36 +36,34 @@ def open_object_client(
         max_in_flight=max_in_flight,
         deadline=deadline,
         max_body_bytes=max_body_bytes,
-        backoff=backoff,
         reload=partial(load_credentials, side, os.environ),
     )
 
 
-def check_bucket(client: ObjectClient, side: Side) -> None:
+def check_bucket(client: ObjectClient, side: Side, *, tries: int = 1) -> None:
     """Return when the bucket is there and may be looked at.
 
     Raises BucketNotFound, AccessDenied, SideFault, Unreachable and the like; UsageError when it is in another region.
     """
-    answer = client.ask(head_bucket(side.name))
-    _refuse_other_region(side, answer)
-    if isinstance(answer.error, ObjectNotFound):
-        raise BucketNotFound("NoSuchBucket", f"there is no bucket {side.bucket!r}") from answer.error
-    if answer.error is not None:
-        raise answer.error
+    try:
+        response = client.ask(head_bucket(side.name), tries=tries)
+    except (ObjectRejected, SideFault) as error:
+        _refuse_other_region(side, error.headers)
+        raise
+    except ObjectNotFound as error:
+        raise BucketNotFound("NoSuchBucket", f"there is no bucket {side.bucket!r}") from error
+    if side.endpoint_url is None:  # other servers may name any region
+        _refuse_other_region(side, response.headers)
 
 
 def ask_bucket(side: Side, within: timedelta) -> None:
     """Ask for the bucket on a new connection. Raises Unreachable or TimedOut when there is no answer in time."""
     with closing(open_object_client(side, deadline=within)) as client:
-        answer = client.ask(head_bucket(side.name))
-    if answer.error is not None:
-        raise answer.error
+        client.ask(head_bucket(side.name))
 
 
-def _refuse_other_region(side: Side, answer: Answer) -> None:
-    """Raise UsageError where the server names another region than the plan; only AWS is taken at its word in a 200."""
-    region = answer.headers.get("x-amz-bucket-region", side.region)
-    is_refused = isinstance(answer.error, ObjectRejected | SideFault)
-    is_told_by_aws = answer.error is None and side.endpoint_url is None
-    if region and region != side.region and (is_refused or is_told_by_aws):
+def _refuse_other_region(side: Side, headers: Mapping[str, str]) -> None:
+    """Raise UsageError where the server names another region than the plan."""
+    region = headers.get("x-amz-bucket-region", "")
+    if region and region != side.region:
         raise UsageError(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")

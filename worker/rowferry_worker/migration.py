@@ -106,7 +106,7 @@ class Route:
 
     def send(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
         """Send a request to the side that it is for."""
-        self._clients[request.side].send(request, on_answer)
+        self._clients[request.side].begin(request, on_answer)
 
     def reserve(self, request: Request) -> timedelta:
         """Take the turn of a request under its side's `max_requests_per_second`; return how long to wait for it."""
@@ -124,7 +124,7 @@ class Route:
         """Return whether both servers answer anything at all, now; waits for at most the deadline of a request."""
         answers: SimpleQueue[Answer] = SimpleQueue()
         for side, client in self._clients.items():
-            client.send(head_object(side, NO_OBJECT), answers.put)
+            client.begin(head_object(side, NO_OBJECT), answers.put)
         return not any(isinstance(answers.get().error, (Unreachable, TimedOut, Cancelled)) for _ in self._clients)
 
     def is_refused(self, denied: AccessDenied) -> bool:
@@ -133,9 +133,9 @@ class Route:
         What is asked for writes no object, whatever the server answers.
         """
         client = self._clients[denied.side or "production"]
-        answer = client.ask(_choose_probe(self.plan, denied))
+        answer = client.ask_answer(_choose_probe(self.plan, denied))
         if upload_id := read_text(answer.body, "UploadId") if answer.error is None else None:
-            client.ask(abort_multipart_upload(NO_OBJECT, upload_id=upload_id))
+            client.ask_answer(abort_multipart_upload(NO_OBJECT, upload_id=upload_id))
         return isinstance(answer.error, AccessDenied)
 
     def find_lost_bucket(self) -> BucketNotFound | None:
@@ -224,7 +224,6 @@ class Routes:
             max_in_flight=self._parallel,
             deadline=self._request_deadline,
             max_body_bytes=max_body_bytes,
-            backoff=None,  # `patience` tries again, and `limit` sees what each try met
         )
         try:
             _check_bucket(client, side)

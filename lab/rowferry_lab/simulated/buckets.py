@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Generator
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from threading import Semaphore
 from typing import Any, Self
 
 from msgspec.structs import asdict
 
 from rowferry.errors import BucketNotFound, ObjectError, UsageError
+from rowferry.http import event_loop
 from rowferry.plan import Plan, ProductionSide, Side, SideName
 from rowferry.s3.boto import Bucket, open_client
 from rowferry.s3.boto_errors import BOTO_ERRORS, translate_boto_error
@@ -17,7 +18,8 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import put_object
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
+from rowferry.s3.retry import send_with_retries
 from rowferry_lab.simulated.images import Picture
 
 IN_FLIGHT = 32
@@ -84,9 +86,8 @@ class Uploads:
         """Connect at the first picture. Raises UsageError unless the plan is simulated."""
         refuse_real_data(plan)
         self._plan = plan
-        self._free = Semaphore(IN_FLIGHT)
-        self._error: ObjectError | None = None
         self._clients: dict[SideName, ObjectClient] = {}
+        self._in_flight: set[Future[Response]] = set()
         self._until = ExitStack()
 
     def __enter__(self) -> Self:
@@ -98,35 +99,32 @@ class Uploads:
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        """Wait for what is on its way. Raises the first ObjectError among the answers."""
+        """Wait for the uploads in flight; cancel them after an error. Raises UsageError where one has failed."""
         with self._until:
             if error_type is None:
                 self.wait()
-            else:
-                for client in self._clients.values():
-                    client.cancel_all()
+            for future in self._in_flight:
+                future.cancel()
 
     def send(self, picture: Picture) -> None:
-        """Send a picture as soon as there is room. Raises the first ObjectError among the answers so far."""
-        self._free.acquire()
-        self._refuse_errors()
+        """Send a picture as soon as there is room. Raises UsageError where an upload has failed."""
+        if len(self._in_flight) >= IN_FLIGHT:
+            self._finish_some(FIRST_COMPLETED)
         request = put_object(picture.key, picture.body, headers=picture.headers, if_none_match=False)
-        self._clients[picture.side].send(request, self._note)
+        client = self._clients[picture.side]
+        self._in_flight.add(event_loop.submit(send_with_retries(client.send, request)))
 
     def wait(self) -> None:
-        """Return when nothing is on its way. Raises the first ObjectError among the answers."""
-        for _ in range(IN_FLIGHT):
-            self._free.acquire()
-        self._free.release(IN_FLIGHT)
-        self._refuse_errors()
+        """Return when no upload is in flight. Raises UsageError where one has failed."""
+        self._finish_some(FIRST_EXCEPTION)
 
-    def _note(self, answer: Answer) -> None:
-        self._error = self._error or answer.error
-        self._free.release()
-
-    def _refuse_errors(self) -> None:
-        if self._error is not None:
-            raise UsageError(f"A picture could not be written: {self._error}.") from self._error
+    def _finish_some(self, return_when: str) -> None:
+        done, self._in_flight = wait(self._in_flight, return_when=return_when)
+        for future in done:
+            try:
+                future.result()
+            except ObjectError as error:
+                raise UsageError(f"A picture could not be written: {error}.") from error
 
 
 def _open_writer(side: Side) -> ObjectClient:

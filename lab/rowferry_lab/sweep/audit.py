@@ -3,13 +3,15 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
-from queue import SimpleQueue
 from typing import Any
 
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
+from rowferry.errors import ObjectError
+from rowferry.http import event_loop
 from rowferry.keys import production_key
 from rowferry.plan import Plan, Side
 from rowferry.reports.progress import read_counts
@@ -17,7 +19,8 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request, get_object, get_object_tagging
-from rowferry.s3.responses import Answer, read_tags
+from rowferry.s3.responses import Response, read_tags
+from rowferry.s3.retry import send_many
 from rowferry_lab.simulated.environment import Stage
 from rowferry_lab.simulated.images import Picture
 
@@ -108,7 +111,7 @@ def _check_objects(stage: Stage, side: Side, expected: Mapping[str, Picture]) ->
     tagged = [key for key, picture in expected.items() if _tags_of(picture)]
     tags = _ask_all(side, [get_object_tagging("production", key) for key in tagged])
     wrong = [key for key, picture in expected.items() if not _is_picture(bodies[key], picture)]
-    wrong += [key for key in tagged if tags[key].error or dict(read_tags(tags[key].body)) != _tags_of(expected[key])]
+    wrong += [key for key in tagged if not _has_tags(tags[key], expected[key])]
     strangers = list_bucket(stage, side.bucket).keys() - expected.keys()
     return [
         *_name_keys("production objects are missing or not equal", sorted(set(wrong))),
@@ -116,14 +119,18 @@ def _check_objects(stage: Stage, side: Side, expected: Mapping[str, Picture]) ->
     ]
 
 
-def _is_picture(answer: Answer, picture: Picture) -> bool:
-    """Return whether an answer has the picture's bytes and every header that it was written with."""
+def _has_tags(response: Response | ObjectError, picture: Picture) -> bool:
+    return isinstance(response, Response) and dict(read_tags(response.body)) == _tags_of(picture)
+
+
+def _is_picture(response: Response | ObjectError, picture: Picture) -> bool:
+    """Return whether a response has the picture's bytes and every header that it was written with."""
     said = [(name.lower(), value) for name, value in picture.headers if name.lower() != "x-amz-tagging"]
     return (
-        answer.error is None
-        and answer.body == picture.body
-        and all(answer.headers.get(name) == value for name, value in said)
-        and answer.headers.get("x-amz-tagging-count", "0") == str(len(_tags_of(picture)))
+        isinstance(response, Response)
+        and response.body == picture.body
+        and all(response.headers.get(name) == value for name, value in said)
+        and response.headers.get("x-amz-tagging-count", "0") == str(len(_tags_of(picture)))
     )
 
 
@@ -132,8 +139,8 @@ def _tags_of(picture: Picture) -> dict[str, str]:
     return dict(re.findall(r"([^=&]+)=([^&]*)", tagging))
 
 
-def _ask_all(side: Side, requests: Sequence[Request]) -> dict[str, Answer]:
-    """Send all requests, IN_FLIGHT at a time, and return the answers by key."""
+def _ask_all(side: Side, requests: Sequence[Request]) -> dict[str, Response | ObjectError]:
+    """Send all requests, IN_FLIGHT at a time, and return the results by key."""
     client = ObjectClient(
         side,
         load_credentials(side, os.environ),
@@ -141,20 +148,9 @@ def _ask_all(side: Side, requests: Sequence[Request]) -> dict[str, Answer]:
         max_in_flight=IN_FLIGHT,
         deadline=DEADLINE,
     )
-    came: SimpleQueue[tuple[str, Answer]] = SimpleQueue()
-    answers: dict[str, Answer] = {}
-    try:
-        for number, request in enumerate(requests):
-            if number >= IN_FLIGHT:
-                key, answer = came.get()
-                answers[key] = answer
-            client.send(request, lambda answer, key=request.key: came.put((key, answer)))
-        while len(answers) < len(requests):
-            key, answer = came.get()
-            answers[key] = answer
-    finally:
-        client.close()
-    return answers
+    with closing(client):
+        results = event_loop.run(send_many(client.send, requests, at_once=IN_FLIGHT))
+    return {request.key: result for request, result in zip(requests, results, strict=True)}
 
 
 def _differ(now: Listing, before: Listing) -> list[str]:

@@ -34,7 +34,7 @@ class Lookout:
         since = self._client.waiting_since
         if since is None or self._asking or self._closed.is_set():
             return
-        silent_since = max(since, self._client.last_answer or 0.0, self._answered_at)
+        silent_since = max(since, self._client.last_response or 0.0, self._answered_at)
         if time.monotonic() - silent_since > SILENT_AFTER.total_seconds():
             self._asking = True
             Thread(target=self._ask_until_answered, name="lookout", daemon=True).start()
@@ -60,7 +60,7 @@ class Lookout:
         try:
             self._ask(ANSWER_WITHIN)
         except (Unreachable, TimedOut) as error:
-            return error if (self._client.last_answer or 0.0) < asked_at else None
+            return error if (self._client.last_response or 0.0) < asked_at else None
         except RowferryError:
             return None
         return None
