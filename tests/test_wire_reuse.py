@@ -132,6 +132,7 @@ def test_connections_are_asked_whether_they_are_still_there() -> None:
     with facing(answer(200)) as (client, _):
         ask(client, HEAD)
         (connection,) = client._pool._open
+        assert connection._transport is not None
         connected = connection._transport.get_extra_info("socket")
         assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         if hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -29,7 +29,7 @@ from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires,
 from rowferry.s3.endpoint import Endpoint
 from rowferry.s3.operations import Request, head_bucket
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
-from rowferry.s3.responses import Response, find_error
+from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
 from rowferry.s3.retry import send_with_retries
 from rowferry.s3.signing import HeadWriter
@@ -100,9 +100,9 @@ class ObjectClient:
                 return await self._send_corrected(request, lambda: self._note_progress(deadline, started))
         except TimeoutError:
             words = f"{request.operation} had no response within {self._deadline:g} s"
-            raise _attribute(TimedOut("DeadlinePassed", words), request) from None
+            raise name_request(TimedOut("DeadlinePassed", words), request) from None
         except ObjectError as error:
-            raise _attribute(error, request) from None
+            raise name_request(error, request) from None
         finally:
             del self._in_flight[ticket]
 
@@ -260,9 +260,3 @@ class ObjectClient:
             if request.operation != but and (wanted is None or id(request) in wanted):
                 with suppress(Exception):
                     future.cancel()
-
-
-def _attribute(error: ObjectError, request: Request) -> ObjectError:
-    """Return the error with the request that it belongs to."""
-    error.side, error.operation = request.side, request.operation
-    return error

@@ -6,8 +6,12 @@ from xml.etree import ElementTree
 
 from msgspec import Struct, field
 
-from rowferry.errors import ObjectError, ServerFault
+from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault
 from rowferry.s3.error_codes import REMEDY_OF_CODE, classify
+from rowferry.s3.operations import Request
+
+BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
+"""Operations that read one side and write the other: their names say enough."""
 
 
 class Response(Struct, frozen=True):
@@ -48,6 +52,15 @@ def find_error(response: Response, *, may_hide_error: bool = False) -> ObjectErr
         return None
     error = _classify(response, succeeded=succeeded)
     error.status, error.headers = response.status, response.headers
+    return error
+
+
+def name_request(error: ObjectError, request: Request) -> ObjectError:
+    """Return the error with the request that has met it; that of a client that is closed or cut off is of no request."""
+    error.side, error.operation = request.side, request.operation
+    if not isinstance(error, (Cancelled, CutOff)):
+        both = request.operation in BOTH_SIDES
+        error.where = request.operation if both else f"{request.operation} {request.side}"
     return error
 
 
