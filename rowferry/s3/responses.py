@@ -56,7 +56,7 @@ def find_error(response: Response, *, may_hide_error: bool = False) -> ObjectErr
 
 
 def name_request(error: ObjectError, request: Request) -> ObjectError:
-    """Return the error with the request that has met it; that of a client that is closed or cut off is of no request."""
+    """Return the error with the request that has met it; Cancelled and CutOff are of no one request."""
     error.side, error.operation = request.side, request.operation
     if not isinstance(error, (Cancelled, CutOff)):
         both = request.operation in BOTH_SIDES
