@@ -1,4 +1,4 @@
-"""The least that a role needs, as SQL to read, to run, or to hand to whoever owns the tables."""
+"""The least privileges of a role, as SQL to read, to run, or to hand to the owner of the tables."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -11,31 +11,23 @@ from rowferry.db.statements import statement
 from rowferry.plan import Entries, Plan
 
 Purpose = Literal["enqueuer", "worker", "operator", "grafana"]
-"""What a role is for: to fill the queue, to work on it, to look at failures and requeue them, to read views only."""
+"""What a role does: fills the queue, works on it, looks at failures and requeues them, or only reads views."""
 
 PURPOSES: tuple[Purpose, ...] = ("enqueuer", "worker", "operator", "grafana")
-
-_STATEMENTS: dict[Purpose, str] = {
-    "enqueuer": "grant_enqueuer",
-    "worker": "grant_worker",
-    "operator": "grant_operator",
-    "grafana": "grant_grafana",
-}
 
 _BETWEEN = sql.SQL("\n")
 
 
 def compose_grants(role: str, purposes: Sequence[Purpose], plan: Plan | None) -> sql.Composed:
-    """Return commented SQL that lets `role` do what these purposes need; nothing is ever revoked.
+    """Return commented SQL, to be executed without parameters. It revokes nothing.
 
-    Those on the user's tables come with a plan only. To be executed without parameters.
+    With a plan, it has the grants on the user's tables too.
     """
     parts = [*_compose_own_grants(role, purposes), *(compose_table_grants(role, purposes, plan) if plan else ())]
     return _BETWEEN.join(parts)
 
 
 def compose_table_grants(role: str, purposes: Sequence[Purpose], plan: Plan) -> Iterator[sql.Composed]:
-    """Yield the part of the grants that concerns the user's own tables."""
     for entries in plan.entries:
         if "enqueuer" in purposes or "worker" in purposes:
             name = "grant_reading_table" if entries.where else "grant_reading_columns"
@@ -45,7 +37,7 @@ def compose_table_grants(role: str, purposes: Sequence[Purpose], plan: Plan) -> 
 
 
 def apply_grants(connection: Connection, grants: sql.Composable) -> None:
-    """Run what `compose_grants` returned, all of it or nothing.
+    """Run the result of `compose_grants` in one transaction.
 
     Raises UsageError when the role or a table does not exist, or this role may not grant.
     """
@@ -58,11 +50,11 @@ def _compose_own_grants(role: str, purposes: Sequence[Purpose]) -> Iterator[sql.
         yield _end(statement("grant_basics", role=sql.Identifier(role)))
     for purpose in PURPOSES:
         if purpose in purposes:
-            yield _end(statement(_STATEMENTS[purpose], role=sql.Identifier(role)))
+            yield _end(statement(f"grant_{purpose}", role=sql.Identifier(role)))
 
 
 def _compose_for(entries: Entries, role: str, name: str) -> sql.Composed:
-    """Return a statement over the table of entries; a table without a schema is taken for one in `public`."""
+    """Return a query over the table of entries; a table without a schema is one of `public`."""
     parts = split_table(entries.table)
     grants = statement(
         name,
