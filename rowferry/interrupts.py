@@ -30,5 +30,5 @@ def hold_interrupts() -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for number in came[:1]:
+        for number in came:
             signal.raise_signal(number)

@@ -17,6 +17,9 @@ from rowferry.formatting import show_text
 
 LogFormat = Literal["auto", "text", "json"]
 
+PACKAGES = ("rowferry", "rowferry_worker", "rowferry_enqueue", "rowferry_exporter", "rowferry_cli")
+"""Names of the loggers whose records are ours."""
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -97,7 +100,7 @@ def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    for package in ("rowferry", "rowferry_worker", "rowferry_enqueue"):
+    for package in PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
 
 
@@ -106,13 +109,15 @@ def log_to_file(path: Path) -> Generator[LogFile]:
     """Send the logs of rowferry to a file as well, and yield it. Raises UsageError when it cannot be opened."""
     log = LogFile(path)
     handler = LogFileHandler(log)
-    logger = logging.getLogger("rowferry")
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
+    loggers = [logging.getLogger(package) for package in PACKAGES]
+    for logger in loggers:
+        logger.setLevel(logging.INFO)
+        logger.addHandler(handler)
     try:
         yield log
     finally:
-        logger.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
         handler.close()
 
 

@@ -232,11 +232,11 @@ def test_every_variable_is_one_that_rowferry_reads(page: Path) -> None:
 def test_every_word_is_used_as_the_schema_has_it() -> None:
     words = [word for row in read_table(ARCHITECTURE, "The words") for word in re.findall(r"\*\*(\w+)\*\*", row[0])]
     schema = " ".join(path.read_text() for path in (ROOT / "sql").rglob("*.sql"))
-    python_only = {"station", "journey"}
+    python_only = {"step", "journey"}
     missing = [word for word in words if word not in python_only and not re.search(rf"{word}", schema)]
     assert not missing
-    stations = " ".join(path.read_text() for path in (ROOT / "worker").rglob("*.py"))
-    assert all(word in stations.lower() for word in python_only)
+    modules = " ".join(path.read_text() for path in (ROOT / "worker").rglob("*.py"))
+    assert all(word in modules.lower() for word in python_only)
 
 
 def test_the_outcomes_and_verdicts_of_the_docs_are_those_of_the_schema(database: str) -> None:

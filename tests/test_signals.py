@@ -53,6 +53,7 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     sender = threading.Thread(target=signal_once_waited_for, args=(stopping,))
     sender.start()
     try:
+        daemon._listen_for_signals(state)
         daemon._run_slots(state, daemon.Options(slots=1))
     finally:
         sender.join()

@@ -119,6 +119,7 @@ def _work(worker_id: str, options: Options) -> None:
     heartbeat = Heartbeat(
         state.ledger, worker_id, options.slots, options.parallel, queues, is_progressing, cluster, stopped
     )
+    _listen_for_signals(state)  # before anyone can see the worker, and stop it
     heartbeat.start()
     set_process_fields(worker=worker_id)
     _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
@@ -135,7 +136,6 @@ def _work(worker_id: str, options: Options) -> None:
 
 def _run_slots(state: WorkerState, options: Options) -> None:
     """Run the slots to their end: after a first signal they have `grace`, after a second one no more time."""
-    _listen_for_signals(state)
     _calm_garbage_collector()
     slots = [Slot(state) for _ in range(options.slots)]
     threads = [Thread(target=slot.run, name=f"slot {n}", daemon=True) for n, slot in enumerate(slots)]

@@ -1,4 +1,4 @@
-"""Several worker processes behind one command: each a fresh interpreter, replaced when it dies of a fault."""
+"""Keeps several worker processes running: each a fresh interpreter, replaced when it dies."""
 
 import logging
 import os
@@ -6,12 +6,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
+from threading import Thread
 from types import FrameType
+from typing import IO, Self
 
 from rowferry.db.connection import connect
 from rowferry.db.schema import check_version
+from rowferry.interrupts import hold_interrupts
 from rowferry_worker.monitoring.server import share_metrics
 from rowferry_worker.objects.retry import retry_delay
 from rowferry_worker.service import notify, supervised_environment
@@ -20,13 +23,14 @@ _log = logging.getLogger(__name__)
 
 LOOK_UP_EVERY = timedelta(seconds=0.1)
 HEALTHY_AFTER = timedelta(minutes=1)
-"""A process that lived this long begins anew to count its deaths, on which the rest before the next start depends."""
+"""A process that lived this long resets the count of deaths, on which the wait before the next start depends."""
+MAX_RESTART_WAIT = timedelta(seconds=30)
 KILL_AFTER_GRACE = timedelta(seconds=20)
 """How much longer than its own grace a process may take to end; then it is killed and the server rolls back."""
 MISTAKE = 2
 """Exit status of a worker whose settings cannot work: another one would end the same way."""
 WORK_LEFT = 3
-"""Exit status of a worker that does not wait for what is left: another one would not either."""
+"""Exit status of a worker that does not wait for the work that is left: another one would not either."""
 
 
 def run_processes(
@@ -34,46 +38,69 @@ def run_processes(
 ) -> int:
     """Run `count` processes of a command to their end and return the exit status; serve their metrics on one port.
 
-    Raises UsageError or DatabaseUnavailable, before anything is started, when all would end by that.
+    Raises UsageError or DatabaseUnavailable, before any is started, if all would end by that.
     """
     with connect("supervisor") as connection:
         check_version(connection)
     if metrics_port is None:
         return Supervisor(count, command, grace).run()
     with share_metrics() as shared:
-        supervisor = Supervisor(count, command, grace, shared.environment, shared.forget)
+        supervisor = Supervisor(count, command, grace, environment=shared.environment, on_death=shared.forget)
         with shared.serve(metrics_host, metrics_port, supervisor.pids):
             return supervisor.run()
 
 
 @dataclass(slots=True)
 class _Place:
-    """One of the N processes, whichever process fills it now."""
+    """One of the N processes, and its replacements."""
 
     number: int
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[str] | None = None
     started: float = 0.0
     deaths: int = 0
     start_at: float | None = 0.0
-    """When to start the next process, by time.monotonic(); None: one runs, or none is wanted any more."""
+    """When to start the next process, as time.monotonic(); None: one runs, or no more are wanted."""
+    relay: Thread | None = None
+    last_line: str = ""
 
 
-@dataclass(slots=True)
 class Supervisor:
-    """Keeps `count` worker processes running until they are told to stop or have nothing left to do."""
+    """Starts `count` worker processes, replaces those that die, and leaves none behind.
 
-    count: int
-    command: Sequence[str]
-    grace: timedelta
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    on_death: Callable[[int], None] = lambda _number: None
-    """Told the number of a process that has ended, before another one takes its place."""
-    _places: list[_Place] = field(init=False, default_factory=list[_Place])
-    _signals: int = field(init=False, default=0)
-    _passed_on: int = field(init=False, default=0)
-    _kill_at: float | None = field(init=False, default=None)
-    _mistake: bool = field(init=False, default=False)
-    _work_left: bool = field(init=False, default=False)
+    `run` supervises in the foreground. As a context manager it starts the processes and stops them in the end; the
+    caller replaces dead ones by `replace_dead`.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        command: Sequence[str],
+        grace: timedelta = timedelta(seconds=30),
+        *,
+        environment: Mapping[str, str] | None = None,
+        on_death: Callable[[int], None] = lambda _number: None,
+        relay: Callable[[int, str], None] | None = None,
+        max_restart_wait: timedelta = MAX_RESTART_WAIT,
+    ) -> None:
+        """`grace`: of the processes; `on_death` gets the number of each process that has ended.
+
+        `relay` gets the number and each line that a process writes to stderr; None: it writes to our stderr.
+        """
+        self._command = command
+        self._grace = grace
+        self._environment = environment or {}
+        self._on_death = on_death
+        self._relay = relay
+        self._max_restart_wait = max_restart_wait
+        self._places = [_Place(number) for number in range(1, count + 1)]
+        self._stop_signals = 0
+        self._signals_passed_on = 0
+        self._kill_at: float | None = None
+        self._work_left = False
+        self.ended_by_mistake = False
+        """Whether a process has ended because its settings cannot work: another one would end the same way."""
+        self.last_words = ""
+        """The last relayed line of the process that ended by mistake, else of the last one that died."""
 
     def run(self) -> int:
         """Return the exit status once all have ended: 2 when one ended by a user's mistake, 3 by work left, else 0.
@@ -82,87 +109,137 @@ class Supervisor:
         """
         signal.signal(signal.SIGTERM, self._note_signal)
         signal.signal(signal.SIGINT, self._note_signal)
-        self._places = [_Place(number) for number in range(1, self.count + 1)]
-        notify("READY=1", f"STATUS=looking after {self.count} processes")
+        notify("READY=1", f"STATUS=supervising {len(self._places)} processes")
         try:
-            while any(place.process or place.start_at is not None for place in self._places):
-                self._look_after_all()
-                notify("WATCHDOG=1")
-                time.sleep(LOOK_UP_EVERY.total_seconds())
+            self._run_to_end()
         finally:
-            self._kill_rest()
-        return MISTAKE if self._mistake else WORK_LEFT if self._work_left else 0
+            self._kill_all()
+        return MISTAKE if self.ended_by_mistake else WORK_LEFT if self._work_left else 0
+
+    def __enter__(self) -> Self:
+        """Start the processes; none is left behind if that fails."""
+        try:
+            self.replace_dead()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Send SIGTERM, wait for a graceful stop, then SIGKILL; on Ctrl-C meanwhile have batches released at once."""
+        self._stop_signals = max(self._stop_signals, 1)
+        try:
+            self._run_to_end()
+        except KeyboardInterrupt:
+            self._stop_signals = 2
+            self._run_to_end()
+            raise
+        finally:
+            self._kill_all()
 
     def pids(self) -> dict[int, int]:
-        """Return the process ids of those that run, by their numbers. May be called on any thread."""
+        """Return the ids of the running processes, by their numbers. May be called on any thread."""
         return {place.number: process.pid for place in self._places if (process := place.process) is not None}
 
-    def _note_signal(self, number: int, _frame: FrameType | None) -> None:
-        del number
-        self._signals += 1
-
-    def _look_after_all(self) -> None:
-        for place in self._places:
-            if place.process is not None:
-                self._bury(place)
+    def replace_dead(self) -> int:
+        """Start processes that are due, in place of dead ones; return how many have died since the last call."""
+        died = sum(self._note_end(place) for place in self._places)
+        if self._stop_signals:
+            self._pass_signals_on()
         for place in self._places:
             if place.start_at is not None and time.monotonic() >= place.start_at:
                 self._start(place)
-        self._pass_signals_on()
+        return died
+
+    def _run_to_end(self) -> None:
+        """Look after the processes until all have ended."""
+        while True:
+            self.replace_dead()
+            if not any(place.process or place.start_at is not None for place in self._places):
+                return
+            notify("WATCHDOG=1")
+            time.sleep(LOOK_UP_EVERY.total_seconds())
+
+    def _note_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._stop_signals += 1
 
     def _start(self, place: _Place) -> None:
-        environment = {**os.environ, **self.environment, **supervised_environment(place.number)}
-        environment.pop("NOTIFY_SOCKET", None)  # The service manager hears of the supervisor alone.
-        place.process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for the supervisor, which passes it on once.
-        )
-        place.started, place.start_at = time.monotonic(), None
+        environment = {**os.environ, **self._environment, **supervised_environment(place.number)}
+        environment.pop("NOTIFY_SOCKET", None)  # the service manager hears from the supervisor alone
+        with hold_interrupts():  # lest Ctrl-C comes while a process runs that is not noted yet
+            place.process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=None if self._relay is None else subprocess.DEVNULL,
+                stderr=None if self._relay is None else subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for the supervisor, which passes it on once
+            )
+            place.started, place.start_at, place.last_line = time.monotonic(), None, ""
+            if place.process.stderr is not None:
+                place.relay = Thread(target=self._relay_lines, args=(place, place.process.stderr), daemon=True)
+                place.relay.start()
         _log.info("process started", extra={"number": place.number, "pid": place.process.pid})
 
-    def _bury(self, place: _Place) -> None:
-        """See whether a process has ended, and what follows from how it did."""
+    def _relay_lines(self, place: _Place, lines: IO[str]) -> None:
+        with lines:
+            for line in lines:
+                place.last_line = line.strip()
+                if self._relay is not None:
+                    self._relay(place.number, line.rstrip())
+
+    def _note_end(self, place: _Place) -> bool:
+        """Note whether a process has ended, and how; return whether it has died and is to be replaced."""
         if place.process is None or (status := place.process.poll()) is None:
-            return
+            return False
         fields = {"number": place.number, "pid": place.process.pid, "status": status}
-        place.process = None
-        self.on_death(place.number)
+        self._forget(place)
         if status == MISTAKE:
-            self._mistake = True
-            self._signals = max(self._signals, 1)
-        elif status in {0, WORK_LEFT} or self._signals:
+            self.ended_by_mistake, self.last_words = True, place.last_line
+            self._stop_signals = max(self._stop_signals, 1)
+        elif status in {0, WORK_LEFT} or self._stop_signals:
             self._work_left = self._work_left or status == WORK_LEFT
             _log.info("process ended", extra=fields)
         else:
             lived = time.monotonic() - place.started
             place.deaths = 1 if lived > HEALTHY_AFTER.total_seconds() else place.deaths + 1
-            wait = retry_delay(place.deaths, base=timedelta(seconds=1), longest=timedelta(seconds=30))
+            wait = retry_delay(place.deaths, base=timedelta(seconds=1), longest=self._max_restart_wait)
             place.start_at = time.monotonic() + wait.total_seconds()
-            _log.warning("process died; another one takes its place", extra=fields)
+            self.last_words = self.last_words if self.ended_by_mistake else place.last_line
+            _log.warning("process died, replacing it", extra=fields)
+            return True
+        return False
 
     def _pass_signals_on(self) -> None:
         """Pass the first signal on as SIGTERM and the second as SIGINT: two alike may arrive as one.
 
-        Kill who stays long after.
+        Kill the processes that run long after.
         """
-        if not self._signals:
-            return
-        pass_on = self._passed_on < min(self._signals, 2)
-        self._passed_on += pass_on
+        pass_on = self._signals_passed_on < min(self._stop_signals, 2)
+        self._signals_passed_on += pass_on
         for place in self._places:
             place.start_at = None
             if pass_on and place.process is not None:
-                place.process.send_signal(signal.SIGTERM if self._passed_on == 1 else signal.SIGINT)
-        self._kill_at = self._kill_at or time.monotonic() + (self.grace + KILL_AFTER_GRACE).total_seconds()
+                place.process.send_signal(signal.SIGTERM if self._signals_passed_on == 1 else signal.SIGINT)
+        self._kill_at = self._kill_at or time.monotonic() + (self._grace + KILL_AFTER_GRACE).total_seconds()
         if time.monotonic() > self._kill_at:
-            self._kill_rest()
+            self._kill_all()
 
-    def _kill_rest(self) -> None:
+    def _kill_all(self) -> None:
         for place in self._places:
             if place.process is not None:
                 place.process.kill()
                 place.process.wait()
-                self.on_death(place.number)
-                place.process = None
+                self._forget(place)
+
+    def _forget(self, place: _Place) -> None:
+        """Note that a process has ended; wait for its last lines."""
+        if place.relay is not None:
+            place.relay.join(5)
+        self._on_death(place.number)
+        place.process = place.relay = None
