@@ -83,7 +83,7 @@ def test_two_processes_at_once_both_succeed(empty_database: str, run_rowferry: R
 def test_a_function_that_somebody_changed_is_put_right(empty_database: str) -> None:
     init()
     changed = (
-        "create or replace function rowferry.deregister_worker(id text) returns void "
+        "create or replace function rowferry.deregister_worker(p_id text) returns void "
         "language sql as 'select null::void'"
     )
     ask(empty_database, changed)

@@ -113,7 +113,7 @@ class StandInLedger(Ledger):
         self.beats += 1
         if self.away:
             raise DatabaseUnavailable("PostgreSQL cannot be reached")
-        return [{"fleet_size": 1, "replica_lag": None}]
+        return [{"live_workers": 1, "replica_lag": None}]
 
 
 @pytest.fixture

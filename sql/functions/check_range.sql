@@ -1,18 +1,18 @@
--- rowferry.check_range(batch_id bigint, first text, last text)
---   Raises invalid_parameter_value unless the range lies inside the batch's own, in the order of the id's type. Says
---   nothing where that type cannot be found out here (a table that the plan names without its schema, outside `public`),
---   or could run code of whoever made it, with the rights of this schema's owner: arrays, composites, ranges. Of a
---   domain the base type is asked, whose text runs no CHECK.
+-- rowferry.check_range(p_batch_id bigint, p_first text, p_last text)
+--   Raises invalid_parameter_value unless the range lies inside the batch's own, in the order of the id's type. Checks
+--   nothing where that type cannot be found here (a table that the plan names without its schema, outside `public`), or
+--   where its input could run another role's code with the rights of this schema's owner: arrays, composites, ranges.
+--   A domain is checked by its base type, whose input runs no CHECK.
 --   Writes: nothing. Called by: rowferry.split_batch.
-create or replace function rowferry.check_range(batch_id bigint, first text, last text)
+create or replace function rowferry.check_range(p_batch_id bigint, p_first text, p_last text)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    own jsonb;
-    id_type text;
-    is_inside boolean;
+    v_own jsonb;
+    v_id_type text;
+    v_is_inside boolean;
 begin
     with recursive batch as (
         select
@@ -21,13 +21,14 @@ begin
             -- A plan's names are exactly as written: rowferry/db/entries.py reads them in the same way.
             array(
                 select coalesce(replace(p.parts[1], '""', '"'), p.parts[2])
-                from regexp_matches(e.value ->> 'table', '"((?:[^"]|"")+)"|([^".]+)', 'g') with ordinality as p (parts, n)
+                from regexp_matches(e.value ->> 'table', '"((?:[^"]|"")+)"|([^".]+)', 'g')
+                with ordinality as p (parts, n)
                 order by p.n
             ) as names
         from rowferry.batch_queue as q
         inner join rowferry.migration as m on q.migration_id = m.id
         cross join jsonb_array_elements(m.plan -> 'entries') as e
-        where q.id = $1 and concat(e.value ->> 'table', '.', e.value ->> 'key') = q.payload ->> 'entries'
+        where q.id = p_batch_id and concat(e.value ->> 'table', '.', e.value ->> 'key') = q.payload ->> 'entries'
     ),
 
     types as (
@@ -58,24 +59,25 @@ begin
         t.payload,
         format_type(t.type_id, t.modifier)
         || case when c.oid is null then '' else format(' collate %I.%I', n.nspname, c.collname) end
-    into own, id_type
+    into v_own, v_id_type
     from types as t
     inner join pg_type as b on t.type_id = b.oid
     left join pg_collation as c on t.collation_id = c.oid
     left join pg_namespace as n on c.collnamespace = n.oid
     where b.typtype in ('b', 'e') and b.typcategory <> 'A';
-    if id_type is null then
+    if v_id_type is null then
         return;
     end if;
 
-    -- greatest and least know the type's own order; its operators may stand in a schema that is not searched here.
+    -- greatest and least know the type's own order; its operators may be in a schema that is not searched here.
     execute format(
-        'select greatest($1::%1$s, $3::%1$s)::text = ($1::%1$s)::text and least($2::%1$s, $4::%1$s)::text = ($2::%1$s)::text',
-        id_type
-    ) into is_inside using $2, $3, own ->> 'first', own ->> 'last';
-    if not is_inside then
+        'select greatest($1::%1$s, $3::%1$s)::text = ($1::%1$s)::text '
+        'and least($2::%1$s, $4::%1$s)::text = ($2::%1$s)::text',
+        v_id_type
+    ) into v_is_inside using p_first, p_last, v_own ->> 'first', v_own ->> 'last';
+    if not v_is_inside then
         raise invalid_parameter_value using
-        message = format('%s to %s does not lie inside of batch %s', $2, $3, $1);
+        message = format('%s to %s does not lie inside of batch %s', p_first, p_last, p_batch_id);
     end if;
 end;
 $$;

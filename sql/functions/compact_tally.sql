@@ -1,15 +1,15 @@
--- rowferry.compact_tally(since bigint)
+-- rowferry.compact_tally(p_since bigint)
 --   Replaces the rows of the tally from this id on by their sum, one row a migration, queue and table. Does nothing
---   while another transaction is at it, or where what others have deleted meanwhile would be an error.
---   `since` spares it the rows that are dead and that some old snapshot keeps: they are read at 0 now and then only.
+--   while another transaction does the same, or above READ COMMITTED, where rows that others deleted are an error.
+--   `p_since` avoids dead rows that an old snapshot keeps; only now and then it is 0 and they are read.
 --   Writes: batch_tally. Called by: rowferry.tally_batches.
-create or replace function rowferry.compact_tally(since bigint)
+create or replace function rowferry.compact_tally(p_since bigint)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
--- What is replaced is held meanwhile: some hundred kB, which are not left to the session's work_mem.
+-- Holds the replaced rows, some hundred kB, whatever the session's work_mem is.
 set work_mem = '4MB'
 as $$
 begin
@@ -21,7 +21,7 @@ begin
 
     with taken as (
         delete from rowferry.batch_tally as t
-        where t.id >= $1
+        where t.id >= p_since
         returning t.*
     )
 

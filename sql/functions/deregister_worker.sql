@@ -1,11 +1,11 @@
--- rowferry.deregister_worker(id text)
---   Says that a worker process has stopped in good order.
+-- rowferry.deregister_worker(p_id text)
+--   Records that a worker process has stopped in good order.
 --   Writes: worker. Called by: rowferry_worker/monitoring/heartbeat.py.
-create or replace function rowferry.deregister_worker(id text)
+create or replace function rowferry.deregister_worker(p_id text)
 returns void
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    update rowferry.worker as w set stopped_at = now(), last_seen_at = now() where w.id = $1;
+    update rowferry.worker as w set stopped_at = now(), last_seen_at = now() where w.id = p_id;
 $$;

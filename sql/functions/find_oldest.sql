@@ -1,9 +1,9 @@
--- rowferry.find_oldest(queues text[])
---   Returns where the batches that wait begin: of each migration and queue, [run_after, id] of its oldest batch, or the
+-- rowferry.find_oldest(p_queues text[])
+--   Returns where the waiting batches begin: for each migration and queue, [run_after, id] of its oldest batch, or the
 --   present moment where none is due. `looked_at` is that moment.
---   Walks past whatever has finished before the oldest and cannot be vacuumed yet: 0.1 ms a thousand.
+--   Walks past batches that finished before the oldest and cannot be vacuumed yet: 0.1 ms a thousand.
 --   Writes: nothing. Called by: rowferry.claim_batch.
-create or replace function rowferry.find_oldest(queues text [])
+create or replace function rowferry.find_oldest(p_queues text [])
 returns jsonb
 language sql
 set search_path = pg_catalog, pg_temp
@@ -22,7 +22,7 @@ as $$
             end
         ), '{}')
     from rowferry.migration as m
-    cross join unnest($1) as u (queue_name)
+    cross join unnest(p_queues) as u (queue_name)
     left join lateral (
         select
             q.run_after,

@@ -1,30 +1,30 @@
--- rowferry.finish_batch(batch_id, attempt_id, verdict, wait, error, migrated, kept, bytes, read_ids,
---                       entry_ids, keys, outcomes, reasons, errors)
---   Writes the verdict of an attempt: DONE, ERROR, RETRY (back to INIT after `wait`, the attempt counts)
---   or RELEASED (back to INIT after `wait`, the attempt does not count).
---   `migrated`, `kept` and `bytes` are this attempt's; `read_ids` are the entries that it read; the five arrays
+-- rowferry.finish_batch(p_batch_id, p_attempt_id, p_verdict, p_wait, p_error, p_migrated, p_kept, p_bytes, p_read_ids,
+--                       p_entry_ids, p_keys, p_outcomes, p_reasons, p_errors)
+--   Writes the verdict of an attempt: DONE, ERROR, RETRY (back to INIT after `p_wait`, the attempt counts)
+--   or RELEASED (back to INIT after `p_wait`, the attempt does not count).
+--   `p_migrated`, `p_kept` and `p_bytes` are this attempt's; `p_read_ids` are the entries that it read; the five arrays
 --   are parallel, one element for each entry that was neither migrated nor kept.
 --   The counts of the batch then balance: entry_count is the sum of its seven outcomes. Entries whose outcome the
 --   payload names in `read_again` were read again by this attempt, and are not counted twice.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
---   attempt is not the batch's or has its verdict.
---   Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/verdict.py,
---   in the transaction that holds the claim and has updated the rows.
+--   attempt belongs to another batch or has its verdict.
+--   Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/batch/verdict.py, in the transaction
+--   that holds the claim and has updated the rows.
 create or replace function rowferry.finish_batch(
-    batch_id bigint,
-    attempt_id bigint,
-    verdict text,
-    wait interval,
-    error text,
-    migrated integer,
-    kept integer,
-    bytes bigint,
-    read_ids text [],
-    entry_ids text [],
-    keys text [],
-    outcomes text [],
-    reasons text [],
-    errors text []
+    p_batch_id bigint,
+    p_attempt_id bigint,
+    p_verdict text,
+    p_wait interval,
+    p_error text,
+    p_migrated integer,
+    p_kept integer,
+    p_bytes bigint,
+    p_read_ids text [],
+    p_entry_ids text [],
+    p_keys text [],
+    p_outcomes text [],
+    p_reasons text [],
+    p_errors text []
 )
 returns void
 language plpgsql
@@ -33,62 +33,61 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-#variable_conflict use_column
 declare
-    attempt rowferry.batch_attempt;
-    before record;
+    v_attempt rowferry.batch_attempt;
+    v_before record;
 begin
-    perform rowferry.check_claim($1);
+    perform rowferry.check_claim(p_batch_id);
 
     update rowferry.batch_attempt as a
-    set verdict = $3, error = $5, finished_at = clock_timestamp()
-    where a.id = $2 and a.batch_id = $1 and coalesce(a.verdict in ('RELEASED', 'LOST'), true)
-    returning a.* into strict attempt;
+    set verdict = p_verdict, error = p_error, finished_at = clock_timestamp()
+    where a.id = p_attempt_id and a.batch_id = p_batch_id and coalesce(a.verdict in ('RELEASED', 'LOST'), true)
+    returning a.* into strict v_attempt;
 
-    -- Entries that were read again have a new outcome; those that the application had changed or removed keep theirs.
+    -- Entries that were read again have a new outcome; changed and deleted entries keep theirs.
     delete from rowferry.entry_failure as f
     where
-        f.batch_id = $1
-        and (f.outcome in ('missing', 'conflict', 'failed') or f.entry_id = any($9));
+        f.batch_id = p_batch_id
+        and (f.outcome in ('missing', 'conflict', 'failed') or f.entry_id = any(p_read_ids));
 
-    if cardinality($10) > 0 then
+    if cardinality(p_entry_ids) > 0 then
         insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
-        -- A table may have come by two rows with one id since it was enqueued.
-        select distinct on (u.entry_id) $1, u.entry_id, u.key, u.outcome, u.reason, u.error, attempt.number
-        from unnest($10, $11, $12, $13, $14) as u (entry_id, key, outcome, reason, error);
+        -- The table may have got two rows with one id since it was enqueued.
+        select distinct on (u.entry_id) p_batch_id, u.entry_id, u.key, u.outcome, u.reason, u.error, v_attempt.number
+        from unnest(p_entry_ids, p_keys, p_outcomes, p_reasons, p_errors) as u (entry_id, key, outcome, reason, error);
     end if;
 
-    -- What stays counted from earlier attempts. An entry that was migrated once and is kept when it is read again was
-    -- migrated.
+    -- The counts that stay from earlier attempts. An entry that was migrated once, and is kept when it is read again,
+    -- counts as migrated.
     select
-        case when q.payload -> 'read_again' ? 'migrated' then least(q.migrated, $7) else q.migrated end as migrated,
+        case when q.payload -> 'read_again' ? 'migrated' then least(q.migrated, p_kept) else q.migrated end as migrated,
         case
-            when q.payload -> 'read_again' ? 'migrated' then -least(q.migrated, $7)
+            when q.payload -> 'read_again' ? 'migrated' then -least(q.migrated, p_kept)
             when q.payload -> 'read_again' ? 'kept' then 0
             else q.kept
         end as kept
-    into strict before
+    into strict v_before
     from rowferry.batch_queue as q
-    where q.id = $1;
+    where q.id = p_batch_id;
 
     update rowferry.batch_queue as q
     set
-        status = case $3 when 'DONE' then 'DONE' when 'ERROR' then 'ERROR' else 'INIT' end,
-        attempts = case $3 when 'RELEASED' then q.attempts else attempt.number end,
-        run_after = case when $3 in ('RETRY', 'RELEASED') then clock_timestamp() + $4 else q.run_after end,
-        started_at = attempt.started_at,
-        finished_at = case when $3 in ('DONE', 'ERROR') then clock_timestamp() end,
-        worker_id = attempt.worker_id,
-        error = $5,
-        migrated = before.migrated + $6,
-        kept = before.kept + $7,
-        bytes = q.bytes + $8,
+        status = case p_verdict when 'DONE' then 'DONE' when 'ERROR' then 'ERROR' else 'INIT' end,
+        attempts = case p_verdict when 'RELEASED' then q.attempts else v_attempt.number end,
+        run_after = case when p_verdict in ('RETRY', 'RELEASED') then clock_timestamp() + p_wait else q.run_after end,
+        started_at = v_attempt.started_at,
+        finished_at = case when p_verdict in ('DONE', 'ERROR') then clock_timestamp() end,
+        worker_id = v_attempt.worker_id,
+        error = p_error,
+        migrated = v_before.migrated + p_migrated,
+        kept = v_before.kept + p_kept,
+        bytes = q.bytes + p_bytes,
         changed = f.changed,
         deleted = f.deleted,
         missing = f.missing,
         conflict = f.conflict,
         failed = f.failed,
-        entry_count = before.migrated + $6 + before.kept + $7 + f.total
+        entry_count = v_before.migrated + p_migrated + v_before.kept + p_kept + f.total
     from (
         select
             count(*) as total,
@@ -98,8 +97,8 @@ begin
             count(*) filter (where e.outcome = 'conflict') as conflict,
             count(*) filter (where e.outcome = 'failed') as failed
         from rowferry.entry_failure as e
-        where e.batch_id = $1
+        where e.batch_id = p_batch_id
     ) as f
-    where q.id = $1;
+    where q.id = p_batch_id;
 end;
 $$;

@@ -1,6 +1,6 @@
 -- rowferry.forget_pause_reason()
---   Trigger: a migration that goes on has no reason to be paused any more.
---   Writes: the row itself. Called by: an UPDATE of migration.paused_at to null, by anybody.
+--   Trigger: a migration that is resumed loses its reason to be paused.
+--   Writes: the row itself. Called by: any UPDATE of migration.paused_at to null.
 create or replace function rowferry.forget_pause_reason()
 returns trigger
 language plpgsql

@@ -1,6 +1,6 @@
 -- rowferry.forget_tally()
---   Trigger: a queue that was truncated has nothing to tally.
---   Writes: batch_tally. Called by: a TRUNCATE of batch_queue, by anybody.
+--   Trigger: a truncated queue has nothing to tally.
+--   Writes: batch_tally. Called by: any TRUNCATE of batch_queue.
 create or replace function rowferry.forget_tally()
 returns trigger
 language plpgsql

@@ -1,9 +1,9 @@
--- rowferry.pause(name text)
+-- rowferry.pause(p_name text)
 --   Pauses the migration of this name, or every migration where null: no batch of it is claimed from now on.
---   Returns each with when it was paused, and whether that was just now. No row: there is no such migration.
+--   Returns each with the time of its pause, and whether this call paused it. No row: there is no such migration.
 --   The same as `update rowferry.migration set paused_at = now() where paused_at is null and ...`.
---   Writes: migration. Called by: rowferry pause, rowferry watch.
-create or replace function rowferry.pause(name text default null)
+--   Writes: migration. Called by: rowferry/reports/pause.py.
+create or replace function rowferry.pause(p_name text default null)
 returns table (migration text, changed boolean, paused_at timestamptz)
 language sql
 set search_path = pg_catalog, pg_temp
@@ -13,7 +13,7 @@ as $$
             m.id,
             m.paused_at
         from rowferry.migration as m
-        where $1 is null or m.name = $1
+        where p_name is null or m.name = p_name
         order by m.id
         for no key update
     )

@@ -1,9 +1,9 @@
--- rowferry.record_pass(migration_id bigint, revision integer)
+-- rowferry.record_pass(p_migration_id bigint, p_revision integer)
 --   Counts a pass whose batches were made by this revision of the plan, and returns true; null, and nothing is counted,
---   where the plan has changed meanwhile: the caller has to roll its batches back.
---   The row stays locked until the caller commits, so that nobody changes the plan before its batches can be seen.
+--   where the plan has changed meanwhile: the caller rolls its batches back.
+--   The row stays locked until the caller commits: the plan cannot change before its batches are visible.
 --   Writes: migration. Called by: rowferry_enqueue/enqueue.py.
-create or replace function rowferry.record_pass(migration_id bigint, revision integer)
+create or replace function rowferry.record_pass(p_migration_id bigint, p_revision integer)
 returns boolean
 language sql
 security definer
@@ -13,6 +13,6 @@ as $$
     set
         passes = m.passes + 1,
         updated_at = now()
-    where m.id = $1 and m.revision = $2
+    where m.id = p_migration_id and m.revision = p_revision
     returning true;
 $$;

@@ -1,8 +1,7 @@
 -- rowferry.recount_batches()
---   Makes the tally anew by one scan of the queue, and returns how many batches it has counted. Verdicts wait meanwhile.
---   To be called where batches have come about behind the triggers' back: data restored with --disable-triggers, or
---   into tables that had their triggers already.
---   Writes: batch_tally. Called by: rowferry init, once; an operator.
+--   Makes the tally anew by one scan of the queue; returns how many batches it counted. Verdicts wait meanwhile.
+--   For batches that the triggers have not seen: data restored with --disable-triggers, or before the triggers.
+--   Writes: batch_tally. Called by: rowferry init, where a queue has no tally; an operator.
 create or replace function rowferry.recount_batches()
 returns bigint
 language plpgsql

@@ -1,9 +1,9 @@
--- rowferry.renew_batches(migration_id bigint, queue_name text, choices jsonb)
---   Gives the batches of a queue that wait or are in ERROR, and are in nobody's hands, the choices of a new pass: those
---   in ERROR are due again, and what they will read again is no longer counted. Returns how many they are.
+-- rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb)
+--   Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are
+--   due again, and entries that will be read again are no longer counted. Returns how many batches.
 --   Only queues whose batches read entries again (`read_again` in their payload) are renewed: verify, revert.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py.
-create or replace function rowferry.renew_batches(migration_id bigint, queue_name text, choices jsonb)
+create or replace function rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb)
 returns bigint
 language sql
 security definer
@@ -13,8 +13,8 @@ as $$
         select q.id
         from rowferry.batch_queue as q
         where
-            q.migration_id = $1
-            and q.queue_name = $2
+            q.migration_id = p_migration_id
+            and q.queue_name = p_queue_name
             and q.status in ('INIT', 'ERROR')
             and q.payload ? 'read_again'
         for update skip locked
@@ -24,7 +24,7 @@ as $$
         update rowferry.batch_queue as q
         set
             status = 'INIT',
-            payload = q.payload || $3,
+            payload = q.payload || p_choices,
             migrated = case when q.payload -> 'read_again' ? 'migrated' then 0 else q.migrated end,
             kept = case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end
         from free

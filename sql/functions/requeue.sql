@@ -1,10 +1,10 @@
--- rowferry.requeue(batch_id bigint, error_like text, migration text)
---   Puts batches in ERROR back in the queue and returns how many: the one named, those whose error or whose entries'
---   errors match the LIKE pattern, those of the migration of this name; what is null excludes none.
+-- rowferry.requeue(p_batch_id bigint, p_error_like text, p_migration text)
+--   Puts batches in ERROR back in the queue and returns how many: one batch, the batches whose error or whose entries'
+--   errors match a LIKE pattern, the batches of one migration; a null condition excludes none.
 --   The same as `update rowferry.batch_queue set status = 'INIT' where status = 'ERROR' and ...`.
---   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry requeue.
+--   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry requeue, rowferry watch.
 create or replace function rowferry.requeue(
-    batch_id bigint default null, error_like text default null, migration text default null
+    p_batch_id bigint default null, p_error_like text default null, p_migration text default null
 )
 returns bigint
 language sql
@@ -15,14 +15,17 @@ as $$
         set status = 'INIT'
         where
             q.status = 'ERROR'
-            and ($1 is null or q.id = $1)
-            and ($3 is null or q.migration_id = (select m.id from rowferry.migration as m where m.name = $3))
+            and (p_batch_id is null or q.id = p_batch_id)
             and (
-                $2 is null
-                or q.error like $2
+                p_migration is null
+                or q.migration_id = (select m.id from rowferry.migration as m where m.name = p_migration)
+            )
+            and (
+                p_error_like is null
+                or q.error like p_error_like
                 or exists (
                     select from rowferry.entry_failure as f
-                    where f.batch_id = q.id and (f.error like $2 or f.reason like $2)
+                    where f.batch_id = q.id and (f.error like p_error_like or f.reason like p_error_like)
                 )
             )
         returning q.id

@@ -1,7 +1,7 @@
 -- rowferry.reset_requeued_batch()
---   Trigger: whoever sets a finished batch back to INIT gets a batch that is due now (unless the UPDATE says when), with its attempts,
---   error and failures reset; what it has settled (migrated, kept, changed, deleted) stays counted.
---   Writes: entry_failure. Called by: an UPDATE of batch_queue.status from DONE or ERROR to INIT, by anybody.
+--   Trigger: a finished batch that is set back to INIT is due now (unless the UPDATE sets run_after); its attempts,
+--   error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted.
+--   Writes: entry_failure. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
 create or replace function rowferry.reset_requeued_batch()
 returns trigger
 language plpgsql

@@ -1,9 +1,9 @@
--- rowferry.resume(name text)
---   Lets the migration of this name, or every migration where null, go on: its batches are claimed again.
---   Returns each with since when it was paused; null: it was not. No row: there is no such migration.
+-- rowferry.resume(p_name text)
+--   Resumes the migration of this name, or every migration where null: its batches are claimed again.
+--   Returns each with the time since when it was paused; null: it was not. No row: there is no such migration.
 --   The same as `update rowferry.migration set paused_at = null where ...`.
---   Writes: migration. Called by: rowferry resume, rowferry watch.
-create or replace function rowferry.resume(name text default null)
+--   Writes: migration. Called by: rowferry/reports/pause.py.
+create or replace function rowferry.resume(p_name text default null)
 returns table (migration text, changed boolean, paused_at timestamptz)
 language sql
 set search_path = pg_catalog, pg_temp
@@ -13,7 +13,7 @@ as $$
             m.id,
             m.paused_at
         from rowferry.migration as m
-        where $1 is null or m.name = $1
+        where p_name is null or m.name = p_name
         order by m.id
         for no key update
     )

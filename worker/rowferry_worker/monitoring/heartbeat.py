@@ -73,7 +73,7 @@ class Heartbeat:
             self.parallel,
             self.queues,
         )
-        self.cluster.size, self.cluster.replica_lag = row["fleet_size"], row["replica_lag"]
+        self.cluster.size, self.cluster.replica_lag = row["live_workers"], row["replica_lag"]
         metrics.last_heartbeat.set_to_current_time()
 
     def _run(self) -> None:
