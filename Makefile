@@ -70,7 +70,7 @@ torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during re
 	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
-bench: $(VENV)/.with-bench ## Measure rowferry side by side with its rivals; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
+bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 

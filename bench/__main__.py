@@ -32,7 +32,7 @@ def parse_only(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option("--results", type=click.Path(path_type=Path), help="Where the results go; docs/ stays as it is then.")
 @click.option("--list", "listing", is_flag=True, help="Say which benches there are, and run none.")
 def command(only: list[str], short: bool, results: Path | None, listing: bool) -> None:
-    """Measure rowferry on this machine, side by side with its rivals."""
+    """Measure rowferry on this machine, side by side with the baselines."""
     if listing:
         for name in only:
             console.print(f"{name:<12} {BENCHES[name]}")

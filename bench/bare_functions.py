@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from bench.starting_gate import Run, wait_for_start
+from bench.barrier import Run, wait_for_start
 from rowferry.batch import Judgement, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import begin_attempt, claim_batch

@@ -30,7 +30,7 @@ def read_cpu_model() -> str:
 
 
 def list_versions() -> dict[str, str]:
-    """Return what takes part in every bench; a bench adds its rivals."""
+    """Return what takes part in every bench; a bench adds its baselines."""
     versions = {package: metadata.version(package) for package in PACKAGES}
     versions["rowferry"] += f" ({describe_commit()})"
     return {"python": platform.python_version(), **versions}

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 
-from bench.stage import Usage, run_measured
+from bench.environment import Usage, run_measured
 from rowferry.db.connection import connect
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
 from rowferry_enqueue.enqueue import Request, enqueue

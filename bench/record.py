@@ -102,14 +102,14 @@ class Record:
         what: str,
         figure: str,
         contestant: str,
-        rival: str,
+        baseline: str,
         *,
         at_least: float | None = None,
         at_most: float | None = None,
     ) -> None:
-        """Note a ratio of medians as a target; nothing when the rival was absent."""
-        if rival not in self.absent:
-            ratio = self.median(contestant, figure) / self.median(rival, figure)
+        """Note a ratio of medians as a target; nothing when the baseline was absent."""
+        if baseline not in self.absent:
+            ratio = self.median(contestant, figure) / self.median(baseline, figure)
             self.expect(what, ratio, at_least=at_least, at_most=at_most, unit="x")
 
     def summarise(self) -> dict[str, dict[str, dict[str, float]]]:

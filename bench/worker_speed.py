@@ -1,4 +1,4 @@
-"""One worker against the stand-in, once, with settings of one's choice: to look into it, with a profiler or without.
+"""Run one worker against the fake S3 server once, with chosen settings: for a closer look, or for a profiler.
 
     python -m bench.worker_speed [--entries 30000] [--batch-size 250] [--parallel 512] [--slots 4] [--latency-ms 70]
 
@@ -9,17 +9,17 @@ import argparse
 import json
 import os
 
+from bench.environment import fake_s3, running_postgres
 from bench.migration import enqueue_rows, make_rows, read_span, run_worker
 from bench.record import tidy
-from bench.stage import running_postgres, stand_in
 
 
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """Migrate once and return the figures."""
     load = os.getloadavg()[0]
-    with running_postgres(), stand_in(options.latency_ms) as server:
+    with running_postgres(), fake_s3(options.latency_ms) as server:
         make_rows(options.entries)
-        enqueue_rows(server.url, server.url, options.batch_size)
+        enqueue_rows(server.endpoint_url, server.endpoint_url, options.batch_size)
         used = run_worker(f"--parallel={options.parallel}", f"--slots={options.slots}")
         stats = server.read_stats()
         seconds = read_span(options.entries)
@@ -27,7 +27,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         "entries_per_second": options.entries / seconds,
         "cpu_ms_per_entry": 1000 * used.cpu_seconds / options.entries,
         "memory_mb": used.memory_mb,
-        "stand_in_cpu_ms_per_request": 1000 * stats["cpu_seconds"] / stats["requests"],
+        "fake_s3_cpu_ms_per_request": 1000 * stats["cpu_seconds"] / stats["requests"],
         "load_before": load,
     }
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-from haystack import Haystack
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server
+from secret_scanner import SecretScanner
 from worker_process import WorkerProcess
 
 UNIQUE = uuid4().hex
@@ -59,7 +59,7 @@ class Stage:
             '[[entries]]\ntable = "public.avatars"\nid = "id"\nkey = "path"\nfrom = "image/"\nto = "avatar/"\n'
         )
 
-    def run(self, haystack: Haystack, *arguments: str, expected: int = 0, **environment: str) -> str:
+    def run(self, scanner: SecretScanner, *arguments: str, expected: int = 0, **environment: str) -> str:
         """Run a command to its end, note what it says, and return it."""
         done = subprocess.run(
             [sys.executable, "-m", "rowferry_cli", *arguments],
@@ -71,7 +71,7 @@ class Stage:
             check=False,
         )
         said = done.stdout + done.stderr
-        haystack.add(f"output {arguments[0]}", said)
+        scanner.add(f"output {arguments[0]}", said)
         assert done.returncode == expected, said
         return said
 

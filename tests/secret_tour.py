@@ -6,10 +6,10 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
-from haystack import Haystack
 from processes import wait_for
 from rowferry_lab.servers.s3_servers import S3Server
 from scrape import fetch, find_served_port, served_port
+from secret_scanner import SecretScanner
 from secret_stage import SECRETS, UNIQUE, Stage
 from servers import connect_s3
 
@@ -22,18 +22,18 @@ def lose_an_object(stage: Stage, legacy: S3Server) -> None:
     client.close()
 
 
-def prepare_and_plan(stage: Stage, haystack: Haystack, legacy: S3Server) -> None:
-    stage.run(haystack, "prepare", "40", "--yes", "--clean-production")
-    stage.run(haystack, "init")
-    stage.run(haystack, "init", "--grants", "rowferry_avatars", "--apply")
+def prepare_and_plan(stage: Stage, scanner: SecretScanner, legacy: S3Server) -> None:
+    stage.run(scanner, "prepare", "40", "--yes", "--clean-production")
+    stage.run(scanner, "init")
+    stage.run(scanner, "init", "--grants", "rowferry_avatars", "--apply")
     lose_an_object(stage, legacy)
-    stage.run(haystack, "check")
-    stage.run(haystack, "plan")
-    stage.run(haystack, "status", "--json")
-    stage.run(haystack, "enqueue", "--batch-size", "5", "--yes")
+    stage.run(scanner, "check")
+    stage.run(scanner, "plan")
+    stage.run(scanner, "status", "--json")
+    stage.run(scanner, "enqueue", "--batch-size", "5", "--yes")
 
 
-def work(stage: Stage, haystack: Haystack, spans: str) -> None:
+def work(stage: Stage, scanner: SecretScanner, spans: str) -> None:
     """Run a worker that says everything it can, and two that cannot work."""
     with ExitStack() as until:
         wrong = {"ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
@@ -58,23 +58,23 @@ def work(stage: Stage, haystack: Haystack, spans: str) -> None:
         until.callback(exporter.kill)
         wait_for(lambda: "serving" in (stage.work / "exporter.log").read_text())
         line = next(line for line in (stage.work / "exporter.log").read_text().splitlines() if "serving" in line)
-        haystack.add("metrics of the exporter", fetch(find_served_port(line), "/metrics")[1])
-        haystack.add("metrics of the worker", fetch(port, "/metrics")[1])
+        scanner.add("metrics of the exporter", fetch(find_served_port(line), "/metrics")[1])
+        scanner.add("metrics of the worker", fetch(port, "/metrics")[1])
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
 
 
-def look_and_repair(stage: Stage, haystack: Haystack) -> None:
-    stage.run(haystack, "errors", "--entries", "--json")
-    stage.run(haystack, "watch", "--once")
-    stage.run(haystack, "report", "--manifest", "manifest.jsonl", expected=1)
-    stage.run(haystack, "requeue", "--all")
-    stage.run(haystack, "migrate", "--yes", "--verbose", "--log-file", "migrate.log", expected=1, **stage.plain)
-    stage.run(haystack, "verify", "--yes", "--log-file", "verify.log")
-    stage.run(haystack, "clean-uploads", "--yes")
+def look_and_repair(stage: Stage, scanner: SecretScanner) -> None:
+    stage.run(scanner, "errors", "--entries", "--json")
+    stage.run(scanner, "watch", "--once")
+    stage.run(scanner, "report", "--manifest", "manifest.jsonl", expected=1)
+    stage.run(scanner, "requeue", "--all")
+    stage.run(scanner, "migrate", "--yes", "--verbose", "--log-file", "migrate.log", expected=1, **stage.plain)
+    stage.run(scanner, "verify", "--yes", "--log-file", "verify.log")
+    stage.run(scanner, "clean-uploads", "--yes")
 
 
-def fail(stage: Stage, haystack: Haystack) -> None:
+def fail(stage: Stage, scanner: SecretScanner) -> None:
     """Let everything fail that has a secret to tell."""
     password = SECRETS["password of an unreachable database"].replace(" ", "%20").replace("/", "%2F")
     for url in (
@@ -84,16 +84,16 @@ def fail(stage: Stage, haystack: Haystack) -> None:
         stage.dsn.rpartition("/")[0] + "/no_such_database",
     ):
         for command in ("status", "worker"):
-            said = stage.run(haystack, command, expected=2, **{**stage.plain, "DATABASE_URL": url})
+            said = stage.run(scanner, command, expected=2, **{**stage.plain, "DATABASE_URL": url})
             assert said.count("\n") == 1
     wrong = {**stage.plain, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
-    said = stage.run(haystack, "check", expected=2, **wrong)
+    said = stage.run(scanner, "check", expected=2, **wrong)
     assert "legacy bucket" in said
-    stage.run(haystack, "status", expected=2, **wrong)
+    stage.run(scanner, "status", expected=2, **wrong)
     both = {**stage.environment, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
-    assert "are both set" in stage.run(haystack, "check", expected=2, **both)
+    assert "are both set" in stage.run(scanner, "check", expected=2, **both)
     token_alone = {**stage.plain, "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY": "", "ROWFERRY_PRODUCTION_ACCESS_KEY_ID": ""}
-    assert "SESSION_TOKEN is set but" in stage.run(haystack, "check", expected=2, **token_alone)
+    assert "SESSION_TOKEN is set but" in stage.run(scanner, "check", expected=2, **token_alone)
 
 
 MARKS = {

@@ -8,10 +8,10 @@ import pytest
 
 from bench.benches.memory import fit_growth, read_resident_mb
 from bench.benches.profile import count_modules
+from bench.environment import run_measured
 from bench.page import write_number
 from bench.processor import HAS_PROC, ThreadClock, read_cpu_seconds
 from bench.record import tidy
-from bench.stage import run_measured
 
 BURN = "import time\nwhile time.process_time() < 0.6: pass"
 needs_proc = pytest.mark.skipif(not HAS_PROC, reason="there is no /proc here")

@@ -5,9 +5,9 @@ from collections import Counter
 import psycopg
 import pytest
 
+from lock_holders import uncommitted, work_while_locked
 from migration import Migration
 from request_log import RequestLog, Seen
-from rivals import uncommitted, work_while_locked
 from rowferry.db.timeouts import LOCK_TIMEOUT
 
 

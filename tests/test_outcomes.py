@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from lock_holders import uncommitted, work_while_locked
 from migration import Migration
 from processes import wait_for
-from rivals import uncommitted, work_while_locked
 from rowferry.errors import DatabaseUnavailable
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from crowd import MANY, fill
+from large_queue import MANY, fill
 from plans import Plan, explained
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, connect

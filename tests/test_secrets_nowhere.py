@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from haystack import Haystack, forms_of
 from processes import wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 from scrape import fetch
+from secret_scanner import SecretScanner, forms_of
 from secret_stage import LOUD, SECRETS, UNIQUE, Stage
 from secret_tour import MARKS, fail, look_and_repair, prepare_and_plan, work
 from servers import find_versitygw
@@ -52,17 +52,17 @@ def stage(tmp_path: Path, postgres: EmbeddedPostgres, legacy_server: S3Server, m
 
 @pytest.mark.timeout(1200)
 def test_no_secret_is_seen_anywhere(stage: Stage, postgres: EmbeddedPostgres, legacy_server: S3Server) -> None:
-    haystack = Haystack()
-    with haystack.watching(stage.dsn), haystack.collecting_spans() as spans:
-        prepare_and_plan(stage, haystack, legacy_server)
-        work(stage, haystack, spans)
-        look_and_repair(stage, haystack)
-        fail(stage, haystack)
-    haystack.add_tables(stage.dsn)
-    haystack.add_files(stage.work)
-    haystack.add("server log", (postgres.folder / "server.log").read_text(errors="replace"))
-    assert [place for place, mark in MARKS.items() if mark not in haystack.text(place)] == []
-    assert haystack.find(SECRETS) == []
+    scanner = SecretScanner()
+    with scanner.watching(stage.dsn), scanner.collecting_spans() as spans:
+        prepare_and_plan(stage, scanner, legacy_server)
+        work(stage, scanner, spans)
+        look_and_repair(stage, scanner)
+        fail(stage, scanner)
+    scanner.add_tables(stage.dsn)
+    scanner.add_files(stage.work)
+    scanner.add("server log", (postgres.folder / "server.log").read_text(errors="replace"))
+    assert [place for place, mark in MARKS.items() if mark not in scanner.text(place)] == []
+    assert scanner.find(SECRETS) == []
 
 
 # The search itself
@@ -70,62 +70,62 @@ def test_no_secret_is_seen_anywhere(stage: Stage, postgres: EmbeddedPostgres, le
 PLANTED = f"planted+/% secret {UNIQUE}"
 
 
-def plant_in_a_table(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_a_table(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
     with psycopg.connect(stage.dsn, autocommit=True) as connection:
         plan = json.dumps({"legacy": {"password": PLANTED}})
         connection.execute("insert into rowferry.migration (name, plan) values ('planted', %s)", (plan,))
-        haystack.add_tables(stage.dsn)
+        scanner.add_tables(stage.dsn)
         connection.execute("delete from rowferry.migration where name = 'planted'")
 
 
-def plant_in_a_session(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    with haystack.watching(stage.dsn), psycopg.connect(stage.dsn, application_name=PLANTED[:60]):
-        wait_for(lambda: PLANTED[:60] in haystack.text("activity"))
+def plant_in_a_session(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
+    with scanner.watching(stage.dsn), psycopg.connect(stage.dsn, application_name=PLANTED[:60]):
+        wait_for(lambda: PLANTED[:60] in scanner.text("activity"))
 
 
-def plant_in_a_query(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    with haystack.watching(stage.dsn), psycopg.connect(stage.dsn, autocommit=True) as connection:
+def plant_in_a_query(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
+    with scanner.watching(stage.dsn), psycopg.connect(stage.dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("select {}").format(PLANTED))
-        wait_for(lambda: "planted" in haystack.text("activity"))
+        wait_for(lambda: "planted" in scanner.text("activity"))
 
 
-def plant_in_the_server_log(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_the_server_log(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
     with psycopg.connect(stage.dsn, autocommit=True) as connection:
         connection.execute("select %s", (PLANTED,))
-    haystack.add("server log", (postgres.folder / "server.log").read_text(errors="replace"))
+    scanner.add("server log", (postgres.folder / "server.log").read_text(errors="replace"))
 
 
-def plant_in_a_command_line(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_a_command_line(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
     script = "import sys; sys.stdin.read()"
     with (
-        haystack.watching(stage.dsn),
+        scanner.watching(stage.dsn),
         subprocess.Popen([sys.executable, "-c", script, PLANTED], stdin=subprocess.PIPE) as process,
     ):
-        wait_for(lambda: "planted" in haystack.text("process cmdline"))
+        wait_for(lambda: "planted" in scanner.text("process cmdline"))
         process.kill()
 
 
-def plant_in_a_file(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_a_file(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
     (stage.work / "deep").mkdir()
     (stage.work / "deep" / "worker.log").write_text(json.dumps({"error": PLANTED}))
-    haystack.add_files(stage.work)
+    scanner.add_files(stage.work)
 
 
-def plant_in_metrics(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_metrics(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
     with StandIn(answer(200, f'rowferry_build_info{{version="{PLANTED}"}} 1\n'.encode())) as server:
-        haystack.add("metrics", fetch(int(server.endpoint_url.rpartition(":")[2]), "/metrics")[1])
+        scanner.add("metrics", fetch(int(server.endpoint_url.rpartition(":")[2]), "/metrics")[1])
 
 
-def plant_in_a_span(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    with haystack.collecting_spans() as url, urllib.request.urlopen(url, data=PLANTED.encode(), timeout=10):
+def plant_in_a_span(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
+    with scanner.collecting_spans() as url, urllib.request.urlopen(url, data=PLANTED.encode(), timeout=10):
         pass
 
 
-def plant_in_an_error(haystack: Haystack, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    stage.run(haystack, "status", f"--{PLANTED}", expected=2)
+def plant_in_an_error(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
+    stage.run(scanner, "status", f"--{PLANTED}", expected=2)
 
 
-PLANTS: dict[str, Callable[[Haystack, Stage, EmbeddedPostgres], None]] = {
+PLANTS: dict[str, Callable[[SecretScanner, Stage, EmbeddedPostgres], None]] = {
     "table migration": plant_in_a_table,
     "activity": plant_in_a_session,
     "server log": plant_in_the_server_log,
@@ -139,29 +139,29 @@ PLANTS: dict[str, Callable[[Haystack, Stage, EmbeddedPostgres], None]] = {
 
 @pytest.fixture
 def initialised(stage: Stage) -> Stage:
-    stage.run(Haystack(), "init")
+    stage.run(SecretScanner(), "init")
     return stage
 
 
 @pytest.mark.parametrize("place", PLANTS)
 def test_a_planted_secret_is_found(place: str, initialised: Stage, postgres: EmbeddedPostgres) -> None:
-    haystack = Haystack()
+    scanner = SecretScanner()
     secrets = {"planted": PLANTED[:60], "other": f"other {UNIQUE}"}
-    PLANTS[place](haystack, initialised, postgres)
-    assert (place, "planted") in haystack.find(secrets)
-    assert "other" not in {name for _, name in haystack.find(secrets)}
+    PLANTS[place](scanner, initialised, postgres)
+    assert (place, "planted") in scanner.find(secrets)
+    assert "other" not in {name for _, name in scanner.find(secrets)}
 
 
 def test_a_secret_in_a_query_is_found(initialised: Stage, postgres: EmbeddedPostgres) -> None:
-    haystack = Haystack()
-    plant_in_a_query(haystack, initialised, postgres)
-    assert ("activity", "planted") in haystack.find({"planted": PLANTED})
+    scanner = SecretScanner()
+    plant_in_a_query(scanner, initialised, postgres)
+    assert ("activity", "planted") in scanner.find({"planted": PLANTED})
 
 
 @pytest.mark.parametrize("disguise", range(5))
 def test_a_secret_is_found_however_it_was_encoded(disguise: int) -> None:
     forms: list[Any] = sorted(forms_of('a+/% "secret"'))
     assert len(forms) >= 5
-    haystack = Haystack()
-    haystack.add("here", f"before {forms[disguise]} after")
-    assert haystack.find({"it": 'a+/% "secret"'}) == [("here", "it")]
+    scanner = SecretScanner()
+    scanner.add("here", f"before {forms[disguise]} after")
+    assert scanner.find({"it": 'a+/% "secret"'}) == [("here", "it")]

@@ -1,4 +1,4 @@
-"""Whatever operations of a server honour and drop: no different object is overwritten, no row leads, no tag is lost."""
+"""Servers that deviate from S3: no different object is overwritten, no row leads, no tag is lost."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -8,44 +8,46 @@ from itertools import count
 import pytest
 
 from entry_table import FROM, TO
+from fake_s3 import FakeAddress, running_fakes
 from migration import Migration
 from objects import digest
-from request_log import Seen
-from servers import Buckets
-from uneven_s3 import WRITING, Habits, UnevenS3
+from rowferry_lab.servers.fake_s3_api import WRITES, Deviations
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_store import make_object
+from servers import fresh_buckets
 
 PART_BYTES = 5 * 1024 * 1024
 LARGE_BYTES = PART_BYTES + 4096
 TAGS = {"kind": "cat + dog"}
 
-# Every pair of habits meets in each of its four ways, in eight servers. Source: the orthogonal array L8(2^7).
+# Every pair of deviations meets in each of its four combinations, in eight servers.
+# Source: the orthogonal array L8(2^7).
 L8 = ("0000000", "0001111", "0110011", "0111100", "1010101", "1011010", "1100110", "1101001")
 
 
-def make_habits(bits: str) -> Habits:
-    """Return the habits that the bits stand for: 0 as Amazon's server has them."""
+def make_deviations(bits: str) -> Deviations:
+    """Return the deviations that the bits stand for: 0 as Amazon's server behaves."""
     on = [bit == "0" for bit in bits]
-    return Habits(
-        honours=frozenset(operation for operation, is_on in zip(WRITING, on, strict=False) if is_on),
-        heeds_pins=on[3],
-        announces_tags=on[4],
-        keeps_tags_of=frozenset({"PutObject", "CreateMultipartUpload"} if on[5] else ()),
-        names_completed=on[6],
+    return Deviations(
+        if_none_match=frozenset(operation for operation, is_on in zip(WRITES, on, strict=False) if is_on),
+        source_if_match=on[3],
+        tagging_count=on[4],
+        keeps_tags=frozenset({"CopyObject", *(("PutObject", "CreateMultipartUpload") if on[5] else ())}),
+        completion_etag=on[6],
     )
 
 
-MakeUneven = Callable[[Habits, str], AbstractContextManager[tuple[Migration, UnevenS3]]]
+MakeUneven = Callable[[Deviations, str], AbstractContextManager[tuple[Migration, FakeAddress]]]
 
 
 @pytest.fixture
-def make_uneven(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> MakeUneven:
-    """Yield a migration whose worker reaches both sides through a server of these habits."""
+def make_uneven(make_migration: Callable[..., Migration]) -> MakeUneven:
+    """Yield a migration whose worker meets these deviations; the test sees the same buckets without them."""
 
     @contextmanager
-    def make(habits: Habits, transfer: str) -> Iterator[tuple[Migration, UnevenS3]]:
-        uneven = UnevenS3(moto_buckets.server.endpoint_url, habits)
-        with uneven.running():
-            migration = make_migration(moto_buckets, moto_buckets)
+    def make(deviations: Deviations, transfer: str) -> Iterator[tuple[Migration, FakeAddress]]:
+        with running_fakes(Deviations(), deviations) as (plain, uneven), fresh_buckets(plain) as buckets:
+            migration = make_migration(buckets, buckets)
             migration.plan["migration"] |= {"transfer": transfer, "multipart_threshold_bytes": PART_BYTES}
             migration.plan["migration"]["max_attempts"] = 3
             migration.reach_through(uneven.endpoint_url)
@@ -82,9 +84,9 @@ def check_rows(migration: Migration, tagged: Mapping[str, str]) -> set[str]:
 
 @pytest.mark.parametrize("transfer", ["server", "stream"])
 @pytest.mark.parametrize("bits", L8)
-def test_no_habit_of_a_server_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, make_uneven: MakeUneven) -> None:
+def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, make_uneven: MakeUneven) -> None:
     standing: dict[str, bytes] = {}
-    with make_uneven(make_habits(bits), transfer) as (migration, _), migration.at_work() as take_turn:
+    with make_uneven(make_deviations(bits), transfer) as (migration, _), migration.at_work() as take_turn:
         migration.fill(6)
         finish(migration, take_turn)  # from here on the worker knows what the server does with small objects
         for row_id, (name, size_bytes) in enumerate((("small", 100), ("large", LARGE_BYTES)), 1):
@@ -119,8 +121,8 @@ def test_no_habit_of_a_server_costs_an_object_a_row_or_a_tag(bits: str, transfer
     ],
 )
 def test_no_row_follows_a_login_page(transfer: str, operation: str, make_uneven: MakeUneven) -> None:
-    habits = Habits(login_page_for=operation)
-    with make_uneven(habits, transfer) as (migration, _), migration.at_work() as take_turn:
+    deviations = Deviations(login_page_for=operation)
+    with make_uneven(deviations, transfer) as (migration, _), migration.at_work() as take_turn:
         migration.fill(2)
         migration.add(9, "large", os.urandom(LARGE_BYTES))
         finish(migration, take_turn)
@@ -131,8 +133,8 @@ def test_no_row_follows_a_login_page(transfer: str, operation: str, make_uneven:
 
 @pytest.mark.parametrize("transfer", ["server", "stream"])
 def test_a_head_without_a_length_is_no_empty_object(transfer: str, make_uneven: MakeUneven) -> None:
-    habits = Habits(honours=frozenset(), tells_length=False)
-    with make_uneven(habits, transfer) as (migration, _), migration.at_work() as take_turn:
+    deviations = Deviations(if_none_match=frozenset(), head_length=False)
+    with make_uneven(deviations, transfer) as (migration, _), migration.at_work() as take_turn:
         for row_id, (name, size_bytes) in enumerate((("small", 100), ("large", LARGE_BYTES)), 1):
             migration.add(row_id, name, os.urandom(size_bytes))
             migration.production.put(f"{TO}{name}", b"something else")
@@ -145,16 +147,19 @@ def test_a_head_without_a_length_is_no_empty_object(transfer: str, make_uneven: 
 def test_an_object_that_is_rewritten_between_its_parts_is_no_patchwork(make_uneven: MakeUneven) -> None:
     """The server copies the parts and heeds no pin: only a look afterwards can tell."""
     before, after = b"A" * 2 * LARGE_BYTES, b"B" * 2 * LARGE_BYTES
-    with make_uneven(Habits(heeds_pins=False), "server") as (migration, uneven), migration.at_work() as take_turn:
+    with (
+        make_uneven(Deviations(source_if_match=False), "server") as (migration, uneven),
+        migration.at_work() as take_turn,
+    ):
         migration.add(1, "large", before)
         parts = count(1)
 
-        def rewrite(seen: Seen, operation: str) -> None:
-            if operation == "UploadPartCopy" and next(parts) == 2:
-                migration.legacy.put(f"{FROM}large", after)
+        def rewrite(request: Request) -> None:
+            if request.operation == "UploadPartCopy" and next(parts) == 2:
+                uneven.fake.store.bucket(migration.legacy.bucket).put(f"{FROM}large", make_object(after))
                 migration.bodies["1"] = after
 
-        uneven.before = rewrite
+        uneven.fake.before = rewrite
         finish(migration, take_turn)
         assert next(parts) > 2
         check_rows(migration, {})

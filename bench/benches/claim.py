@@ -18,9 +18,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from bench.barrier import start_together
+from bench.environment import execute, read_postgres_version, running_postgres
 from bench.record import Figures, Record
-from bench.stage import execute, read_postgres_version, running_postgres
-from bench.starting_gate import start_together
 from rowferry.db.connection import connect
 from rowferry.db.schema import initialise
 from rowferry_worker.batch.claim import claim_batch

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 
+from bench.environment import execute, fake_s3, running_postgres
 from bench.record import Figures, Record
 from bench.server_cpu import read_backend_cpu, read_server_cpu
-from bench.stage import execute, running_postgres, stand_in
 from bench.trees import list_trees, run_in
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.postgres_programs import find_postgres_binaries, read_version
@@ -46,13 +46,13 @@ def run(record: Record) -> None:
 
 def measure(binaries: Path, tree: Path, batches: int, entries: int) -> Figures:
     """Return what a fresh server uses for claims alone, for batches of one, and for batches of a hundred."""
-    with running_postgres(binaries=binaries) as postgres, stand_in(0) as server:
+    with running_postgres(binaries=binaries) as postgres, fake_s3(0) as server:
         execute("drop schema rowferry cascade")
         run_in(tree, "-m", "rowferry_cli", "init")
-        run_in(tree, "-c", PREPARE, str(batches), server.url, "1")
+        run_in(tree, "-c", PREPARE, str(batches), server.endpoint_url, "1")
         claims = measure_claims(batches)
-        ones = migrate(postgres, tree, server.url, batches, 1)
-        hundreds = migrate(postgres, tree, server.url, entries, LARGE_BATCH)
+        ones = migrate(postgres, tree, server.endpoint_url, batches, 1)
+        hundreds = migrate(postgres, tree, server.endpoint_url, entries, LARGE_BATCH)
     return {
         "cpu_ms_per_claim": 1000 * claims,
         "cpu_ms_per_batch_of_one": 1000 * ones / batches,

@@ -1,16 +1,16 @@
-"""Entries a second, CPU an entry and memory of one worker at 70 ms latency, against its rivals in the same run."""
+"""Entries a second, CPU an entry and memory of one worker at 70 ms latency, against the baselines in the same run."""
 
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
+from bench.baselines import programs
+from bench.environment import fake_s3, read_postgres_version, run_measured, running_postgres
 from bench.migration import check_rows, enqueue_rows, make_rows, read_span, run_worker
 from bench.processor import ThreadClock, read_cpu_seconds
 from bench.record import Figures, Record
-from bench.rivals import programs
-from bench.rivals.span import run_script
-from bench.stage import read_postgres_version, run_measured, running_postgres, stand_in
+from bench.timing import run_script
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 
 LATENCY_MS = 70
@@ -57,11 +57,11 @@ def tell(record: Record) -> None:
     record.compare("the same against boto3 in threads", cpu, "rowferry", "boto3 in threads", at_most=0.2)
     record.compare("the same against awscrt alone, which updates no row", cpu, "rowferry", "awscrt alone")
     record.expect("memory of the worker", record.median("rowferry", "memory_mb"), unit=" MB")
-    for name, figure in (("PostgreSQL", "postgresql_cpu_ms"), ("the stand-in", "stand_in_cpu_ms")):
+    for name, figure in (("PostgreSQL", "postgresql_cpu_ms"), ("the fake S3 server", "fake_s3_cpu_ms")):
         record.expect(f"CPU of {name} per entry", record.median("rowferry", figure), unit=" ms")
     share = record.median("rowferry", "event_loop_share_of_a_core")
     record.expect("the event-loop thread's share of a core", share)
-    record.expect("cores busy with worker, PostgreSQL and stand-in", record.median("rowferry", "cores_busy"))
+    record.expect("cores busy with worker, PostgreSQL and fake S3 server", record.median("rowferry", "cores_busy"))
 
 
 def find_awscrt(record: Record, copies: int) -> dict[str, Callable[[], Figures]]:
@@ -97,8 +97,8 @@ def migrate(postgres: EmbeddedPostgres, entries: int) -> Figures:
     """Let one worker migrate all entries."""
     make_rows(entries)
     clock = ThreadClock()
-    with stand_in(LATENCY_MS) as server:
-        enqueue_rows(server.url, server.url, BATCH_SIZE)
+    with fake_s3(LATENCY_MS) as server:
+        enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
         database_before = read_cpu_seconds(postgres.pid)
         used = run_worker(f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}", on_start=clock.watch)
         database = read_cpu_seconds(postgres.pid) - database_before
@@ -110,15 +110,20 @@ def migrate(postgres: EmbeddedPostgres, entries: int) -> Figures:
         "event_loop_cpu_ms": 1000 * threads["event_loop"] / entries,
         "event_loop_share_of_a_core": threads["event_loop"] / seconds,
         "postgresql_cpu_ms": 1000 * database / entries,
-        "stand_in_cpu_ms": 1000 * stats["cpu_seconds"] / entries,
+        "fake_s3_cpu_ms": 1000 * stats["cpu_seconds"] / entries,
         "cores_busy": (used.cpu_seconds + database + stats["cpu_seconds"]) / seconds,
     }
 
 
 def copy_in_threads(copies: int) -> Figures:
     """Let boto3 copy as many objects in threads; no row is touched."""
-    with stand_in(LATENCY_MS) as server:
-        command = ["bench.rivals.boto3_threads", f"--url={server.url}", f"--objects={copies}", f"--threads={THREADS}"]
+    with fake_s3(LATENCY_MS) as server:
+        command = [
+            "bench.baselines.boto3_threads",
+            f"--url={server.endpoint_url}",
+            f"--objects={copies}",
+            f"--threads={THREADS}",
+        ]
         used = run_script(command, programs.ACCOUNT)
         assert server.read_stats()["objects"] == copies
     return count(copies, *used)
@@ -126,8 +131,8 @@ def copy_in_threads(copies: int) -> Figures:
 
 def copy_by_awscrt(copies: int) -> Figures:
     """Let nothing but awscrt copy as many objects; no row is touched."""
-    with stand_in(LATENCY_MS) as server:
-        command = ["bench.rivals.awscrt_alone", f"--url={server.url}", f"--objects={copies}"]
+    with fake_s3(LATENCY_MS) as server:
+        command = ["bench.baselines.awscrt_alone", f"--url={server.endpoint_url}", f"--objects={copies}"]
         used = run_script([*command, f"--in-flight={IN_FLIGHT}"], programs.ACCOUNT)
         assert server.read_stats()["objects"] == copies
     return count(copies, *used)
@@ -137,8 +142,8 @@ def migrate_one_by_one(entries: int, processes: int) -> Figures:
     """Let ten processes migrate as many entries, each one object at a time, in one batch each."""
     make_rows(entries)
     batch_size = -(-entries // processes)
-    with stand_in(LATENCY_MS) as server:
-        command = ["bench.rivals.ten_processes", f"--url={server.url}", f"--processes={processes}"]
+    with fake_s3(LATENCY_MS) as server:
+        command = ["bench.baselines.ten_processes", f"--url={server.endpoint_url}", f"--processes={processes}"]
         used = run_script([*command, f"--batch-size={batch_size}"], programs.ACCOUNT)
     check_rows()
     return count(entries, *used)
@@ -146,8 +151,8 @@ def migrate_one_by_one(entries: int, processes: int) -> Figures:
 
 def copy_by_program(copies: int, command: Callable[[str], Sequence[str]]) -> Figures:
     """Let a program copy the prefix, its listing and its start included; no row is touched."""
-    with stand_in(LATENCY_MS, f"--objects={copies}") as server:
-        used = run_measured(command(server.url), programs.ACCOUNT)
+    with fake_s3(LATENCY_MS, f"--objects={copies}") as server:
+        used = run_measured(command(server.endpoint_url), programs.ACCOUNT)
         assert server.read_stats()["objects"] == copies
     return count(copies, used.wall_seconds, used.cpu_seconds, used.memory_mb)
 

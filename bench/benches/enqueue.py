@@ -10,8 +10,8 @@ from typing import Any
 
 from psycopg import sql
 
+from bench.environment import read_postgres_version, running_postgres
 from bench.record import Figures, Record
-from bench.stage import read_postgres_version, running_postgres
 from rowferry.db.connection import Connection, connect, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide

@@ -17,10 +17,10 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from bench.environment import execute, read_postgres_version, running_postgres
 from bench.large_queue import fill_queue, make_tables, write_plan
 from bench.record import Figures, Record
 from bench.server_cpu import read_backend_cpu, read_server_cpu
-from bench.stage import execute, read_postgres_version, running_postgres
 from bench.trees import list_trees, run_in
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.postgres_programs import find_postgres_binaries

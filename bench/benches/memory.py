@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from bench.environment import fake_s3, read_postgres_version, running_postgres
 from bench.migration import enqueue_rows, make_rows, read_span, run_worker
 from bench.record import Figures, Record
-from bench.stage import read_postgres_version, running_postgres, stand_in
 
 LATENCY_MS = 2
 IN_FLIGHT = 512
@@ -41,8 +41,8 @@ def migrate(record: Record, entries: int, every_seconds: float) -> Figures:
     """Let one worker migrate all entries and return what its memory did; the samples go into the record."""
     make_rows(entries)
     sampler = Sampler(every_seconds)
-    with stand_in(LATENCY_MS) as server:
-        enqueue_rows(server.url, server.url, BATCH_SIZE)
+    with fake_s3(LATENCY_MS) as server:
+        enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
         used = run_worker(f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}", on_start=sampler.watch)
         sampler.stop()
     record.series["memory_mb"] = sampler.samples

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.environment import fake_s3, read_postgres_version, running_postgres
 from bench.migration import WORKER, enqueue_rows, make_rows, read_span
 from bench.record import Figures, Record
-from bench.stage import read_postgres_version, running_postgres, stand_in
 
 LATENCY_MS = 70
 IN_FLIGHT = 512
@@ -60,8 +60,8 @@ def look(program: Path, samples: Path, command: Sequence[str]) -> str:
 def migrate(program: Path, samples: Path, entries: int) -> Figures:
     """Migrate under the profiler."""
     make_rows(entries)
-    with stand_in(LATENCY_MS) as server:
-        enqueue_rows(server.url, server.url, BATCH_SIZE)
+    with fake_s3(LATENCY_MS) as server:
+        enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
         failure = look(program, samples, [*WORKER, f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}"])
         assert not failure, failure[-2000:]
     seconds = read_span(entries)

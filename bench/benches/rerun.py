@@ -2,9 +2,9 @@
 
 from functools import partial
 
+from bench.environment import execute, fake_s3, read_postgres_version, running_postgres
 from bench.migration import enqueue_rows, make_rows, run_worker
 from bench.record import Figures, Record
-from bench.stage import execute, read_postgres_version, running_postgres, stand_in
 from rowferry.db.connection import connect
 
 BATCH_SIZE = 1000
@@ -23,10 +23,10 @@ def run(record: Record) -> None:
     """Finish all rows, let one worker pass over them once, and measure it as it does so again."""
     entries = record.pick(500_000, short=5_000)
     record.settings |= {"entries": entries, "batch_size": BATCH_SIZE, "slots": SLOTS}
-    with running_postgres(), stand_in(0) as server:
+    with running_postgres(), fake_s3(0) as server:
         record.versions["postgresql"] = read_postgres_version()
         make_rows(entries)
-        enqueue_rows(server.url, server.url, BATCH_SIZE)
+        enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
         execute(FINISH)
         execute(VACUUM)
         run_worker(f"--slots={SLOTS}")

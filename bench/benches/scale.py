@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from bench.environment import Usage, fake_s3, read_postgres_version, running_postgres
 from bench.migration import check_rows, enqueue_rows, make_rows, run_worker
 from bench.record import Figures, Record
-from bench.stage import Usage, read_postgres_version, running_postgres, stand_in
 from rowferry.db.connection import connect
 
 LATENCY_MS = 400
@@ -82,8 +82,8 @@ def migrate(workers: int, seconds: int) -> Figures:
 def work_together(workers: int, entries: int) -> list[Usage]:
     """Migrate so many entries with so many workers, all begun at once."""
     make_rows(entries)
-    with stand_in(LATENCY_MS) as server, ThreadPoolExecutor(workers) as pool:
-        enqueue_rows(server.url, server.url, BATCH_SIZE)
+    with fake_s3(LATENCY_MS) as server, ThreadPoolExecutor(workers) as pool:
+        enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
         runs = [pool.submit(run_worker, f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}") for _ in range(workers)]
         used = [run.result() for run in runs]
     check_rows()

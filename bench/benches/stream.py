@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 
+from bench.baselines import programs
+from bench.environment import fake_s3, read_postgres_version, running_postgres
 from bench.migration import enqueue_rows, make_rows, read_span, run_worker
 from bench.record import Figures, Record
-from bench.rivals import programs
-from bench.rivals.span import run_script
-from bench.stage import read_postgres_version, running_postgres, stand_in
+from bench.timing import run_script
 
 LATENCY_MS = 70
 BODY_BYTES = 20_000
@@ -71,11 +71,13 @@ def weigh(body_bytes: int, entries: int, in_flight: int) -> Figures:
 
 
 def migrate(entries: int, batch_size: int, latency_ms: float, body_bytes: int, *arguments: str) -> Figures:
-    """Migrate between two stand-ins."""
+    """Migrate between two fake S3 servers."""
     make_rows(entries)
-    options = (latency_ms, f"--body-bytes={body_bytes}")
-    with stand_in(*options) as legacy, stand_in(*options) as production:
-        enqueue_rows(legacy.url, production.url, batch_size)
+    with (
+        fake_s3(latency_ms, body_bytes=body_bytes) as legacy,
+        fake_s3(latency_ms, body_bytes=body_bytes) as production,
+    ):
+        enqueue_rows(legacy.endpoint_url, production.endpoint_url, batch_size)
         used = run_worker(*arguments)
         assert production.read_stats()["objects"] == entries
         stats = [server.read_stats() for server in (legacy, production)]
@@ -85,15 +87,14 @@ def migrate(entries: int, batch_size: int, latency_ms: float, body_bytes: int, *
         "megabytes_per_second": entries * body_bytes / 1e6 / seconds,
         "cpu_ms_per_entry": 1000 * used.cpu_seconds / entries,
         "memory_mb": used.memory_mb,
-        "stand_ins_cpu_ms_per_entry": 1000 * sum(one["cpu_seconds"] for one in stats) / entries,
+        "fake_s3_cpu_ms_per_entry": 1000 * sum(one["cpu_seconds"] for one in stats) / entries,
     }
 
 
 def stream_in_threads(copies: int) -> Figures:
     """Let boto3 get and put as many objects in threads; no row is touched."""
-    options = (LATENCY_MS, f"--body-bytes={BODY_BYTES}")
-    with stand_in(*options) as legacy, stand_in(*options) as production:
-        command = ["bench.rivals.boto3_threads", f"--url={legacy.url}", f"--to={production.url}"]
+    with fake_s3(LATENCY_MS) as legacy, fake_s3(LATENCY_MS) as production:
+        command = ["bench.baselines.boto3_threads", f"--url={legacy.endpoint_url}", f"--to={production.endpoint_url}"]
         command += [f"--objects={copies}", f"--threads={THREADS}"]
         seconds, cpu_seconds, memory_mb = run_script(command, programs.ACCOUNT)
         assert production.read_stats()["objects"] == copies

@@ -9,12 +9,12 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from bench.baselines import programs
+from bench.environment import read_postgres_version, run_measured, running_postgres
 from bench.migration import enqueue_rows, make_rows, read_span, run_worker
 from bench.record import Figures, Record
-from bench.rivals import programs
-from bench.rivals.span import run_script
-from bench.stage import read_postgres_version, run_measured, running_postgres
-from bench.stand_in_store import key_of
+from bench.timing import run_script
+from rowferry_lab.servers.fake_s3_store import name_key
 from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 
 PROGRAM = Path(__file__).parent.parent.parent / ".tools" / "bin" / "versitygw"
@@ -83,7 +83,7 @@ class Course:
             list(pool.map(self._put, range(1, objects + 1)))
 
     def _put(self, number: int) -> None:
-        self._s3.put_object(Bucket="legacy", Key=key_of(number), Body=BODY, ContentType="image/png")
+        self._s3.put_object(Bucket="legacy", Key=name_key(number), Body=BODY, ContentType="image/png")
 
     def _open_bucket(self) -> str:
         name = next(self._names)
@@ -108,7 +108,7 @@ class Course:
 
     def copy_in_threads(self) -> Figures:
         """Let boto3 copy everything in threads; no row is touched."""
-        command = ["bench.rivals.boto3_threads", f"--url={self._server.endpoint_url}", f"--objects={self._objects}"]
+        command = ["bench.baselines.boto3_threads", f"--url={self._server.endpoint_url}", f"--objects={self._objects}"]
         command += [f"--threads={IN_FLIGHT}", f"--bucket={self._open_bucket()}"]
         return self._count(*run_script(command, self._account))
 

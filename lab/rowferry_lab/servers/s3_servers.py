@@ -1,4 +1,4 @@
-"""S3 servers of one's own: moto, which pip installs, versitygw, which is a real one, and one in memory, for speed."""
+"""S3 servers in processes of their own: moto, versitygw, which is a real one, and the fake, which is fast."""
 
 import http.client
 import importlib.util
@@ -102,18 +102,20 @@ class MotoServer(S3Server):
         return [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
 
 
-class MemoryServer(S3Server):
-    """rowferry's own, in a process of its own: objects in memory, little CPU, a set latency, any credentials accepted.
+class FakeS3Server(S3Server):
+    """The fake in a process of its own: objects in memory, little CPU, a set latency, any credentials accepted."""
 
-    It knows what a migration within one endpoint asks for, and no multipart uploads.
-    """
+    name = "fake-s3"
 
-    name = "memory"
+    def __init__(self, *options: str) -> None:
+        """Take further options of its command line, such as `--latency-ms=70`."""
+        super().__init__()
+        self._options = options
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         """Return the command of the server, which keeps nothing on disk."""
         del folder
-        return [sys.executable, "-m", "rowferry_lab.servers.memory_s3", "--port", str(port)]
+        return [sys.executable, "-m", "rowferry_lab.servers.fake_s3", "--port", str(port), *self._options]
 
     def set_latency(self, latency: timedelta) -> None:
         """Let every answer from now on take this long, up to 10 s, besides the time that it takes anyway."""
@@ -121,7 +123,11 @@ class MemoryServer(S3Server):
 
     def read_cpu_seconds(self) -> float:
         """Return the CPU seconds that it has used so far."""
-        return float(json.loads(self._ask("GET", "/_stats"))["cpu_seconds"])
+        return self.read_stats()["cpu_seconds"]
+
+    def read_stats(self) -> dict[str, float]:
+        """Return how many requests were answered, how many objects are stored, and the CPU seconds used so far."""
+        return json.loads(self._ask("GET", "/_stats"))
 
     def _ask(self, method: str, target: str) -> bytes:
         """Return the body of the answer to a request that is not S3's. Raises ServerFailed when there is none."""
@@ -130,7 +136,7 @@ class MemoryServer(S3Server):
             connection.request(method, target)
             return connection.getresponse().read()
         except (OSError, http.client.HTTPException) as error:
-            raise ServerFailed(f"The simulated S3 server does not answer: {error}.") from error
+            raise ServerFailed(f"The fake S3 server does not answer: {error}.") from error
         finally:
             connection.close()
 

@@ -18,7 +18,7 @@ from rowferry.errors import RowferryError
 from rowferry.interrupts import hold_interrupts
 from rowferry.plan import Plan
 from rowferry_enqueue.enqueue import Request, enqueue
-from rowferry_lab.servers.s3_servers import MemoryServer
+from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import dismiss_guard, post_guard
 from rowferry_lab.simulated.environment import Stage
 from rowferry_lab.simulated.images import Picture, draw_pictures
@@ -41,7 +41,7 @@ class Arena:
 
     connection: Connection
     stage: Stage
-    server: MemoryServer
+    server: FakeS3Server
     """The S3 server of the stage."""
     plan: Plan
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rowferry.db.connection import connect
 from rowferry.db.schema import initialise
 from rowferry.plan_file import read_plan
-from rowferry_lab.servers.s3_servers import MemoryServer
+from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.simulated.environment import set_stage
 from rowferry_lab.sweep.grid import Grid, Trial
 from rowferry_lab.sweep.run import Arena, run_trial
@@ -16,7 +16,7 @@ from rowferry_lab.sweep.summary import Result
 @contextmanager
 def open_arena() -> Generator[Arena]:
     """Start a PostgreSQL and a simulated S3 server of our own; stop and remove both in the end."""
-    server = MemoryServer()
+    server = FakeS3Server()
     with set_stage(lambda: server) as stage, connect("sweep", autocommit=True) as connection:
         initialise(connection)
         yield Arena(connection, stage, server, read_plan(stage.plan_path))

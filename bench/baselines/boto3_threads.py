@@ -1,6 +1,6 @@
 """Baseline: boto3 in threads, one client for all. It copies, or streams between two endpoints, and updates no row.
 
-    python -m bench.rivals.boto3_threads --url URL [--to URL] --objects 6000 --threads 64
+    python -m bench.baselines.boto3_threads --url URL [--to URL] --objects 6000 --threads 64
 
 prints one JSON line: the seconds from the first request to the last answer, and the CPU in between.
 """
@@ -14,8 +14,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from bench.rivals.span import tell
-from bench.stand_in_store import key_of
+from bench.timing import tell
+from rowferry_lab.servers.fake_s3_store import name_key
 
 
 def open_client(url: str, threads: int) -> Any:
@@ -29,7 +29,7 @@ def make_copy(url: str, threads: int, bucket: str) -> Callable[[int], None]:
     client = open_client(url, threads)
 
     def copy(number: int) -> None:
-        key = key_of(number)
+        key = name_key(number)
         target = key.replace("image/", "avatar/", 1)
         client.copy_object(Bucket=bucket, Key=target, CopySource={"Bucket": "legacy", "Key": key})
 
@@ -41,7 +41,7 @@ def make_stream(url: str, to_url: str, threads: int, bucket: str) -> Callable[[i
     reader, writer = open_client(url, threads), open_client(to_url, threads)
 
     def stream(number: int) -> None:
-        key = key_of(number)
+        key = name_key(number)
         found = reader.get_object(Bucket="legacy", Key=key)
         target = key.replace("image/", "avatar/", 1)
         writer.put_object(Bucket=bucket, Key=target, Body=found["Body"].read(), ContentType=found["ContentType"])

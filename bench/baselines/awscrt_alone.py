@@ -1,6 +1,6 @@
 """Baseline: nothing but awscrt, AWS's own C runtime: copies without a decision, a metric or a row.
 
-    python -m bench.rivals.awscrt_alone --url URL --objects 6000 --in-flight 512
+    python -m bench.baselines.awscrt_alone --url URL --objects 6000 --in-flight 512
 
 prints one JSON line: the seconds from the first request to the last answer, and the CPU in between.
 """
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from awscrt import auth, http, io, s3  # pyright: ignore[reportMissingImports]
 
-from bench.rivals.span import tell
-from bench.stand_in_store import key_of
+from bench.timing import tell
+from rowferry_lab.servers.fake_s3_store import name_key
 
 
 def open_client(in_flight: int) -> Any:
@@ -51,7 +51,7 @@ class Copies:
         number = next(self._numbers, None)
         if number is None:
             return
-        key = key_of(number)
+        key = name_key(number)
         target = key.replace("image/", "avatar/", 1)
         headers = [("Host", self._host), ("x-amz-copy-source", f"/legacy/{key}"), ("Content-Length", "0")]
         self._client.make_request(

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from bench.stage import run_measured
+from bench.environment import run_measured
 
 
 def tell(seconds: float, cpu_seconds: float) -> None:

@@ -3,7 +3,7 @@
 Each process takes a batch of rows by FOR UPDATE SKIP LOCKED, copies their objects one after the other, updates their
 rows, commits, and takes the next batch.
 
-    python -m bench.rivals.ten_processes --url URL --processes 10 --batch-size 100
+    python -m bench.baselines.ten_processes --url URL --processes 10 --batch-size 100
 
 works on the table `pictures` of DATABASE_URL until no row is legacy, and prints one JSON line: the seconds from the
 first claim to the last commit, and the CPU in between.
@@ -16,8 +16,8 @@ import time
 
 import psycopg
 
-from bench.rivals.boto3_threads import open_client
-from bench.rivals.span import tell
+from bench.baselines.boto3_threads import open_client
+from bench.timing import tell
 
 CLAIM = """
 select id, path from pictures

@@ -1,13 +1,10 @@
-"""What the benches need running: PostgreSQL with its own defaults, the S3 stand-in, processes that are measured."""
+"""The environment of the benches: PostgreSQL with its own defaults, the fake S3 server, measured processes."""
 
-import json
 import os
 import platform
 import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +17,7 @@ from psycopg import sql
 from rowferry.db.connection import connect
 from rowferry.db.schema import initialise
 from rowferry_lab.servers.postgres import EmbeddedPostgres
-
-LONGEST_SECONDS = 1800
-"""After this a stand-in ends by itself, whatever became of who started it."""
+from rowferry_lab.servers.s3_servers import FakeS3Server
 
 HONEST_SETTINGS = {"fsync": "on", "full_page_writes": "on", "jit": "on", "shared_buffers": "128MB"}
 """PostgreSQL's own defaults, where the embedded server's are those of data that nobody will miss."""
@@ -65,29 +60,9 @@ def read_postgres_version() -> str:
     return str(row["server_version"]).split()[0]
 
 
-@dataclass(frozen=True, slots=True)
-class StandIn:
-    """A running stand-in."""
-
-    url: str
-
-    def read_stats(self) -> dict[str, float]:
-        """Return how many requests it has answered, and the CPU seconds that it took for them."""
-        with urllib.request.urlopen(f"{self.url}/_stats", timeout=300) as answer:
-            return json.load(answer)
-
-
-@contextmanager
-def stand_in(latency_ms: float, *arguments: str) -> Iterator[StandIn]:
-    """Yield a fresh S3 stand-in that answers after this time; `arguments` are further options of stand_in.py."""
-    command = [sys.executable, "-m", "bench.stand_in", "--latency-ms", str(latency_ms)]
-    command += ["--seconds", str(LONGEST_SECONDS), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield StandIn(f"http://127.0.0.1:{json.loads(process.stdout.readline())['port']}")
-        finally:
-            process.kill()
+def fake_s3(latency_ms: float, *options: str, body_bytes: int = 20_000) -> FakeS3Server:
+    """Return an S3 server, to be started, with equal objects of this size under all keys of the bucket `legacy`."""
+    return FakeS3Server(f"--latency-ms={latency_ms}", f"--body-bytes={body_bytes}", *options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def forms_of(secret: str) -> set[str]:
     return forms | {base64.urlsafe_b64encode(encoded).decode().rstrip("=")}
 
 
-class Haystack:
+class SecretScanner:
     """What was seen, by place."""
 
     def __init__(self) -> None:
@@ -113,12 +113,12 @@ class Haystack:
     @contextmanager
     def collecting_spans(self) -> Iterator[str]:
         """Yield the URL of a collector that takes whatever is sent to it."""
-        haystack = self
+        scanner = self
 
         class Collector(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                haystack.add("span", f"{self.headers}{body.decode('latin-1')}")
+                scanner.add("span", f"{self.headers}{body.decode('latin-1')}")
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()

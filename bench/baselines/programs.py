@@ -1,4 +1,4 @@
-"""The programs among the rivals: where they are, which version they have, and how each copies a whole prefix."""
+"""The programs among the baselines: where they are, which version they have, and how each copies a whole prefix."""
 
 import shutil
 import subprocess

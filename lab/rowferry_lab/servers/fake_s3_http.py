@@ -1,0 +1,95 @@
+"""Requests to the fake S3 server and its responses, as bytes."""
+
+import re
+from http import HTTPStatus
+from urllib.parse import parse_qsl, unquote
+
+XML = b"content-type: application/xml\r\n"
+SUBRESOURCES = ("uploads", "uploadId", "tagging", "delete", "list-type", "versioning", "location")
+OPERATIONS = {
+    ("PUT", "", False): "CreateBucket",
+    ("HEAD", "", False): "HeadBucket",
+    ("DELETE", "", False): "DeleteBucket",
+    ("GET", "list-type", False): "ListObjectsV2",
+    ("GET", "uploads", False): "ListMultipartUploads",
+    ("POST", "delete", False): "DeleteObjects",
+    ("GET", "", True): "GetObject",
+    ("HEAD", "", True): "HeadObject",
+    ("PUT", "", True): "PutObject",
+    ("DELETE", "", True): "DeleteObject",
+    ("GET", "tagging", True): "GetObjectTagging",
+    ("PUT", "tagging", True): "PutObjectTagging",
+    ("DELETE", "tagging", True): "DeleteObjectTagging",
+    ("POST", "uploads", True): "CreateMultipartUpload",
+    ("PUT", "uploadId", True): "UploadPart",
+    ("POST", "uploadId", True): "CompleteMultipartUpload",
+    ("DELETE", "uploadId", True): "AbortMultipartUpload",
+}
+"""By method, subresource, and whether the request names a key. A copy source makes CopyObject and UploadPartCopy."""
+KEPT = re.compile(
+    rb"\r\n(content-type|cache-control|content-disposition|content-encoding|content-language|expires|x-amz-meta-[^:\r]*)"
+    rb":([^\r]*)",
+    re.IGNORECASE,
+)
+"""What describes an object, besides its tags. Written down apart from rowferry's own list: a fake must not learn from
+what it tests."""
+PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+COPIES = {"PutObject": "CopyObject", "UploadPart": "UploadPartCopy"}
+
+
+class Request:
+    """An HTTP request. Headers are looked up in the raw bytes: a bench sends thousands of requests a second."""
+
+    def __init__(self, head: bytes, body: bytes, digest: tuple[str, int] | None = None) -> None:
+        """Take the head without its empty line; `digest` is the MD5 and the size of a body that was not kept."""
+        self._head = head
+        self._lowered = head.lower()
+        self.body = body
+        self.digest = digest
+        line = head[: head.find(b"\r\n")] if b"\r\n" in head else head
+        self.method, target, _ = line.decode().split(" ", 2)
+        path, _, query = target.partition("?")
+        bucket, _, key = path[1:].partition("/")
+        self.bucket, self.key = (unquote(bucket), unquote(key)) if "%" in path else (bucket, key)
+        self.query = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
+        """The parameters of the query, decoded."""
+        self.operation = self._name_operation()
+        """What S3 calls the request; empty when the fake does not know it."""
+
+    def _name_operation(self) -> str:
+        subresource = next((name for name in SUBRESOURCES if name in self.query), "") if self.query else ""
+        name = OPERATIONS.get((self.method, subresource, bool(self.key)), "")
+        return COPIES[name] if name in COPIES and self.header(b"x-amz-copy-source") is not None else name
+
+    def header(self, name: bytes) -> str | None:
+        """Return the value of a header, given its name in lower case."""
+        start = self._lowered.find(b"\r\n%s:" % name)
+        if start < 0:
+            return None
+        start += len(name) + 3
+        end = self._head.find(b"\r\n", start)
+        return self._head[start : end if end >= 0 else None].strip().decode("latin-1")
+
+    def describe(self) -> dict[str, str]:
+        """Return the headers that describe an object, their names in lower case; not its tags."""
+        return {name.lower().decode(): value.strip().decode("latin-1") for name, value in KEPT.findall(self._head)}
+
+    def etag_of(self, name: bytes) -> str | None:
+        """Return the unquoted ETag that a condition names."""
+        value = self.header(name)
+        return None if value is None else value.strip('"')
+
+
+def respond(status: int, body: bytes = b"", headers: bytes = b"", *, length: int | None = None) -> bytes:
+    """Return a whole response. `length` is stated where the body is not sent; -1 states none."""
+    stated = len(body) if length is None else length
+    line = b"HTTP/1.1 %d %s\r\n" % (status, PHRASES[status])
+    if stated < 0 or status == HTTPStatus.NO_CONTENT:
+        return b"%s%s\r\n%s" % (line, headers, body)
+    return b"%scontent-length: %d\r\n%s\r\n%s" % (line, stated, headers, body)
+
+
+def refuse(request: Request, status: int, code: str) -> bytes:
+    """Return an error of S3; a HEAD gets no body."""
+    body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
+    return respond(status, b"" if request.method == "HEAD" else body, XML)

@@ -1,0 +1,187 @@
+"""The buckets, objects and uploads of the fake S3 server, kept in memory."""
+
+import hashlib
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from functools import cached_property
+from itertools import count
+
+from msgspec import Struct
+
+
+class S3Error(Exception):
+    """A request that is answered with this HTTP status and this code of S3."""
+
+    def __init__(self, status: int, code: str) -> None:
+        """Keep both."""
+        super().__init__(code)
+        self.status = status
+        self.code = code
+
+
+class StoredObject(Struct, frozen=True, dict=True):
+    """An object, or a part of an upload. `headers` have lower-case names; `etag` is unquoted."""
+
+    body: bytes
+    etag: str
+    size: int
+    headers: Mapping[str, str]
+    tags: Mapping[str, str]
+    written: float
+    """Seconds since 1970."""
+
+    @cached_property
+    def description(self) -> bytes:
+        """The header lines that describe the object in the response to a GET or HEAD."""
+        lines = [
+            f'etag: "{self.etag}"',
+            f"last-modified: {formatdate(self.written, usegmt=True)}",
+            "accept-ranges: bytes",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+        ]
+        return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+
+    def copy(self, headers: Mapping[str, str], tags: Mapping[str, str]) -> "StoredObject":
+        """Return an object of the same bytes, written now."""
+        return StoredObject(self.body, self.etag, self.size, headers, tags, time.time())
+
+
+NOTHING: Mapping[str, str] = {}
+
+
+def make_object(body: bytes, headers: Mapping[str, str] = NOTHING, tags: Mapping[str, str] = NOTHING) -> StoredObject:
+    """Return an object, written now, whose ETag is the MD5 of its bytes."""
+    etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
+    return StoredObject(body, etag, len(body), headers, tags, time.time())
+
+
+@dataclass
+class Upload:
+    """A multipart upload that has begun; `parts` by number."""
+
+    bucket: str
+    key: str
+    headers: Mapping[str, str]
+    tags: Mapping[str, str]
+    parts: dict[int, StoredObject] = field(default_factory=dict[int, StoredObject])
+
+    def assemble(self, numbers: list[int]) -> StoredObject:
+        """Return the object made of these parts; its ETag is the one that S3 gives. Raises S3Error."""
+        if not numbers or any(number not in self.parts for number in numbers):
+            raise S3Error(400, "InvalidPart")
+        parts = [self.parts[number] for number in numbers]
+        digests = b"".join(bytes.fromhex(part.etag) for part in parts)
+        etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
+        size = sum(part.size for part in parts)
+        return StoredObject(b"".join(part.body for part in parts), etag, size, self.headers, self.tags, time.time())
+
+
+class Bucket:
+    """The objects of one bucket."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.objects: dict[str, StoredObject] = {}
+        self._sorted: list[str] | None = None
+        """The keys in the order of a listing, since the last change."""
+
+    def find(self, key: str) -> StoredObject | None:
+        """Return an object; None when there is none."""
+        return self.objects.get(key)
+
+    def put(self, key: str, stored: StoredObject) -> None:
+        """Write an object."""
+        self.objects[key] = stored
+        self._sorted = None
+
+    def remove(self, key: str) -> None:
+        """Delete an object, or nothing where there is none."""
+        self.objects.pop(key, None)
+        self._sorted = None
+
+    def keys(self) -> list[str]:
+        """Return the keys that a listing shows."""
+        return list(self.objects)
+
+    def walk(self, prefix: str, after: str) -> Iterator[tuple[str, StoredObject]]:
+        """Yield the objects whose keys begin with `prefix` and come after `after`, in the order of their bytes."""
+        if self._sorted is None:
+            self._sorted = sorted(self.keys(), key=str.encode)
+        for key in self._sorted[bisect_right(self._sorted, after.encode(), key=str.encode) :]:
+            found = self.find(key) if key.startswith(prefix) else None
+            if found is not None:
+                yield key, found
+
+
+class UniformBucket(Bucket):
+    """A bucket for benches: every key that ends in .png holds the same object; a listing shows `listed` of them."""
+
+    def __init__(self, same: StoredObject, listed: int) -> None:
+        """Take the object."""
+        super().__init__()
+        self._same = same
+        self._listed = listed
+
+    def find(self, key: str) -> StoredObject | None:
+        """Return the object of the key, else the one that all keys have."""
+        return self.objects.get(key) or (self._same if key.endswith(".png") else None)
+
+    def keys(self) -> list[str]:
+        """Return the keys of `name_key` and those that were written."""
+        return [*{*map(name_key, range(1, self._listed + 1)), *self.objects}]
+
+
+def name_key(number: int) -> str:
+    """Return a key of a uniform bucket, by its number from 1; the keys sort by number."""
+    return f"image/{number:09}.png"
+
+
+class Store:
+    """All buckets, and the uploads that have begun."""
+
+    def __init__(self, uniform: StoredObject | None = None, listed: int = 0) -> None:
+        """Begin empty; with `uniform` there is a bucket `legacy` full of that object, and an empty `production`."""
+        self.buckets: dict[str, Bucket] = {}
+        self.uploads: dict[str, Upload] = {}
+        self._upload_ids = count(1)
+        self._uniform = uniform
+        if uniform is not None:
+            self.buckets = {"legacy": UniformBucket(uniform, listed), "production": Bucket()}
+
+    def bucket(self, name: str) -> Bucket:
+        """Return a bucket. Raises S3Error when there is none of this name."""
+        if name not in self.buckets:
+            raise S3Error(404, "NoSuchBucket")
+        return self.buckets[name]
+
+    def read(self, bucket: str, key: str) -> StoredObject:
+        """Return an object. Raises S3Error when there is none."""
+        found = self.bucket(bucket).find(key)
+        if found is None:
+            raise S3Error(404, "NoSuchKey")
+        return found
+
+    def make_object(self, body: bytes, headers: Mapping[str, str], tags: Mapping[str, str]) -> StoredObject:
+        """Return an object; one that equals the uniform one shares its bytes, which saves memory and a digest."""
+        if self._uniform is not None and body == self._uniform.body:
+            return self._uniform.copy(headers, tags)
+        return make_object(body, headers, tags)
+
+    def begin_upload(self, upload: Upload) -> str:
+        """Keep an upload and return its id."""
+        upload_id = f"upload-{next(self._upload_ids)}"
+        self.uploads[upload_id] = upload
+        return upload_id
+
+    def upload(self, upload_id: str) -> Upload:
+        """Return an upload that has begun. Raises S3Error when it was completed or aborted."""
+        if upload_id not in self.uploads:
+            raise S3Error(404, "NoSuchUpload")
+        return self.uploads[upload_id]
+
+    def count_objects(self) -> int:
+        """Return how many objects were written and not deleted."""
+        return sum(len(bucket.objects) for bucket in self.buckets.values())

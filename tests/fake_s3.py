@@ -1,0 +1,46 @@
+"""The fake S3 server in a thread of this process, with one store behind several addresses."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+from rowferry_lab.servers.fake_s3 import FakeS3
+from rowferry_lab.servers.fake_s3_api import Deviations
+from rowferry_lab.servers.fake_s3_store import Store
+from rowferry_lab.servers.s3_servers import S3Server
+
+
+class FakeAddress(S3Server):
+    """One address of the fake, which behaves there as told."""
+
+    name = "fake-s3"
+
+    def __init__(self, fake: FakeS3, port: int) -> None:
+        super().__init__()
+        self.fake = fake
+        self.endpoint_url = f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def running_fakes(*behaviours: Deviations) -> Iterator[list[FakeAddress]]:
+    """Yield one address for each of the behaviours; all show the same buckets."""
+    store, loop = Store(), asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="fake S3")
+    thread.start()
+    servers: list[asyncio.Server] = []
+    try:
+        addresses: list[FakeAddress] = []
+        for deviations in behaviours:
+            fake = FakeS3(store, deviations)
+            server = asyncio.run_coroutine_threadsafe(fake.listen(0), loop).result(10)
+            servers.append(server)
+            addresses.append(FakeAddress(fake, server.sockets[0].getsockname()[1]))
+        yield addresses
+    finally:
+        for server in servers:
+            loop.call_soon_threadsafe(server.close)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
