@@ -13,6 +13,7 @@ PYTEST_ARGS ?= -n 3 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 TORTURE_ARGS ?=
+MATRIX_ARGS ?=
 SERVERS_ARGS ?=
 
 LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
@@ -22,7 +23,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-compose test-hosts test-dashboards test-servers model torture bench pictures check audit format lock clean
+.PHONY: help demo test test-all test-matrix test-compose test-hosts test-dashboards test-servers model torture bench pictures check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +40,10 @@ test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses amon
 
 test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: every bench, all faults in their short form.
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
+
+test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Python 3.11 to 3.14, fetched with mvn and go; MATRIX_ARGS=--short as CI does.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@tools/test-matrix $(MATRIX_ARGS) $(VENV) $(PYTEST_ARGS)
 
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin

@@ -13,10 +13,9 @@ from cli import Run, run_rowferry_in
 from entry_table import EntryTable
 from migration import Migration
 from request_log import RequestLog, logged
-from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from rowferry_worker.batch import verdict
-from servers import INSTALLATIONS, Buckets, DatabaseServers, find_versitygw, fresh_buckets
+from servers import INSTALLATIONS, POSTGRES, Buckets, DatabaseServers, find_versitygw, fresh_buckets
 
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("wandering", settings.get_profile("steady"), derandomize=False)
@@ -55,8 +54,8 @@ def database_servers() -> Iterator[DatabaseServers]:
 
 @pytest.fixture
 def database(database_servers: DatabaseServers) -> Iterator[str]:
-    """The DSN of a database of this test's own, initialised, in the embedded PostgreSQL."""
-    with database_servers.fresh_database(choose_postgres_binaries()) as dsn:
+    """The DSN of a database of this test's own, initialised, in the first PostgreSQL that is tested with."""
+    with database_servers.fresh_database(POSTGRES) as dsn:
         yield dsn
 
 

@@ -12,14 +12,16 @@ from uuid import uuid4
 
 import boto3
 import psycopg
+import pytest
 from botocore.config import Config
 from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
-from rowferry_lab.servers.postgres_programs import find_postgres_binaries, read_version
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries, find_postgres_binaries, read_version
 from rowferry_lab.servers.s3_servers import S3Server
 
+ROOT = Path(__file__).parent.parent
 OLDEST_POSTGRES = 14
 TEMPLATE = "rowferry_template"
 MEMORY = Path("/dev/shm")
@@ -34,21 +36,36 @@ JIT is on as it is at users': what is compiled there is compiled here, where the
 
 
 def find_installations() -> dict[int, Path]:
-    """Return the programs of each major version of PostgreSQL here, the embedded one first."""
-    installations: dict[int, Path] = {}
-    for binaries in find_postgres_binaries():
-        version = read_version(binaries)
-        if version >= OLDEST_POSTGRES:
-            installations.setdefault(version, binaries)
-    return installations
+    """Return the programs of the versions of PostgreSQL to test with, the one that most tests take first.
+
+    ROWFERRY_TEST_POSTGRES names them; without it they are the embedded one, and the oldest that is here.
+    """
+    fetched = sorted((ROOT / ".tools" / "postgres").glob("*/bin"))
+    found: dict[int, Path] = {}
+    for binaries in (*find_postgres_binaries(), *fetched):
+        found.setdefault(read_version(binaries), binaries)
+    named = [int(version) for version in os.environ.get("ROWFERRY_TEST_POSTGRES", "").split()]
+    usable = [version for version in found if version >= OLDEST_POSTGRES]
+    chosen = named or dict.fromkeys((*usable[:1], *sorted(usable)[:1]))
+    return {version: found[version] for version in chosen}
 
 
 INSTALLATIONS = find_installations()
+POSTGRES = next(iter(INSTALLATIONS.values()), None)
+"""The programs of the PostgreSQL that tests take which do not ask for each version."""
+
+
+def find_psql() -> Path:
+    """Return a psql: of the PostgreSQL under test, or of any other, since some packages hold only a server."""
+    for folder in (*INSTALLATIONS.values(), *find_postgres_binaries()):
+        if (folder / "psql").exists():
+            return folder / "psql"
+    pytest.skip("there is no psql here")
 
 
 def find_versitygw() -> Path | None:
     """Return the versitygw that `make test` built, or the one on PATH; None when there is neither."""
-    built = Path(__file__).parent.parent / ".tools" / "bin" / "versitygw"
+    built = ROOT / ".tools" / "bin" / "versitygw"
     on_path = shutil.which("versitygw")
     return built if built.exists() else Path(on_path) if on_path else None
 
@@ -61,9 +78,9 @@ class DatabaseServers:
         self._servers: dict[Path, EmbeddedPostgres] = {}
 
     @contextmanager
-    def fresh_database(self, binaries: Path) -> Iterator[str]:
+    def fresh_database(self, binaries: Path | None) -> Iterator[str]:
         """Yield the DSN of a database of its own to which `rowferry init` has been applied; drop it afterwards."""
-        server = self._find_or_start(binaries)
+        server = self._find_or_start(binaries or choose_postgres_binaries())
         name = f"test_{uuid4().hex}"
         drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
         with psycopg.connect(server.dsn(), autocommit=True) as connection:

@@ -13,6 +13,8 @@ from rowferry.batch import Batch
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch, is_work_left
 
+pytestmark = pytest.mark.versions
+
 QUEUES = ["migrate"]
 
 

@@ -12,6 +12,8 @@ from rowferry.batch import Batch
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch, is_work_left
 
+pytestmark = pytest.mark.versions
+
 MANY = 20_000
 QUEUES = ["migrate"]
 FILL = """

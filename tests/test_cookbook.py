@@ -16,8 +16,10 @@ from processes import wait_for
 from queue_states import HOPELESS, Actor, Held, acting, denied, hold, missing
 from rowferry.batch import Verdict
 from rowferry.db.connection import connect
-from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
 from rowferry_worker.batch.claim import claim_batch
+from servers import find_psql
+
+pytestmark = pytest.mark.versions
 
 FIRST, SECOND = "fra-1:4711:9f3c2a", "fra-2:4712:07ab11"
 
@@ -41,7 +43,7 @@ class Scene:
         settings = [f"--set={name}={value}" for name, value in variables.items()]
         ended = subprocess.run(
             [
-                choose_postgres_binaries() / "psql",
+                find_psql(),
                 "-X",
                 "-q",
                 "--csv",

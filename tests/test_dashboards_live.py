@@ -18,10 +18,9 @@ from grafana import FOLDER, Target, View, list_targets, list_variables
 from migration import Migration
 from processes import wait_for
 from prometheus_server import MISSING, PROGRAMS, WHY_SKIPPED, Prometheus, running_prometheus
-from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
 from rowferry_lab.servers.s3_servers import S3Server
 from scrape import find_served_port, served_port
-from servers import DatabaseServers, fresh_buckets
+from servers import POSTGRES, DatabaseServers, fresh_buckets
 
 pytestmark = [
     pytest.mark.skipif(MISSING is not None, reason=WHY_SKIPPED),
@@ -56,7 +55,7 @@ def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pyt
     folder = tmp_path_factory.mktemp("live")
     with ExitStack() as until:
         patch = until.enter_context(pytest.MonkeyPatch.context())
-        dsn = until.enter_context(database_servers.fresh_database(choose_postgres_binaries()))
+        dsn = until.enter_context(database_servers.fresh_database(POSTGRES))
         buckets = until.enter_context(fresh_buckets(moto))
         migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))
         for name, value in migration.environment.items():

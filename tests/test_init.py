@@ -17,6 +17,8 @@ from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql
 from rowferry.errors import UsageError
 
+pytestmark = pytest.mark.versions
+
 NAMES = [path.stem for path in list_sql("migrations")]
 
 

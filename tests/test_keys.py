@@ -12,6 +12,8 @@ from rowferry.db.statements import statement
 from rowferry.keys import MAX_KEY_BYTES, form_of_key, production_key
 from rowferry.plan import Entries
 
+pytestmark = pytest.mark.versions
+
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 PREFIX = st.text("ab/é%_\\'", max_size=4)
 

@@ -18,6 +18,8 @@ from processes import wait_for
 from request_log import logged
 from rowferry.logs import current_fields, log_fields, set_up_logging
 
+pytestmark = pytest.mark.versions
+
 VERDICTS = {"batch finished", "batch released", "batch lost"}
 
 

@@ -17,6 +17,8 @@ from rowferry_worker.batch.crash_policy import choose_wait
 from rowferry_worker.ledger import Ledger
 from worker_process import eventually
 
+pytestmark = pytest.mark.versions
+
 CULPRIT = 7
 END_ITS_BACKEND = f"""
 create function public.end_backend() returns trigger language plpgsql as $$

@@ -11,6 +11,8 @@ from migration import Migration
 from processes import wait_for
 from rowferry.errors import DatabaseUnavailable
 
+pytestmark = pytest.mark.versions
+
 
 def test_each_entry_has_exactly_one_of_the_seven_outcomes(any_migration: Migration) -> None:
     any_migration.add(1, "migrated.png")

@@ -12,6 +12,8 @@ from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings
 from rowferry.plan_file import parse_plan, plan_document, read_plan
 from rowferry.sql_condition import find_fault
 
+pytestmark = pytest.mark.versions
+
 MINIMAL = """
 [migration]
 name = "avatars"

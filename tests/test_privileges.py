@@ -14,6 +14,8 @@ from privileges import list_privileges, may, write_trials
 from roles import Roles, grant, log_in, new_role, new_roles
 from rowferry.db.grants import PURPOSES, Purpose
 
+pytestmark = pytest.mark.versions
+
 EVERYBODY = {"CONNECT this database", "TEMPORARY this database", "USAGE schema public"}
 """What PostgreSQL gives to PUBLIC, and rowferry does not take away: the database is the application's."""
 
@@ -93,7 +95,7 @@ THE_APPLICATIONS_OWN = (
 @pytest.fixture
 def roles(table: EntryTable) -> Iterator[Roles]:
     """One role a purpose, with its grants, in a database that belongs to an application."""
-    for words in THE_APPLICATIONS_OWN:
+    for words in (*THE_APPLICATIONS_OWN, "revoke create on schema public from public"):  # which PostgreSQL 14 grants
         table.execute(words)
     with new_roles(table.dsn) as roles:
         grant(table, roles)

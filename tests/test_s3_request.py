@@ -11,6 +11,8 @@ from rowferry.errors import ObjectRejected
 from rowferry.s3 import operations
 from rowferry.s3.operations import encode_key
 
+pytestmark = pytest.mark.versions
+
 
 def climbs(key: str) -> bool:
     depth = 0

@@ -13,6 +13,8 @@ from relay import telling_version
 from rowferry.db.connection import connect
 from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
 
+pytestmark = pytest.mark.versions
+
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
 
 

@@ -15,6 +15,8 @@ from rowferry.s3 import signing
 from rowferry.s3.operations import copy_object, get_object_tagging, head_object, upload_part
 from rowferry.s3.signing import SIGNED_BODY_BYTES, UNSIGNED_PAYLOAD, Signer
 
+pytestmark = pytest.mark.versions
+
 HOST = "bucket.example.org:8333"
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1).map("x-amz-meta-{}".format)
 # Header values as HTTP allows them: no line breaks; botocore would fold other white space than blanks.

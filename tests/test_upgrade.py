@@ -15,6 +15,8 @@ from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql, sql_folder, statement
 from rowferry.errors import DatabaseBusy, UsageError
 
+pytestmark = pytest.mark.versions
+
 NEXT = max(int(path.stem.split("_")[0]) for path in list_sql("migrations")) + 1
 NAME = f"{NEXT:04}_made_up"
 MIGRATION = """
