@@ -1,4 +1,4 @@
-"""A batch, its entries and what became of each: the data that pass from station to station."""
+"""Batches, attempts, entries and their results: the data that the queue and its workers exchange."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rowferry.errors import ObjectError, RowferryError
 
 
 class Outcome(StrEnum):
-    """What became of one entry."""
+    """The result of one entry."""
 
     MIGRATED = "migrated"
     KEPT = "kept"
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
     @property
     def settled(self) -> bool:
-        """Return whether nobody needs to look at the entry again."""
+        """Whether the entry needs no further work."""
         return self in _SETTLED
 
 
@@ -32,7 +32,7 @@ _SETTLED = (Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.DELETED)
 
 
 class Verdict(StrEnum):
-    """What an attempt ends with; DONE and ERROR are also the batch's status, the other two leave it INIT."""
+    """The result of an attempt. DONE and ERROR become the batch's status; the others leave it INIT."""
 
     DONE = "DONE"
     ERROR = "ERROR"
@@ -53,7 +53,7 @@ class Batch:
     max_attempts: int
     requeues: int
     crashes: int = 0
-    """How often the batches that this one was split from have killed their workers."""
+    """How often the batches that this one was split from killed their workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,39 +62,39 @@ class Attempt:
 
     id: int
     number: int
-    """1 for the first that counts."""
+    """From 1."""
     crashes: int
-    """Attempts before this one that ended with the death of their worker."""
+    """Earlier attempts that ended with the death of their worker."""
     losses: int = 0
-    """Attempts before this one that lost their connection to PostgreSQL while their worker lived."""
+    """Earlier attempts that lost their connection to PostgreSQL while their worker lived."""
     since_loss: timedelta | None = None
-    """How long ago the last of them did."""
+    """Time since the last loss."""
     unclear_for: timedelta | None = None
-    """How long it will not be clear whether the worker of another attempt is dead; None: it is."""
+    """Time until it is clear whether the worker of an earlier attempt is dead; None: it is clear."""
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """One row of the user's table: its id as text, and the key it holds."""
+    """A row of the user's table: its id as text, and its key."""
 
     id: str
     key: str
 
 
 class EntryResult(Struct, frozen=True, gc=False):
-    """What became of one entry, and the error where there was one."""
+    """The outcome of an entry, with its error if there was one."""
 
     entry: Entry
     outcome: Outcome
     size_bytes: int = 0
     reason: str = ""
-    """A few words that are the same for the same cause, to group by."""
+    """A short text that is equal for equal causes, to group by."""
     error: str = ""
     retryable: bool = False
     costs_attempt: bool = True
 
     @classmethod
     def from_error(cls, entry: Entry, error: RowferryError, outcome: Outcome = Outcome.FAILED) -> "EntryResult":
-        """Return the result of an entry that an error ended; of one that failed, it tells which server refused what."""
+        """Return the result of an entry that ended with an error; a failed one names the operation and the server."""
         reason = error.code if isinstance(error, ObjectError) else str(error)
         place = (
             f"{error.where}: " if isinstance(error, ObjectError) and error.where and outcome is Outcome.FAILED else ""
@@ -111,7 +111,7 @@ class EntryResult(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on an attempt; `wait` is how long the batch rests before it is due again."""
+    """The verdict on an attempt, and how long the batch waits before it is due again."""
 
     verdict: Verdict
     wait: timedelta = timedelta(0)
@@ -119,6 +119,6 @@ class Judgement:
 
 
 def count_outcomes(results: Iterable[EntryResult]) -> dict[Outcome, int]:
-    """Return how many entries had each outcome, all seven of them, zeros included."""
+    """Return the number of entries of each outcome, zeros included."""
     outcomes = [result.outcome for result in results]
     return {outcome: outcomes.count(outcome) for outcome in Outcome}

@@ -1,4 +1,4 @@
-"""Secrets from the environment or from files that it names: NAME, or NAME_FILE as containers and systemd have it."""
+"""Reads secrets from a variable NAME, or from the file in NAME_FILE, as containers and systemd provide them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +7,9 @@ from rowferry.errors import UsageError
 
 
 def read_secret(environ: Mapping[str, str], name: str) -> str:
-    """Return the value of the variable `name`, or what the file in `name`_FILE holds; "" when neither is set.
+    """Return the variable `name`, or the content of the file in `name`_FILE, stripped; "" when neither is set.
 
-    White space around a file's content is dropped: most editors end a file with a newline.
-    Raises UsageError, which repeats paths and never content, when both are set or the file cannot be read.
+    Raises UsageError, which quotes the path and never the content, when both are set or the file cannot be read.
     """
     value, path = environ.get(name, ""), environ.get(f"{name}_FILE", "")
     if value and path:

@@ -1,4 +1,4 @@
-"""Every error rowferry raises on purpose; whether a try is worth repeating is a fact of the class."""
+"""All errors of rowferry; whether one is worth a retry, and counts as an attempt, is an attribute of its class."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -7,60 +7,61 @@ from typing import Literal, Self
 
 
 class RowferryError(Exception):
-    """Something went wrong that rowferry knows by name."""
+    """The base of all errors that rowferry raises on purpose."""
 
     retryable = False
-    """Whether the same work may succeed later without anybody's help."""
+    """Whether the same work may succeed later without help."""
 
     costs_attempt = True
-    """Whether the failure counts towards `max_attempts`: waiting for a busy or absent server does not."""
+    """Whether it counts towards `max_attempts`; waiting for a busy or absent server does not."""
 
 
 class UsageError(RowferryError):
-    """One sentence that says what is wrong and what to do; the command line prints it and exits with 2."""
+    """One sentence: what is wrong and what to do. The command line prints it and exits with 2."""
 
 
 class PlanError(UsageError):
-    """The plan file is missing, unreadable, or says something that cannot be meant."""
+    """The plan is missing, unreadable or invalid."""
 
 
 class MigrationFault(UsageError):
-    """A side or a table of a migration is at fault, not the entries of a batch; the words say what to do.
+    """A side or a table of a migration is at fault, not the entries of a batch; the message says what to do.
 
-    The batch is released, which costs it nothing; after a few of them the migration is paused with these words.
+    The batch is released, which does not count as an attempt. After a few of them the migration is paused, with the
+    message as the reason.
     """
 
     costs_attempt = False
 
-    def __init__(self, words: str, *, may_pass: bool = False) -> None:
-        """`may_pass`: it may end without a person's help, as when credentials cannot be renewed just now."""
-        super().__init__(words)
+    def __init__(self, message: str, *, may_pass: bool = False) -> None:
+        """`may_pass`: the fault may end without help, as when credentials cannot be renewed for a while."""
+        super().__init__(message)
         self.may_pass = may_pass
 
 
 class WorkLeft(RowferryError):
-    """A worker that stops when its queues are empty has found work that it does not wait for; a sentence each."""
+    """`worker --until-empty` stops although there is work left that it does not wait for; one sentence for each."""
 
 
 class DatabaseUnavailable(RowferryError):
-    """PostgreSQL refused, dropped or never answered a connection."""
+    """PostgreSQL refused or dropped a connection, or did not answer."""
 
     retryable = True
     costs_attempt = False
 
 
 class PoolExhausted(DatabaseUnavailable):
-    """PgBouncer had no connection to the server left for us."""
+    """PgBouncer had no server connection left."""
 
 
 class DatabaseBusy(RowferryError):
-    """PostgreSQL could not do it just now: a deadlock, a lock that others hold, a cancelled statement."""
+    """A deadlock, a lock timeout or a cancelled statement."""
 
     retryable = True
 
 
 class VerdictRefused(RowferryError):
-    """PostgreSQL refused to record what a batch came to."""
+    """PostgreSQL refused to record the verdict on a batch."""
 
 
 class RowRefused(RowferryError):
@@ -68,23 +69,23 @@ class RowRefused(RowferryError):
 
 
 class RowBusy(RowferryError):
-    """Another session holds the row's lock; it is left for a later attempt."""
+    """Another session holds the row's lock; a later attempt tries again."""
 
     retryable = True
 
 
 ANSWER_TOO_LONG = "AnswerTooLong"
-"""The code of the ObjectRejected that stands for an answer of more bytes than are taken."""
+"""The code of the ObjectRejected for a response that is longer than its limit."""
 
 
 class ObjectError(RowferryError):
-    """An S3 request failed; `code` is the server's own error code, or the name of what went wrong before it."""
+    """An S3 request failed; `code` is the server's error code, or our own where no server gave one."""
 
     where = ""
-    """The operation that a server refused and its side, "HeadObject legacy" for instance; empty where none did."""
+    """The refused operation and its side, for example "HeadObject legacy"; empty where no server refused."""
 
     retry_after: timedelta | None = None
-    """How long the server asks to be left alone, where it says so."""
+    """How long the server asks clients to wait (Retry-After)."""
 
     status = 0
     """The HTTP status; 0 where no response came."""
@@ -98,11 +99,11 @@ class ObjectError(RowferryError):
         self.code = code
         self.message = message
         self.side: Literal["legacy", "production"] | None = None
-        """Whose response it was, and to which operation; None and empty: that does not matter."""
+        """The side and operation that failed; None and empty where that does not matter."""
         self.operation = ""
 
     def copy(self) -> Self:
-        """Return the same error anew: one that is raised for several requests is one for each."""
+        """Return an equal error, for each further request that fails for the same reason."""
         copied = type(self)(self.code, self.message)
         copied.__dict__.update(self.__dict__)
         return copied
@@ -123,21 +124,20 @@ class AccessDenied(ObjectError):
 class SideFault(ObjectError):
     """A whole side is at fault, not one object: its credentials, this host's clock, its quota.
 
-    Nothing is held against entries: the batch is released, and after a few of them the migration is paused with the
-    reason.
+    No entry fails for it: the batch is released, and after a few of them the migration is paused with the reason.
     """
 
     costs_attempt = False
 
 
 class CredentialsUnavailable(AccessDenied):
-    """Credentials that expire could not be renewed, so nothing can be signed until they can."""
+    """Temporary credentials have expired and could not be renewed, so no request can be signed."""
 
     retryable = True
 
 
 class ServerNotTrusted(SideFault):
-    """The certificate of an https endpoint is signed by nobody we trust, is for another host, or has expired."""
+    """The certificate of an https endpoint has an untrusted issuer, is for another host, or has expired."""
 
 
 class PreconditionFailed(ObjectError):
@@ -149,19 +149,19 @@ class ObjectRejected(ObjectError):
 
 
 class ObjectDamaged(ObjectError):
-    """What arrived is not what was sent: a digest or a length differs."""
+    """A digest or a length differs from what was sent."""
 
     retryable = True
 
 
 class ServerFault(ObjectError):
-    """The server failed (500, InternalError, or an answer nobody can read)."""
+    """The server failed (500, InternalError, or an unreadable response)."""
 
     retryable = True
 
 
 class TimedOut(ObjectError):
-    """The server did not answer within the deadline of the request."""
+    """No response within the deadline of the request."""
 
     retryable = True
 
@@ -181,18 +181,18 @@ class Unreachable(ObjectError):
 
 
 class CutOff(Unreachable):
-    """The server has fallen silent: it answers neither what is under way nor a new connection."""
+    """The server has fallen silent: it answers neither the requests in flight nor a new connection."""
 
 
 class Withdrawn(ObjectError):
-    """The object's turn did not come while its batch was in hand; it was not asked for at all."""
+    """The batch ended before the object's turn; no request was sent for it."""
 
     retryable = True
     costs_attempt = False
 
 
 class Cancelled(ObjectError):
-    """This worker gave the request up because it was told to stop."""
+    """The worker cancelled the request because it was told to stop."""
 
     retryable = True
     costs_attempt = False

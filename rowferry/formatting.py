@@ -1,22 +1,22 @@
-"""Words around numbers, and text of others that is fit to be seen."""
+"""Numbers, durations and foreign text in messages."""
 
 import re
 from datetime import timedelta
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls, among them the escape that commands a terminal; breaks of lines; marks that turn the direction of text."""
+"""Control characters (a terminal obeys the escape), line breaks, and marks that change the direction of text."""
 
 
 def show_text(text: object) -> str:
-    r"""Return text of others (a key, a server's message) with control characters written as Python does: `\x1b`.
+    r"""Return foreign text (a key, a server's message) with control characters escaped as in Python: `\x1b`.
 
-    Backslashes of the text stay as they are: it is for eyes, not to be read back.
+    Backslashes are not escaped: the result is not to be parsed.
     """
     return _UNFIT.sub(lambda found: repr(found[0])[1:-1], str(text))
 
 
 def hide_unfit(pattern: str) -> str:
-    """Return a LIKE pattern in which `_`, which matches any character, stands for each that is unfit to be seen."""
+    """Return a LIKE pattern with `_`, which matches any character, for each one that `show_text` escapes."""
     return _UNFIT.sub("_", pattern)
 
 
@@ -26,23 +26,21 @@ def count(number: int, one: str, many: str) -> str:
 
 
 def count_batches(number: int) -> str:
-    """Return `1 batch`, `1,234 batches`."""
     return count(number, "batch", "batches")
 
 
 def count_entries(number: int) -> str:
-    """Return `1 entry`, `1,234 entries`."""
     return count(number, "entry", "entries")
 
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 LONGEST = timedelta(days=36_500)
-"""PostgreSQL and timedelta take more, but nobody means it."""
+"""PostgreSQL and timedelta take more, but a longer duration is a mistake."""
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Return what `90s`, `30m`, `12h`, `1.5d` or `4w` stands for (`ms` and `min` are read too); None for other text."""
+    """Parse `90s`, `30m`, `12h`, `1.5d` or `4w`, and `ms` and `min`; None: the text is none of them."""
     found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?) ?(ms|s|m|min|h|d|w)", text.strip(), re.ASCII)
     if found is None:
         return None
@@ -51,7 +49,7 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def parse_seconds(text: str) -> float | None:
-    """Return the seconds that a bare number or a duration stands for; None for other text."""
+    """Parse a bare number of seconds or a duration; None: the text is neither."""
     if re.fullmatch(r"\d{1,12}(?:\.\d{0,6})?|\.\d{1,6}", text.strip(), re.ASCII):
         return float(text)
     duration = parse_duration(text)

@@ -1,4 +1,4 @@
-"""The HTTP endpoint of a daemon: `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever keeps it running."""
+"""The HTTP endpoint of a daemon: `/metrics` for Prometheus, `/healthz` and `/readyz` for its supervisor."""
 
 import errno
 import logging
@@ -17,18 +17,18 @@ _log = logging.getLogger(__name__)
 
 TEXT = "text/plain; charset=utf-8"
 REQUEST_TIMEOUT_SECONDS = 10.0
-"""How long a client may take over its request; a connection that says nothing holds a thread no longer."""
+"""How long a client may take to send its request: each silent connection holds a thread."""
 
 IsReady = Callable[[], bool]
 
 
 class Endpoint:
-    """Serves on a thread of its own; a context manager that listens once it is made."""
+    """Listens from its construction on, on a thread of its own, until the context ends."""
 
     def __init__(self, host: str, port: int, registry: CollectorRegistry, is_ready: IsReady) -> None:
-        """Listen; port 0 is any free one. Raises UsageError when that cannot be.
+        """Listen; port 0 is any free one. Raises UsageError when the port cannot be used.
 
-        `/healthz` answers 200 as long as the process can answer at all, `/readyz` 200 or 503 as `is_ready` says.
+        `/healthz` always answers 200, `/readyz` 200 or 503 as `is_ready` returns.
         """
         try:
             self._server = _Server(host, port, registry, is_ready)
@@ -39,11 +39,9 @@ class Endpoint:
         _log.info("serving metrics", extra={"host": host, "port": self.port})
 
     def __enter__(self) -> Self:
-        """Return the endpoint, which listens already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Listen no more."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -58,7 +56,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((str(address[0]), int(address[1])), _Handler)
 
     def server_bind(self) -> None:
-        """Bind without the look-up of this host's name, which may wait for a resolver."""
+        """Bind without looking up this host's name, which may wait for a resolver."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -71,7 +69,6 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "rowferry"
 
     def do_GET(self) -> None:
-        """Answer one of the three paths."""
         match self.path.partition("?")[0]:
             case "/metrics":
                 self._send_metrics()
@@ -101,11 +98,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Say nothing: a scrape every few seconds is no news."""
+        """Do not log requests."""
 
 
 def _explain(error: OSError, host: str, port: int) -> str:
-    """Return the sentence that tells the user why nobody can listen there."""
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is taken; choose another one, or stop who listens there."
-    return f"Nobody can listen on port {port} of {host}: {error.strerror or error}."
+        return f"Port {port} on {host} is already in use: choose another one, or stop the program that listens there."
+    return f"Cannot listen on port {port} of {host}: {error.strerror or error}."

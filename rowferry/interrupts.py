@@ -1,4 +1,4 @@
-"""Holds Ctrl-C and SIGTERM back while something is started that must not be left behind."""
+"""Delays Ctrl-C and SIGTERM while a process is started, so that it is not left behind."""
 
 import signal
 import threading
@@ -11,18 +11,18 @@ HELD = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def hold_interrupts() -> Generator[None]:
-    """Let the signals that stop a command take effect at the end of the block instead of anywhere in it.
+    """Deliver SIGINT and SIGTERM at the end of the block.
 
-    Without it, KeyboardInterrupt may come after a process was started and before anybody knows whom to stop. Python
-    runs handlers on the main thread only: on another one there is nothing to hold back.
+    Otherwise KeyboardInterrupt may come between the start of a process and the assignment of its handle. Python runs
+    signal handlers on the main thread only: on another there is nothing to delay.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    received: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
+        received.append(number)
 
     before = {number: signal.signal(number, note) for number in HELD}
     try:
@@ -30,5 +30,5 @@ def hold_interrupts() -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for number in came:
+        for number in received:
             signal.raise_signal(number)

@@ -1,4 +1,4 @@
-"""Keys: which form a key has, and which production key a legacy key becomes. Pure; nothing is normalised."""
+"""Which form a key has, and which production key a legacy key becomes. Pure; no key is normalised."""
 
 from typing import Literal
 
@@ -11,10 +11,7 @@ MAX_KEY_BYTES = 1024
 
 
 def production_is_finer(entries: Entries) -> bool:
-    """Return whether the production prefix says more than the legacy prefix that it begins with.
-
-    Where one prefix begins with the other, a key that has the longer one has that form.
-    """
+    """Return whether the production prefix begins with the legacy prefix: a key that has both is production then."""
     return entries.production_prefix.startswith(entries.legacy_prefix)
 
 
@@ -30,9 +27,9 @@ def form_of_key(key: str | None, entries: Entries) -> KeyForm:
 
 
 def legacy_key(key: str, entries: Entries) -> str:
-    """Return the legacy key that a production key comes from, if it comes from one: the way of `production_key` back.
+    """Return the legacy key that `production_key` maps to this key.
 
-    Raises ValueError, saying why, when no legacy key becomes this one.
+    Raises ValueError, which says why, where there is none.
     """
     if form_of_key(key, entries) != "production":
         raise ValueError("the key does not have the production form")
@@ -47,9 +44,9 @@ def legacy_key(key: str, entries: Entries) -> str:
 
 
 def production_key(key: str, entries: Entries) -> str:
-    """Return the production key of a legacy key: the same bytes behind the other prefix.
+    """Return the production key of a legacy key: the same bytes after the other prefix.
 
-    Raises ValueError, saying why, when the key is not legacy or its production key could not be used.
+    Raises ValueError, which says why, when the key is not legacy or its production key would be unusable.
     """
     if form_of_key(key, entries) != "legacy":
         raise ValueError("the key does not have the legacy form")

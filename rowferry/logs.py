@@ -1,4 +1,4 @@
-"""Logs: a fixed message and its fields, as JSON lines for machines and as words for people."""
+"""Logs: a fixed message and its fields, as JSON lines or as text."""
 
 import logging
 import sys
@@ -23,7 +23,7 @@ PACKAGES = ("rowferry", "rowferry_worker", "rowferry_enqueue", "rowferry_exporte
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class WordsFormatter(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """`2026-11-21 06:00:00.123 WARNING batch finished  batch=7 verdict=RETRY`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -38,50 +38,47 @@ class WordsFormatter(logging.Formatter):
 
 
 class LogFile:
-    """A file to append lines to. What it cannot take is left out, and said once: no work waits for a log."""
+    """A log file. A full disk stops no work: lines are dropped, with one warning on stderr."""
 
     def __init__(self, path: Path) -> None:
-        """Open it. Raises UsageError when that fails."""
+        """Raise UsageError when it cannot be opened."""
         self.path = path
-        self._fault_is_told = False
+        self._has_warned = False
         try:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise UsageError(f"The log file {path} cannot be written: {error.strerror}.") from error
 
     def write(self, line: str) -> None:
-        """Append a line, as far as there is room; nothing once it is closed."""
+        """Append a line, unless the file is closed."""
         if self._file.closed:
             return
         try:
             self._file.write(f"{line}\n".encode(errors="replace"))
         except OSError as error:
-            if not self._fault_is_told:
-                self._fault_is_told = True
-                words = f"The log file {self.path} is not complete: {error.strerror}. The work goes on."
-                sys.stderr.write(f"{show_text(words)}\n")
+            if not self._has_warned:
+                self._has_warned = True
+                warning = f"The log file {self.path} is incomplete: {error.strerror}. The work goes on."
+                sys.stderr.write(f"{show_text(warning)}\n")
 
     def close(self) -> None:
-        """Close it; some file systems say only now that they are full."""
+        """Close it; some file systems report only now that they are full."""
         with suppress(OSError):
             self._file.close()
 
 
 class LogFileHandler(logging.Handler):
-    """Writes records to a LogFile, and closes it in the end."""
+    """Writes records as text to a LogFile, which it closes."""
 
     def __init__(self, file: LogFile) -> None:
-        """Write them in words."""
         super().__init__()
-        self.setFormatter(WordsFormatter())
+        self.setFormatter(TextFormatter())
         self._file = file
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
         self._file.write(self.format(record))
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
         super().close()
 
@@ -92,7 +89,7 @@ def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
         log_format = "text" if sys.stderr.isatty() else "json"
     handler = logging.StreamHandler()
     if log_format == "text":
-        handler.setFormatter(WordsFormatter())
+        handler.setFormatter(TextFormatter())
         handler.addFilter(AddFields("batch", "attempt"))
     else:
         handler.setFormatter(_json_formatter())
@@ -143,13 +140,13 @@ _NONE: Mapping[str, object] = {}
 
 
 def set_process_fields(**fields: object) -> None:
-    """Have each line of this process say these from now on."""
+    """Add fields to each line of this process from now on."""
     _of_process.update(fields)
 
 
 @contextmanager
 def log_fields(**fields: object) -> Generator[None]:
-    """Have each line that this thread logs in the block say these as well."""
+    """Add fields to each line that this thread logs in the block."""
     token = _of_thread.set({**current_fields(), **fields})
     try:
         yield
@@ -158,20 +155,19 @@ def log_fields(**fields: object) -> Generator[None]:
 
 
 def current_fields() -> Mapping[str, object]:
-    """Return what this thread's lines say just now, for another thread that works for it."""
+    """Return this thread's fields, for another thread that works for it."""
     return _of_thread.get(_NONE)
 
 
 class AddFields(logging.Filter):
-    """Adds these fields to each record that passes a handler; what a line says of its own goes before them."""
+    """Adds the fields above to each record of a handler; a record's own fields have precedence."""
 
     def __init__(self, *only: str) -> None:
-        """`only`: the names to add; none given: all of them."""
+        """Add only the fields of these names; none given: all."""
         super().__init__()
         self._only = frozenset(only)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass."""
         for name, value in {**_of_process, **current_fields()}.items():
             if name not in vars(record) and (not self._only or name in self._only):
                 setattr(record, name, value)

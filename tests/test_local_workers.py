@@ -107,6 +107,6 @@ def test_a_full_log_disk_is_one_sentence_and_disturbs_no_work(migration: Migrati
     migration.fill(5)
     migration.write_plan()
     done = migration.run("migrate", "--processes", "1", "--batch-size", "2", "--log-file", "/dev/full", "--yes")
-    assert done.stderr == "The log file /dev/full is not complete: No space left on device. The work goes on.\n"
+    assert done.stderr == "The log file /dev/full is incomplete: No space left on device. The work goes on.\n"
     assert done.returncode == 0
     migration.audit()

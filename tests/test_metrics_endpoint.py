@@ -62,7 +62,7 @@ def test_a_taken_port_ends_the_worker_with_one_sentence(migration: Migration) ->
         port = str(taken.getsockname()[1])
         ended = migration.run("worker", "--until-empty", "--metrics-port", port)
     assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].startswith(f"rowferry: Port {port} of 127.0.0.1 is taken")
+    assert ended.stderr.splitlines()[-1].startswith(f"rowferry: Port {port} on 127.0.0.1 is already in use")
     assert "Traceback" not in ended.stderr
 
 
@@ -91,7 +91,7 @@ def test_a_registry_that_fails_fails_one_scrape_and_not_the_endpoint(caplog: pyt
 
 
 def test_an_unknown_host_is_a_mistake_in_one_sentence() -> None:
-    with pytest.raises(UsageError, match=r"Nobody can listen on port 0 of 192\.0\.2\.1"):
+    with pytest.raises(UsageError, match=r"Cannot listen on port 0 of 192\.0\.2\.1"):
         Endpoint("192.0.2.1", 0, CollectorRegistry(), lambda: True)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from entry_table import FROM
 from migration import Migration
 from rowferry.formatting import hide_unfit, show_text
-from rowferry.logs import WordsFormatter
+from rowferry.logs import TextFormatter
 
 UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 TITLE = "\x1b]0;owned\x07"
@@ -81,7 +81,7 @@ def test_files_and_json_hold_the_key_as_it_is(failed: Migration) -> None:
 def test_a_log_in_words_keeps_each_entry_in_one_line() -> None:
     fields = {"old_key": "a\nb", "new_key": "a \x1b b"}
     record = logging.makeLogRecord({"levelno": logging.INFO, "msg": "no%sthing", "args": ("\n\x1b[2J",), **fields})
-    assert WordsFormatter().format(record).endswith(r"no\n\x1b[2Jthing  old_key=a\nb new_key='a \x1b b'")
+    assert TextFormatter().format(record).endswith(r"no\n\x1b[2Jthing  old_key=a\nb new_key='a \x1b b'")
 
 
 @given(st.text())
