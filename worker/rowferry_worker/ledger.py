@@ -30,6 +30,9 @@ class Ledger:
     def __init__(self, worker_id: str) -> None:
         """Connect at first use, and again after every loss. No two ledgers may have the same `worker_id`."""
         self._worker_id = worker_id
+        self.is_pooled = is_pooled()
+        """Whether PgBouncer in transaction mode stands before the database."""
+        self._deadline = statement_deadline()
         self._connection: Connection | None = None
         self._connected_at = 0.0
         self._turn = Lock()
@@ -73,7 +76,7 @@ class Ledger:
         with self._take_turn(within):
             try:
                 connection = self._connect()
-                with translated_errors(), deadline(connection, within or statement_deadline()):
+                with translated_errors(), deadline(connection, within or self._deadline):
                     while self._pending:
                         self._execute(connection, *self._pending[0])
                         self._pending.popleft()
@@ -95,14 +98,14 @@ class Ledger:
             self._turn.release()
 
     def _execute(self, connection: Connection, function: str, arguments: tuple[Any, ...]) -> list[DictRow]:
-        if not is_pooled():
+        if not self.is_pooled:
             return call(connection, function, *arguments)
         with connection.transaction():
             self._lock(connection)
             return call(connection, function, *arguments)
 
     def _lock(self, connection: Connection) -> None:
-        parameters = {"worker": self._worker_id, "is_local": is_pooled()}
+        parameters = {"worker": self._worker_id, "is_local": self.is_pooled}
         connection.execute(statement("lock_ledger"), parameters)
 
     def _connect(self) -> Connection:

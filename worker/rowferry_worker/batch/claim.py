@@ -8,7 +8,6 @@ from typing import Any
 from rowferry.batch import Attempt, Batch
 from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
-from rowferry.db.timeouts import is_pooled
 from rowferry.errors import DatabaseUnavailable, PoolExhausted, UsageError, WorkLeft
 from rowferry.formatting import count_batches
 from rowferry_worker.ledger import Ledger
@@ -43,7 +42,7 @@ def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
     # An attempt that this worker never heard of must not stay open: it would count as a crash.
     if_lost = "lose_attempts", ([batch.id], worker_id)
     arguments = (batch.id, batch.requeues, worker_id, ledger.connected_for())
-    within, began = POOL_TIMEOUT if is_pooled() else None, time.monotonic()
+    within, began = POOL_TIMEOUT if ledger.is_pooled else None, time.monotonic()
     try:
         (row,) = ledger.call("begin_attempt", *arguments, if_lost=if_lost, within=within)
     except DatabaseUnavailable as error:
