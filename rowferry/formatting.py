@@ -33,6 +33,18 @@ def count_entries(number: int) -> str:
     return count(number, "entry", "entries")
 
 
+def format_duration(duration: timedelta) -> str:
+    """Return a duration in its two largest units: `45 s`, `3 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
+    seconds = round(duration.total_seconds())
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02} s"
+    if seconds < 86_400:
+        return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
+    return f"{seconds // 86_400} d {seconds % 86_400 // 3600} h"
+
+
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 LONGEST = timedelta(days=36_500)

@@ -15,7 +15,7 @@ from entry_table import FROM, TO, EntryTable
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, connect
 from rowferry.db.entries import EntryQueries
-from rowferry.reports.report import read_account
+from rowferry.reports.report import read_report
 from rowferry_enqueue.check import check_rows
 from rowferry_enqueue.enqueue import Request, enqueue
 from rowferry_worker.batch.claim import claim_batch
@@ -148,7 +148,7 @@ def test_check_and_report_write_what_their_sorts_need(full: EntryTable) -> None:
         list(check_rows(connection, full.read_plan(), "fail", lambda _: None))
         found["check"] = spills.take()
         full.execute("update rowferry.batch_queue set status = 'DONE', migrated = entry_count")
-        read_account(connection, "avatars", io.StringIO())
+        read_report(connection, "avatars", io.StringIO())
         found["report"] = spills.take()
     assert found["check"] <= ROWS * 3 * 200
     assert found["report"] <= ROWS // BATCH_SIZE * 300

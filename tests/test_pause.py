@@ -49,8 +49,9 @@ def test_a_paused_migration_finishes_what_is_in_hand_and_claims_nothing_more_unt
                 else:
                     assert migration.run("pause").stdout == (
                         "avatars is paused.\n"
-                        "  batches in hand, which will be finished: 2\n"
-                        "  batches that wait for `rowferry resume avatars`: 2\n"
+                        "  running batches, which will finish: 2\n"
+                        "  waiting batches: 2\n"
+                        "  to continue: rowferry resume --migration avatars\n"
                     )
                 add_other_migration(migration)
             # The batch of the other migration is the youngest: whoever claims it has passed over the paused ones.
@@ -59,7 +60,7 @@ def test_a_paused_migration_finishes_what_is_in_hand_and_claims_nothing_more_unt
             if by == "update":
                 migration.execute("update rowferry.migration set paused_at = null")
             else:
-                assert migration.run("resume").stdout == "avatars goes on: open batches 2, workers 1.\n"
+                assert migration.run("resume").stdout == "avatars is resumed: 2 batches open, 1 worker alive.\n"
             migration.wait_until_done()
     migration.audit()
 
@@ -83,28 +84,28 @@ def test_resume_repeats_the_reason_for_which_workers_had_paused(migration: Migra
     migration.enqueue()
     migration.execute("select rowferry.pause_migration(id, 'The token has expired.') from rowferry.migration")
     resumed = migration.run("resume").stdout
-    assert "  it had been paused for: The token has expired.\n" in resumed
-    assert "had been paused for" not in migration.run("resume").stdout
+    assert "  it was paused because: The token has expired.\n" in resumed
+    assert "it was paused because" not in migration.run("resume").stdout
 
 
 def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) -> None:
     migration.fill(1)
     migration.enqueue()
     add_other_migration(migration)
-    assert [line for line in migration.run("pause", "--all").stdout.splitlines() if "is paused" in line] == [
+    assert [line for line in migration.run("pause", "--all-migrations").stdout.splitlines() if "is paused" in line] == [
         "avatars is paused.",
         "covers is paused.",
     ]
     migration.work()
     assert migration.statuses() == {"INIT"}
-    again = migration.run("pause", "covers")
+    again = migration.run("pause", "--migration", "covers")
     assert "covers is paused already, since 2" in again.stdout
-    resumed = migration.run("resume", "--all")
+    resumed = migration.run("resume", "--all-migrations")
     assert resumed.stdout == (
-        "avatars goes on: open batches 1, workers 0.\n"
-        "Nobody works on them: start `rowferry worker`, anywhere.\n"
-        "covers goes on: open batches 1, workers 0.\n"
-        "Nobody works on them: start `rowferry worker`, anywhere.\n"
+        "avatars is resumed: 1 batch open, 0 workers alive.\n"
+        "  no worker is running: start `rowferry worker` on any host\n"
+        "covers is resumed: 1 batch open, 0 workers alive.\n"
+        "  no worker is running: start `rowferry worker` on any host\n"
     )
     migration.work()
     assert migration.statuses() == {"DONE"}
@@ -117,21 +118,21 @@ def test_an_operators_machine_needs_no_plan_where_there_is_one_migration(migrati
     add_other_migration(migration)
     unclear = migration.run("resume")
     assert (unclear.returncode, unclear.stdout) == (2, "")
-    assert unclear.stderr.startswith("rowferry: There is no plan at ")
+    assert unclear.stderr.startswith(
+        "rowferry: This database has several migrations: add --migration with one of avatars, covers."
+    )
 
 
 @pytest.mark.parametrize("command", ["pause", "resume"])
 def test_mistakes_are_one_sentence_and_exit_status_2(migration: Migration, command: str) -> None:
     nothing_yet = migration.run(command)
-    assert nothing_yet.stderr == (
-        "rowferry: Nothing was enqueued in this database yet: run `rowferry enqueue` first.\n"
-    )
+    assert nothing_yet.stderr == ("rowferry: This database has no migration yet: run `rowferry enqueue` first.\n")
     migration.fill(1)
     migration.enqueue()
-    unknown = migration.run(command, "avatar")
+    unknown = migration.run(command, "--migration", "avatar")
     assert unknown.stderr == "rowferry: There is no migration 'avatar' in this database; there is avatars.\n"
-    both = migration.run(command, "avatars", "--all")
-    assert both.stderr == "rowferry: Name a migration or say --all, not both.\n"
+    both = migration.run(command, "--migration", "avatars", "--all-migrations")
+    assert both.stderr.startswith("rowferry: give --migration or --all-migrations, not both; see ")
     assert {ended.returncode for ended in (nothing_yet, unknown, both)} == {2}
 
 
@@ -141,7 +142,7 @@ def test_a_session_that_holds_the_migration_is_given_as_the_reason_why_a_pause_m
     with psycopg.connect(table.dsn) as holder, connect("test", autocommit=True) as connection:
         holder.execute("select from rowferry.migration for update")
         connection.execute("set lock_timeout = '10ms'")
-        with pytest.raises(DatabaseBusy, match="Could not pause: another session holds the migration's row"):
+        with pytest.raises(DatabaseBusy, match="Could not pause: another session locks the migration's row"):
             pause(connection, None)
         holder.rollback()
         assert len(pause(connection, None)) == 1

@@ -12,20 +12,20 @@ from migration import Migration
 from queue_runs import migrate, revert
 from rowferry.db.connection import connect
 from rowferry.reports import report as accounts
-from rowferry.reports.report import Account, read_account
+from rowferry.reports.report import Report, read_report
 
 
-def read(dsn_is_set: EntryTable, name: str = "avatars") -> tuple[Account, list[dict[str, Any]]]:
+def read(dsn_is_set: EntryTable, name: str = "avatars") -> tuple[Report, list[dict[str, Any]]]:
     """Return the account and the lines of the manifest."""
     manifest = io.StringIO()
     with connect("report", autocommit=True) as connection:
-        account, count = read_account(connection, name, manifest)
+        account, count = read_report(connection, name, manifest)
     lines = [json.loads(line) for line in manifest.getvalue().splitlines()]
     assert len(lines) == count
     return account, lines
 
 
-def check_manifest(account: Account, lines: list[dict[str, Any]]) -> None:
+def check_manifest(account: Report, lines: list[dict[str, Any]]) -> None:
     """Hold the lines against the account: outcome by outcome, table by table, queue by queue."""
     told: Counter[tuple[str, str, str]] = Counter()
     for line in lines:
@@ -148,7 +148,7 @@ def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
     migration.write_plan()
     told = migration.run("report").stdout
     assert "  parked                4\n" in told
-    assert "Not settled: 1 wait, 0 need a look" in told
+    assert "Unfinished: 1 pending, 0 failed (see `rowferry errors`)." in told
     assert "Parked (set to ERROR by hand): 4 entries in 2 batches; `rowferry requeue --all --migration avatars`" in told
 
 
@@ -157,10 +157,10 @@ def test_the_report_says_that_rows_were_put_back_and_are_legacy_again(migration:
     migrate(migration)
     revert(migration)
     migration.write_plan()
-    words = "public.avatars.path: 3 rows were put back by `rowferry revert`, and nothing has migrated since"
+    words = "public.avatars.path: 3 rows reverted, none migrated since: legacy again."
     assert words in migration.run("report").stdout
     migrate(migration)
-    assert "put back" not in migration.run("report").stdout
+    assert "reverted" not in migration.run("report").stdout
 
 
 def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: Migration) -> None:
@@ -170,8 +170,8 @@ def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: 
     migration.execute("delete from rowferry.batch_queue")
     migration.write_plan()
     done = migration.run("report")
-    assert (done.returncode, "settled" in done.stdout) == (0, False)
-    assert "There is no batch.\nThe tables were not looked at: `rowferry status` counts what is legacy." in done.stdout
+    assert (done.returncode, "All batches" in done.stdout) == (0, False)
+    assert "There is no batch.\nThe tables were not read: `rowferry status` counts legacy entries." in done.stdout
 
 
 # The command
@@ -183,14 +183,14 @@ def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
     migration.fill(3)
     migration.enqueue()
     done = migration.run("report")
-    assert (done.returncode, "Not settled: 3 wait" in done.stdout) == (1, True)
+    assert (done.returncode, "Unfinished: 3 pending" in done.stdout) == (1, True)
     migration.work()
     done = migration.run("report", "--manifest", "rest.jsonl")
     assert done.returncode == 0, done.stderr
     assert "entries               3" in done.stdout
     assert "migrated              3" in done.stdout
     assert "1 batch: 1 DONE, 0 INIT, 0 ERROR · 1 attempt · " in done.stdout
-    assert "All batches are settled." in done.stdout
+    assert "All batches are done." in done.stdout
     assert "rest.jsonl, 0 lines" in done.stdout
     assert (migration.folder / "rest.jsonl").read_text() == ""
 
@@ -213,5 +213,5 @@ def test_a_manifest_that_cannot_be_written_is_one_sentence(eventful: Migration) 
 
 
 def test_an_operator_needs_no_plan(eventful: Migration) -> None:
-    done = eventful.run("report", "avatars", ROWFERRY_PLAN="/nowhere.toml")
+    done = eventful.run("report", "--migration", "avatars", ROWFERRY_PLAN="/nowhere.toml")
     assert (done.returncode, "Migration avatars" in done.stdout) == (1, True)

@@ -84,7 +84,7 @@ def test_a_requeued_batch_migrates_what_was_missing(migration: Migration) -> Non
     assert migration.batch()["status"] == "ERROR"
     migration.legacy.put("image/late.png", b"late")
     done = migration.run("requeue", "--all")
-    assert done.stdout == "Back in the queue: 1 batch of 4 entries, 1 of which had failed.\n"
+    assert done.stdout == "Requeued 1 batch of 4 entries, of which 1 had failed.\n"
     migration.work()
     migration.audit()
     assert migration.counts() == {"migrated": 4}
@@ -121,7 +121,7 @@ def test_the_command_requeues_what_it_is_told_and_no_other(
         assert done.stdout == "No batch in ERROR matches.\n"
     else:
         batches = "1 batch" if left == 2 else f"{3 - left} batches"
-        assert f"Back in the queue: {batches} of {2 * (3 - left)} entries" in done.stdout
+        assert f"Requeued {batches} of {2 * (3 - left)} entries" in done.stdout
 
 
 def test_one_batch_is_requeued_by_its_id(migration: Migration, three: list[int]) -> None:
@@ -132,14 +132,14 @@ def test_one_batch_is_requeued_by_its_id(migration: Migration, three: list[int])
 @pytest.mark.parametrize(
     ("arguments", "left", "words"),
     [
-        (["--all", "--migration", "banners"], {"a1"}, "2 batches of 4 entries, 2 of which had failed.\n"),
-        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch of 2 entries, 1 of which had failed.\n"),
+        (["--all", "--migration", "banners"], {"a1"}, "2 batches of 4 entries, of which 2 had failed.\n"),
+        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch of 2 entries, of which 1 had failed.\n"),
         (
             ["--error-like", "A", "--migration", "banners"],
             {"a1", "b1"},
-            "1 batch of 2 entries, 1 of which had failed.\nStill in ERROR: 1 batch.\n",
+            "1 batch of 2 entries, of which 1 had failed.\nStill in ERROR: 1 batch.\n",
         ),
-        (["--all"], set[str](), "3 batches of 6 entries"),
+        (["--all", "--all-migrations"], set[str](), "3 batches of 6 entries"),
     ],
 )
 def test_a_requeue_can_be_of_one_migration(
@@ -150,7 +150,7 @@ def test_a_requeue_can_be_of_one_migration(
         fail(migration, {"image/1": reason}, migration=name, error=error)
     done = migration.run("requeue", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Back in the queue: ")
+    assert done.stdout.startswith("Requeued ")
     assert words in done.stdout
     assert {batch["error"] for batch in migration.batches() if batch["status"] == "ERROR"} == left
 
@@ -208,7 +208,7 @@ def test_the_command_of_a_group_requeues_just_that_group(migration: Migration, r
     wanted, _ = fail(migration, {"image/1": reason}), fail(migration, {"image/2": f"x{reason}"})
     fail(migration, {"image/3": reason.replace("%", "z").replace("_", "z").replace("\\", "z") + "z"})
     lines = migration.run("errors").stdout.splitlines()
-    commands = [shlex.split(line.split("try again", 1)[1]) for line in lines if "try again" in line]
+    commands = [shlex.split(line.split("to retry", 1)[1]) for line in lines if "to retry" in line]
     (command,) = [command for command in commands if command[-1] == escape_like(reason)]
     assert migration.run(*command[1:]).returncode == 0
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [wanted]
@@ -236,15 +236,25 @@ def test_json_is_for_scripts(migration: Migration) -> None:
     assert (entry["key"], entry["error"]) == ("image/1", "A: more words")
 
 
-def test_errors_of_other_migrations_are_shown_unless_a_plan_is_given(migration: Migration) -> None:
+def test_errors_are_of_one_migration_unless_all_are_asked_for(migration: Migration) -> None:
     fail(migration, {"image/1": "A"})
-    migration.plan["migration"]["name"] = "others"
+    fail(migration, {"image/1": "B"}, migration="banners")
+    migration.plan["migration"]["name"] = "banners"
     migration.write_plan()
-    assert "failed: A" in migration.run("errors").stdout
-    assert migration.run("errors", "--plan", str(migration.plan_path)).stdout == "No batch is in ERROR.\n"
+    of_the_plan = migration.run("errors").stdout
+    assert ("failed: A" in of_the_plan, "failed: B" in of_the_plan) == (False, True)
+    assert "Retry all: rowferry requeue --all --migration banners " in of_the_plan
+    named = migration.run("errors", "--migration", "avatars").stdout
+    assert ("failed: A" in named, "failed: B" in named) == (True, False)
+    assert "rowferry requeue --migration avatars --error-like A\n" in named
+    every = migration.run("errors", "--all-migrations").stdout
+    assert ("failed: A" in every, "failed: B" in every) == (True, True)
+    assert "Retry all: rowferry requeue --all --all-migrations " in every
 
 
 def test_no_error_is_said_in_words(migration: Migration) -> None:
+    migration.fill(1)
+    migration.enqueue()
     assert migration.run("errors").stdout == "No batch is in ERROR.\n"
     assert migration.run("errors", "--entries").stdout == "No entry keeps a batch in ERROR.\n"
 

@@ -159,8 +159,8 @@ def test_the_command_puts_a_range_back_and_accounts_for_it(migrated: Migration) 
     done = migrated.run(*arguments)
     assert done.returncode == 0, done.stderr
     assert "public.avatars.path" in done.stdout
-    assert "2 entries to put back" in done.stdout
-    assert "migrated             2  row put back to its legacy key" in done.stdout
+    assert "2 entries to revert" in done.stdout
+    assert "migrated             2  row reverted to its legacy key" in done.stdout
     assert "entries              2  the sum" in done.stdout
     migrated.audit(legacy_left=[2, 3])
 

@@ -86,7 +86,7 @@ def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_paused(two: Mi
     two.execute("update rowferry.migration set paused_at = now() where name = 'avatars'")
     ended = two.run("worker", "--until-empty", "--processes", processes)
     assert ended.returncode == 3
-    words = "rowferry: Migration avatars is paused with 2 batches left: run `rowferry resume avatars`."
+    words = "rowferry: Migration avatars is paused with 2 batches left: run `rowferry resume --migration avatars`."
     assert words in ended.stderr.splitlines()
     assert done(two) == ["covers"]
 

@@ -134,7 +134,7 @@ def test_migrate_ends_with_the_reason(many: Migration, log: RequestLog) -> None:
     assert ended.returncode == 1, ended.stderr
     words = [line for line in ended.stdout.splitlines() if line.startswith("Migration avatars is paused since ")][-1]
     assert "make room there" in words
-    assert words.endswith("Next: mend that, `rowferry resume avatars`, and this command again.")
+    assert words.endswith("Next: fix that, run `rowferry resume`, then this command again.")
     assert many.failures() == []
     refused = many.run("migrate", "--yes", "--no-objects")
     assert refused.returncode == 2

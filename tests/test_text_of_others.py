@@ -51,9 +51,9 @@ def test_the_key_can_be_read_all_the_same(command: str, failed: Migration) -> No
 
 
 def test_the_command_that_requeues_a_reason_with_control_characters_finds_it(failed: Migration) -> None:
-    (line,) = [line for line in failed.run("errors").stdout.splitlines() if "try again" in line]
+    (line,) = [line for line in failed.run("errors").stdout.splitlines() if "to retry" in line]
     done = subprocess.run(
-        ["sh", "-c", line.replace("    try again    rowferry", f"{sys.executable} -m rowferry_cli")],
+        ["sh", "-c", line.replace("    to retry     rowferry", f"{sys.executable} -m rowferry_cli")],
         capture_output=True,
         text=True,
         check=True,

@@ -25,10 +25,10 @@ from rowferry.db.connection import connect
 from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
 from rowferry.reports.progress import Counts, read_counts
-from rowferry_cli.watching.keys import Dialog, press
-from rowferry_cli.watching.poller import LONGEST_REST, Seen, act, choose_rest
-from rowferry_cli.watching.snapshot import Hand, Picture, Reason, Resting, Worker, read_picture
-from rowferry_cli.watching.view import KEYS, cut_rows, draw_frame, share_lines
+from rowferry_cli.watching.keys import HELP, KeyHandler
+from rowferry_cli.watching.poller import LONGEST_INTERVAL, State, act, choose_wait
+from rowferry_cli.watching.snapshot import ClaimedBatch, Reason, RetryLater, Snapshot, Worker, read_snapshot
+from rowferry_cli.watching.view import cut_rows, draw_view, share_lines
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 
@@ -51,37 +51,37 @@ def busy(table: EntryTable) -> Iterator[list[Actor]]:
         held.connection.close()
 
 
-def shown(seen: Seen, *, width: int = 80, height: int | None = 24, footer: tuple[str, ...] = (KEYS,)) -> list[str]:
-    """Return the lines of a frame."""
+def shown(state: State, *, width: int = 80, height: int | None = 24, footer: tuple[str, ...] = (HELP,)) -> list[str]:
+    """Return the lines of the view."""
     drawn = StringIO()
     console = Console(file=drawn, width=width, height=height or 1000, force_terminal=False)
-    console.print(draw_frame(seen, place="app on db:5432", moment=NOW, height=height, footer=footer))
+    console.print(draw_view(state, database="app on db:5432", now=NOW, height=height, footer=footer))
     return [line.rstrip() for line in drawn.getvalue().splitlines()]
 
 
-def picture_of_now(migration: str = "avatars") -> Picture:
+def snapshot_now(migration: str = "avatars") -> Snapshot:
     with connect("test", autocommit=True) as connection:
-        return read_picture(connection, migration)
+        return read_snapshot(connection, migration)
 
 
-def crowd(tables: int, workers: int, reasons: int) -> Picture:
-    """Return a picture of very much."""
+def crowd(tables: int, workers: int, reasons: int) -> Snapshot:
+    """Return a snapshot with a lot to show."""
     counts = Counts(batches=10, batches_init=5, batches_done=5, entries=100, waiting=50, migrated=50)
-    return Picture(
+    return Snapshot(
         migration="avatars",
         moment=NOW,
         paused_at=None,
         tables={f"public.a_table_with_quite_a_long_name_{n}.path": counts for n in range(tables)},
         rate=10.0,
         workers=tuple(
-            Worker(f"w{n}", f"host-{n // 8}.example.net", n, (Hand(n, "avatars", timedelta(seconds=n)),))
+            Worker(f"w{n}", f"host-{n // 8}.example.net", n, (ClaimedBatch(n, "avatars", timedelta(seconds=n)),))
             for n in range(workers)
         ),
         reasons=tuple(
             Reason("failed", f"a reason {n} that takes many words to tell", 3, 2, f"image/u{n}/me.png", NOW)
             for n in range(reasons)
         ),
-        resting=Resting(0, None, None),
+        retry_later=RetryLater(0, None, None),
     )
 
 
@@ -90,30 +90,30 @@ def crowd(tables: int, workers: int, reasons: int) -> Picture:
 
 @pytest.mark.usefixtures("busy")
 def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors() -> None:
-    lines = shown(Seen(picture_of_now()))
+    lines = shown(State(snapshot_now()))
     text = "\n".join(lines)
     assert lines[0].startswith("avatars · app on db:5432")
     assert lines[1].startswith("public.avatars.path ━")
     assert lines[1].endswith("65% 39 / 60")
     assert "1 of 6 batches done · 2 in ERROR · " in text
     assert "migrated 36 · missing 2 · failed 1 · waiting 21" in text
-    assert "Resting batches: 1, the next is due at " in text
+    assert "Batches to retry: 1, the next at " in text
     assert "after 1 failed (AccessDenied)" in text
-    assert "Workers: 2, batches in hand: 1" in text
+    assert "Workers: 2, claimed batches: 1" in text
     assert "fra-1  4711  idle" in text
     assert re.search(r"fra-2  4712  batch 4 for \d+ s\b", text)
-    assert lines[lines.index("Errors, the last first") + 1].startswith("1 failed  AccessDenied")
+    assert lines[lines.index("Latest errors") + 1].startswith("1 failed  AccessDenied")
     assert "2 missing NoSuchKey" in text
     assert "image/u11/me.png" in text
-    assert lines[-1] == KEYS
+    assert lines[-1] == HELP
 
 
 @pytest.mark.usefixtures("busy")
 def test_the_tables_add_up_to_the_migration(table: EntryTable) -> None:
-    picture = picture_of_now()
+    snapshot = snapshot_now()
     with connect("test", autocommit=True) as connection:
-        assert picture.total == read_counts(connection, "avatars")
-    assert picture.total.balances
+        assert snapshot.total == read_counts(connection, "avatars")
+    assert snapshot.total.balances
     table.check_balance()
 
 
@@ -124,25 +124,25 @@ def test_each_table_has_a_bar_and_a_paused_migration_says_since_when(table: Entr
     table.add_legacy(range(1, 4))
     table.enqueue()
     table.execute("update rowferry.migration set paused_at = now()")
-    text = "\n".join(shown(Seen(picture_of_now())))
+    text = "\n".join(shown(State(snapshot_now())))
     assert "public.avatars.path" in text
     assert "public.covers.path" in text
     assert "0 of 2 batches done · 0 entries/s" in text
     assert "Paused since " in text
-    assert "No worker lives." in text
+    assert "No worker is running." in text
     assert "No batch is in ERROR." in text
 
 
 def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
     done = replace(crowd(1, 0, 0), tables={"public.a.path": Counts(batches=1, batches_done=1, entries=3, migrated=3)})
-    text = "\n".join(shown(Seen(done)))
+    text = "\n".join(shown(State(done)))
     assert "100% 3 / 3" in text
     assert "left" not in text
 
 
 def test_one_hundred_per_cent_is_said_only_when_nothing_waits() -> None:
     nearly = Counts(entries=100_000, migrated=99_999, waiting=1)
-    text = "\n".join(shown(Seen(replace(crowd(1, 0, 0), tables={"public.a.path": nearly}))))
+    text = "\n".join(shown(State(replace(crowd(1, 0, 0), tables={"public.a.path": nearly}))))
     assert " 99% 99,999 / 100,000" in text
 
 
@@ -155,18 +155,18 @@ def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
     tables: int, workers: int, reasons: int, trouble: bool
 ) -> None:
     paused = replace(crowd(tables, workers, reasons), paused_at=NOW)
-    seen = Seen(paused, trouble="The database is away. " * 9 if trouble else "", notice="06:12:40 Paused.")
-    lines = shown(seen, footer=("06:12:40 Paused.", KEYS))
+    state = State(paused, trouble="The database is away. " * 9 if trouble else "", notice="06:12:40 Paused.")
+    lines = shown(state, footer=("06:12:40 Paused.", HELP))
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    assert lines[-1] == KEYS
-    everything = shown(seen, height=None)
+    assert lines[-1] == HELP
+    everything = shown(state, height=None)
     assert len(everything) >= len(lines) - 1
 
 
 def test_many_workers_are_told_by_host() -> None:
-    text = "\n".join(shown(Seen(crowd(2, 64, 3))))
-    assert "Workers: 64, batches in hand: 64" in text
+    text = "\n".join(shown(State(crowd(2, 64, 3))))
+    assert "Workers: 64, claimed batches: 64" in text
     assert "host-0.example.net  workers: 8, batches: 8, the oldest is 7 for 7 s" in text
 
 
@@ -192,10 +192,10 @@ def test_rows_that_do_not_fit_are_counted(rows: list[int], lines: int) -> None:
 
 def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
     second = timedelta(seconds=1)
-    assert choose_rest(2 * second, 0.01 * second) == 2 * second
-    assert choose_rest(2 * second, second) == 10 * second
-    assert choose_rest(2 * second, 60 * second) == LONGEST_REST
-    assert choose_rest(60 * second, second) == 60 * second
+    assert choose_wait(2 * second, 0.01 * second) == 2 * second
+    assert choose_wait(2 * second, second) == 10 * second
+    assert choose_wait(2 * second, 60 * second) == LONGEST_INTERVAL
+    assert choose_wait(60 * second, second) == 60 * second
 
 
 # What the keys mean
@@ -203,18 +203,18 @@ def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
 
 def test_requeueing_is_asked_and_only_y_does_it() -> None:
     counts = Counts(batches=2, batches_error=2, entries=2, failed=2)
-    picture = replace(crowd(1, 0, 0), tables={"public.a.path": counts})
-    asked = press(Dialog(), "e", picture)
-    assert asked == Dialog("Put all batches in ERROR (2) back in the queue? (y/n)")
-    assert press(asked, "x", picture) == asked
-    assert press(asked, "n", picture) == press(asked, "q", picture) == Dialog()
-    assert press(asked, "Y", picture) == Dialog(action="requeue")
-    assert press(Dialog(), "e", crowd(1, 0, 0)) == Dialog(reply="No batch is in ERROR.")
+    snapshot = replace(crowd(1, 0, 0), tables={"public.a.path": counts})
+    asked = KeyHandler().press("e", snapshot)
+    assert asked == KeyHandler("Put all batches in ERROR (2) back into the queue? (y/n)")
+    assert asked.press("x", snapshot) == asked
+    assert asked.press("n", snapshot) == asked.press("q", snapshot) == KeyHandler()
+    assert asked.press("Y", snapshot) == KeyHandler(action="requeue")
+    assert KeyHandler().press("e", crowd(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
 
 
-def test_before_the_first_picture_only_q_means_anything() -> None:
-    assert [press(Dialog(), key, None) for key in "prey"] == [Dialog()] * 4
-    assert press(Dialog(), "q", None).over
+def test_before_the_first_snapshot_only_q_means_anything() -> None:
+    assert [KeyHandler().press(key, None) for key in "prey"] == [KeyHandler()] * 4
+    assert KeyHandler().press("q", None).is_over
 
 
 # In a terminal
@@ -223,23 +223,23 @@ def test_before_the_first_picture_only_q_means_anything() -> None:
 @pytest.mark.usefixtures("busy")
 def test_p_pauses_r_resumes_e_asks_and_requeues_and_q_leaves_the_terminal_as_it_was(table: EntryTable) -> None:
     with in_terminal("watch", "--interval", "0.2") as terminal:
-        terminal.wait_for("avatars · ", KEYS, "2 in ERROR", "fra-2")
+        terminal.wait_for("avatars · ", HELP, "2 in ERROR", "fra-2")
         assert ALTERNATE_SCREEN in terminal.output
         assert terminal.settings != terminal.settings_before
         terminal.press("p")
-        terminal.wait_for("Paused since ", "Paused: in hand 1, waiting 2.")
+        terminal.wait_for("Paused since ", "Paused: running batches 1, waiting 2.")
         assert table.execute("select from rowferry.migration where paused_at is not null")
         terminal.press("r")
         terminal.wait_for("Resumed: open batches 3.", gone="Paused since ")
         terminal.press("e")
-        terminal.wait_for("Put all batches in ERROR (2) back in the queue? (y/n)")
+        terminal.wait_for("Put all batches in ERROR (2) back into the queue? (y/n)")
         terminal.press("n")
-        terminal.wait_for(KEYS, gone="(y/n)")
+        terminal.wait_for(HELP, gone="(y/n)")
         assert "ERROR" in table.statuses()
         terminal.press("e")
         terminal.wait_for("(y/n)")
         terminal.press("y")
-        terminal.wait_for("Batches back in the queue: 2.", "No batch is in ERROR.")
+        terminal.wait_for("Requeued batches: 2.", "No batch is in ERROR.")
         assert "ERROR" not in table.statuses()
         terminal.press("\x1b[A")  # an arrow is no key of ours, whatever its letters are
         terminal.press("q")
@@ -252,7 +252,7 @@ def test_p_pauses_r_resumes_e_asks_and_requeues_and_q_leaves_the_terminal_as_it_
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(how: str) -> None:
     with in_terminal("watch") as terminal:
-        terminal.wait_for("avatars · ", KEYS)
+        terminal.wait_for("avatars · ", HELP)
         if how == "Ctrl-C":
             terminal.press("\x03")
         else:
@@ -266,7 +266,7 @@ def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(how: str) -> None:
 @pytest.mark.usefixtures("busy")
 def test_it_follows_the_size_of_the_window() -> None:
     with in_terminal("watch", size=(80, 24)) as terminal:
-        assert "Errors, the last first" in terminal.wait_for(KEYS, "fra-2")
+        assert "Latest errors" in terminal.wait_for(HELP, "fra-2")
         terminal.resize(40, 12)
         terminal.wait_for("p pause · r resume · e requeue errors ·…")
 
@@ -274,7 +274,7 @@ def test_it_follows_the_size_of_the_window() -> None:
 @pytest.mark.usefixtures("busy")
 def test_without_colours_it_says_the_same() -> None:
     with in_terminal("watch", NO_COLOR="1") as terminal:
-        terminal.wait_for("1 of 6 batches done · 2 in ERROR", KEYS)
+        terminal.wait_for("1 of 6 batches done · 2 in ERROR", HELP)
         assert "\x1b[3" not in terminal.output
     with in_terminal("watch", "--interval", "0.2", TERM="dumb") as terminal:
         terminal.wait_for("1 of 6 batches done · 2 in ERROR")
@@ -295,11 +295,11 @@ def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypat
         with in_terminal("watch", "--interval", "0.2") as terminal:
             terminal.wait_for("0 of 1 batches done")
             server.stop("immediate")
-            terminal.wait_for("No news since ", "0 of 1 batches done")
+            terminal.wait_for("No update since ", "0 of 1 batches done")
             terminal.press("p")
             terminal.wait_for("Not done: pause.")
             server.start()
-            terminal.wait_for("0 of 1 batches done", gone="No news since ")
+            terminal.wait_for("0 of 1 batches done", gone="No update since ")
             terminal.press("p")
             terminal.wait_for("Paused since ")
             terminal.press("q")
@@ -359,9 +359,9 @@ def test_an_operators_role_may_watch_and_press_every_key(
     log_in_as("operator")
     assert "2 in ERROR" in run_watch().stdout
     with connect("test", autocommit=True) as connection:
-        assert act(connection, "pause", "avatars") == "Paused: in hand 1, waiting 2."
+        assert act(connection, "pause", "avatars") == "Paused: running batches 1, waiting 2."
         assert act(connection, "resume", "avatars") == "Resumed: open batches 3."
-        assert act(connection, "requeue", "avatars") == "Batches back in the queue: 2."
+        assert act(connection, "requeue", "avatars") == "Requeued batches: 2."
     assert "ERROR" not in table.statuses()
 
 
@@ -371,7 +371,7 @@ def test_a_workers_role_may_watch_and_is_told_that_it_may_not_press_a_key(
 ) -> None:
     log_in_as("worker")
     with in_terminal("watch", "--interval", "0.2") as terminal:
-        terminal.wait_for("2 in ERROR", KEYS)
+        terminal.wait_for("2 in ERROR", HELP)
         terminal.press("p")
-        terminal.wait_for("PostgreSQL does not allow this role to do that", "2 in ERROR", KEYS)
+        terminal.wait_for("PostgreSQL does not allow this role to do that", "2 in ERROR", HELP)
     assert not table.execute("select from rowferry.migration where paused_at is not null")

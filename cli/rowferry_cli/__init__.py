@@ -12,7 +12,7 @@ import click
 from rowferry import __version__
 from rowferry.errors import RowferryError, UsageError, WorkLeft
 from rowferry.formatting import show_text
-from rowferry_cli.usage import describe_usage_error, suggest_command
+from rowferry_cli.messages import describe_usage_error, suggest_command
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

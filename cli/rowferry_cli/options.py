@@ -1,14 +1,22 @@
-"""Options that several commands share."""
+"""Options and types of values that several commands share."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from rowferry.formatting import parse_duration, parse_seconds
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_PLAN = "rowferry.toml"
+
+
+# The plan, and which of its entries
 
 
 def plan_option(function: F) -> F:
@@ -25,14 +33,122 @@ def plan_option(function: F) -> F:
     )(function)
 
 
+def allow_empty_option(function: F) -> F:
+    """Add --allow-empty: tables without legacy entries are no problem."""
+    return click.option("--allow-empty", is_flag=True, help="Accept tables without legacy entries.")(function)
+
+
+def range_options(function: F) -> F:
+    """Add --table, --first and --last: which entries of the plan."""
+    function = click.option("--last", metavar="ID", help="Only entries up to this id (inclusive).")(function)
+    function = click.option("--first", metavar="ID", help="Only entries from this id on (inclusive).")(function)
+    return click.option("--table", metavar="TABLE", help="Only this table (or table.key) of the plan.")(function)
+
+
+def on_conflict_option(function: F) -> F:
+    """Add --on-conflict: what to do with a different production object."""
+    return click.option(
+        "--on-conflict",
+        type=click.Choice(["fail", "keep", "overwrite"]),
+        default="fail",
+        show_default=True,
+        help="If a different object exists at the production key: report it, keep it, or overwrite it.",
+    )(function)
+
+
+# Batches and workers
+
+
+def batch_size_option(function: F) -> F:
+    """Add -b/--batch-size, in entries."""
+    return click.option(
+        "-b",
+        "--batch-size",
+        default=100,
+        show_default=True,
+        type=click.IntRange(1, 100_000),
+        help="Entries per batch.",
+    )(function)
+
+
+def limit_option(function: F) -> F:
+    """Add -l/--limit, in entries."""
+    return click.option("-l", "--limit", type=click.IntRange(1), help="Enqueue only this many entries, in one pass.")(
+        function
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """The workers that a command starts on this host."""
+
+    processes: int
+    """0: none; workers elsewhere process the batches."""
+    parallel: int
+    """Objects in flight per worker."""
+    log_file: Path | None
+
+
+def worker_options(*, least: int = 0) -> Callable[[F], F]:
+    """Return what adds --processes (at least `least`), --parallel and --log-file, the fields of WorkerOptions."""
+    none = "; 0: only enqueue, for workers elsewhere" if least == 0 else ""
+
+    def add(function: F) -> F:
+        function = click.option(
+            "--log-file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="The log file.  [default: rowferry-<migration>-<queue>-<time>.log in this folder]",
+        )(function)
+        function = click.option(
+            "--parallel",
+            default=64,
+            show_default=True,
+            type=click.IntRange(1, 10_000),
+            help="Objects in flight per worker.",
+        )(function)
+        return click.option(
+            "-p",
+            "--processes",
+            default=2,
+            show_default=True,
+            type=click.IntRange(least, 64),
+            help=f"Worker processes on this host{none}.",
+        )(function)
+
+    return add
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassOptions(WorkerOptions):
+    """The options that `rowferry verify` and `rowferry revert` share."""
+
+    plan_path: Path
+    table: str | None
+    first: str | None
+    last: str | None
+    batch_size: int
+    yes: bool
+
+
+def pass_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of PassOptions, which arrive as one `options`."""
+
+    @wraps(function)
+    def call(**chosen: Any) -> Any:
+        shared = {field.name: chosen.pop(field.name) for field in fields(PassOptions)}
+        return function(PassOptions(**shared), **chosen)
+
+    for add in (yes_option, worker_options(), batch_size_option, range_options, plan_option):
+        add(call)
+    return call
+
+
+# Talking to a person or a script
+
+
 def yes_option(function: F) -> F:
     """Add -y/--yes, which answers every question with yes."""
     return click.option("-y", "--yes", is_flag=True, help="Answer every question with yes.")(function)
-
-
-def allow_empty_option(function: F) -> F:
-    """Add --allow-empty: that the plan's tables have no legacy entry is no problem."""
-    return click.option("--allow-empty", is_flag=True, help="Take it for right that no legacy entry is left.")(function)
 
 
 def json_option(function: F) -> F:
@@ -52,55 +168,47 @@ def log_format_option(function: F) -> F:
     )(function)
 
 
-def on_conflict_option(function: F) -> F:
-    """Add --on-conflict: what to do where a different production object stands."""
-    return click.option(
-        "--on-conflict",
-        type=click.Choice(["fail", "keep", "overwrite"]),
-        default="fail",
-        show_default=True,
-        help="Where a different object stands at the production key: report it, trust it, or replace it.",
-    )(function)
+# Durations
 
 
-def batch_size_option(function: F) -> F:
-    """Add -b/--batch-size, entries in a batch."""
-    return click.option(
-        "-b",
-        "--batch-size",
-        default=100,
-        show_default=True,
-        type=click.IntRange(1, 100_000),
-        help="Entries in a batch.",
-    )(function)
+class Duration(click.ParamType[timedelta]):
+    """A number and its unit: `30m`, `12h`, `1.5d`."""
+
+    name = "duration"
+
+    def __init__(self, example: str = "12h") -> None:
+        """Suggest `example` where a value is wrong."""
+        self._example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Return the duration. Raises click.UsageError."""
+        if isinstance(value, timedelta):
+            return value
+        duration = parse_duration(str(value))
+        if duration is None:
+            raise _invalid(value, param, ctx, f"a number and s, m, h, d or w (for example {self._example})")
+        return duration
 
 
-def within_options(function: F) -> F:
-    """Add --table, --first and --last: which entries of the plan are meant."""
-    function = click.option("--last", metavar="ID", help="Only entries up to this id, it included.")(function)
-    function = click.option("--first", metavar="ID", help="Only entries from this id on, it included.")(function)
-    return click.option("--table", metavar="TABLE", help="Only this table (or table.key) of the plan.")(function)
+class Seconds(click.ParamType[float]):
+    """A number of seconds, or a duration with its unit; at least `least`."""
+
+    name = "seconds"
+
+    def __init__(self, least: float) -> None:
+        """Accept `least` seconds or more."""
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds. Raises click.UsageError."""
+        seconds = parse_seconds(str(value))
+        if seconds is None:
+            raise _invalid(value, param, ctx, "seconds, or a number and s, m, h, d or w (for example 30 or 2m)")
+        if seconds < self._least:
+            self.fail(f"{str(value)!r} is less than {self._least:g} s", param, ctx)
+        return seconds
 
 
-def crew_options(function: F) -> F:
-    """Add --processes, --parallel and --log-file: the workers of this host."""
-    function = click.option(
-        "--log-file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Where to log; left out: rowferry-<migration>-<queue>-<time>.log in this folder.",
-    )(function)
-    function = click.option(
-        "--parallel",
-        default=64,
-        show_default=True,
-        type=click.IntRange(1, 10_000),
-        help="Objects in flight, each worker.",
-    )(function)
-    return click.option(
-        "-p",
-        "--processes",
-        default=2,
-        show_default=True,
-        type=click.IntRange(0, 64),
-        help="Worker processes on this host; 0: only enqueue, for workers elsewhere.",
-    )(function)
+def _invalid(value: Any, param: click.Parameter | None, ctx: click.Context | None, wanted: str) -> click.UsageError:
+    option = f" for {param.opts[-1]}" if param else ""
+    return click.UsageError(f"Invalid duration {str(value)!r}{option}: use {wanted}", ctx)

@@ -63,7 +63,7 @@ def _worded() -> Generator[None]:
     except DatabaseBusy as error:
         raise DatabaseBusy(
             "The tables of rowferry are in use, so nothing was changed: stop the workers, or pause them with "
-            "`rowferry pause --all` and wait for what is in hand; then run `rowferry init` again."
+            "`rowferry pause --all-migrations`, wait for the running batches, then run `rowferry init` again."
         ) from error
 
 

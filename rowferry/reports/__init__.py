@@ -1,1 +1,1 @@
-"""What the queue says of a migration: progress, status, report, pause."""
+"""Reports read from the queue: progress, status, report, pause."""

@@ -1,4 +1,4 @@
-"""How far a run has come: what the view `rowferry.progress` says, less what it said when the run began."""
+"""Progress of a run: the view `rowferry.progress` now, minus the same view at the start."""
 
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -6,6 +6,7 @@ from datetime import timedelta
 from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
+from rowferry.formatting import format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Counts:
 
     @property
     def outcomes(self) -> dict[Outcome, int]:
-        """Return the entries by outcome."""
+        """Return entries by outcome."""
         return {outcome: getattr(self, outcome) for outcome in Outcome}
 
     @property
@@ -39,16 +40,16 @@ class Counts:
 
     @property
     def unsettled(self) -> int:
-        """Return the entries that somebody has to look at."""
+        """Return the entries that need a person's decision."""
         return sum(count for outcome, count in self.outcomes.items() if not outcome.settled)
 
     @property
     def balances(self) -> bool:
-        """Return whether every entry is accounted for: waiting, or exactly one outcome."""
+        """Return whether waiting entries and outcomes add up to all entries."""
         return self.entries == self.waiting + self.finished
 
     def since(self, start: "Counts") -> "Counts":
-        """Return what has come about since `start`; what waits is what waits now."""
+        """Return the difference to `start`; `waiting` and `batches_init` stay absolute."""
         gone = {field.name: getattr(self, field.name) - getattr(start, field.name) for field in fields(self)}
         gone |= {"waiting": self.waiting, "batches_init": self.batches_init}
         gone |= {"entries": gone["waiting"] + sum(gone[outcome] for outcome in Outcome)}
@@ -57,22 +58,22 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """A run so far, and the speed that follows from it."""
+class Throughput:
+    """The counts of a run so far, and its rate."""
 
     counts: Counts
     elapsed: timedelta
     queue: str = "migrate"
 
     @property
-    def deeds(self) -> str:
-        """Return what was done so far, in the words of the queue."""
+    def summary(self) -> str:
+        """Return what was done so far, in the queue's terms."""
         counts = self.counts
         match self.queue:
             case "verify":
-                return f"objects checked {counts.finished:,}, repaired {counts.migrated:,}"
+                return f"objects compared {counts.finished}, repaired {counts.migrated}"
             case "revert":
-                return f"rows put back {counts.migrated:,}"
+                return f"rows reverted {counts.migrated}"
             case _:
                 return f"objects copied {counts.migrated}, rows updated {counts.migrated + counts.kept}"
 
@@ -83,22 +84,22 @@ class Pace:
 
     @property
     def rate(self) -> float:
-        """Return entries a second since the run began."""
+        """Return entries per second since the start."""
         return self.counts.finished / max(self.elapsed.total_seconds(), 0.001)
 
     @property
     def time_left(self) -> timedelta | None:
-        """Return how long the rest takes at this rate; None before the first entry is finished."""
+        """Return the estimated time for the waiting entries; None before the first entry is finished."""
         return timedelta(seconds=self.counts.waiting / self.rate) if self.rate else None
 
     def __str__(self) -> str:
-        """Return the line that the run's progress is told in."""
+        """Return the progress as one line."""
         counts, left = self.counts, self.time_left
         line = (
             f"Progress {self.share:4.0%}, batches processed {counts.batches - counts.batches_init}/{counts.batches}, "
-            f"{self.deeds}, elapsed time {self.elapsed.total_seconds():.2f} s, {self.rate:.0f} entries/s"
+            f"{self.summary}, elapsed time {self.elapsed.total_seconds():.2f} s, {self.rate:.0f} entries/s"
         )
-        return line if left is None or not counts.waiting else f"{line}, time left {show_time(left)}"
+        return line if left is None or not counts.waiting else f"{line}, time left {format_duration(left)}"
 
 
 def read_counts(connection: Connection, migration: str, queue: str = "migrate") -> Counts:
@@ -106,15 +107,3 @@ def read_counts(connection: Connection, migration: str, queue: str = "migrate") 
     with translated_errors():
         row = connection.execute(statement("read_progress"), {"migration": migration, "queue": queue}).fetchone()
     return Counts(**row) if row else Counts()
-
-
-def show_time(time: timedelta) -> str:
-    """Return a span in the largest two units: `45 s`, `3 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
-    seconds = round(time.total_seconds())
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60:02} s"
-    if seconds < 86_400:
-        return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
-    return f"{seconds // 86_400} d {seconds % 86_400 // 3600} h"

@@ -1,4 +1,4 @@
-"""The account of a migration: what became of the entries of its batches, by queue and table; and what is left."""
+"""The report of a migration: the outcome of every entry, by queue and table, and the unfinished ones."""
 
 import json
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from rowferry.reports.progress import Counts
 
 _OWN = ("attempts", "started_at", "finished_at", "parked_batches", "parked_entries")
 FETCHED_AT_ONCE = 2_000
-"""Lines of the manifest that are in memory at a time."""
+"""Lines of the manifest in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableAccount:
-    """What one queue did with the entries of one table."""
+class TableReport:
+    """What one queue did with one table's entries."""
 
     queue: str
     label: str
@@ -28,28 +28,28 @@ class TableAccount:
     started_at: datetime | None
     finished_at: datetime | None
     parked_batches: int = 0
-    """Batches that somebody has set to ERROR by hand: no attempt has ended so."""
+    """Batches set to ERROR by hand, not by an attempt."""
     parked_entries: int = 0
-    """Their entries that have no outcome; `counts` has them among those that wait."""
+    """Their entries without an outcome; `counts.waiting` includes them."""
 
     @property
     def waiting(self) -> int:
-        """Return the entries that workers will come to by themselves."""
+        """Return the waiting entries that workers will process, without parked ones."""
         return self.counts.waiting - self.parked_entries
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Return all entries by what became of them so far; the sum is `counts.entries`."""
+        """Return all entries by outcome, waiting and parked included; the sum is `counts.entries`."""
         unfinished = {"waiting": self.waiting, "parked": self.parked_entries}
         return unfinished | {str(name): count for name, count in self.counts.outcomes.items()}
 
     @property
     def duration(self) -> timedelta | None:
-        """Return the time from the first attempt's start to the last one's end; None before that."""
+        """Return the time from the first attempt's start to the last attempt's end; None before that."""
         return self.finished_at - self.started_at if self.started_at and self.finished_at else None
 
     def as_document(self) -> dict[str, Any]:
-        """Return the account as plain data, for JSON."""
+        """Return the report as plain data, for JSON."""
         counts, duration = self.counts, self.duration
         return {
             "queue": self.queue,
@@ -68,25 +68,25 @@ class TableAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """All that became of one migration so far."""
+class Report:
+    """The outcomes of one migration so far."""
 
     migration: str
-    tables: tuple[TableAccount, ...] = field(default_factory=tuple[TableAccount, ...])
+    tables: tuple[TableReport, ...] = field(default_factory=tuple[TableReport, ...])
 
     @property
     def balances(self) -> bool:
-        """Return whether every entry is accounted for."""
+        """Return whether the outcomes add up, for every table."""
         return all(table.counts.balances for table in self.tables)
 
     @property
     def settled(self) -> bool:
-        """Return whether nothing waits and nobody has to look at anything."""
+        """Return whether no batch waits or is in ERROR."""
         return not any(table.counts.batches_init or table.counts.batches_error for table in self.tables)
 
     @property
     def reverted(self) -> dict[str, int]:
-        """Return the rows that were put back to legacy keys, by table, where nothing has migrated since."""
+        """Return the reverted rows by table, where nothing has migrated since."""
         migrated_at = {table.label: table.finished_at for table in self.tables if table.queue == "migrate"}
         return {
             table.label: table.counts.migrated
@@ -95,7 +95,7 @@ class Account:
         }
 
     def as_document(self) -> dict[str, Any]:
-        """Return the account as plain data, for JSON."""
+        """Return the report as plain data, for JSON."""
         return {
             "migration": self.migration,
             "settled": self.settled,
@@ -105,38 +105,37 @@ class Account:
         }
 
 
-def read_account(connection: Connection, migration: str, manifest: TextIO | None = None) -> tuple[Account, int]:
-    """Return the account of a migration, and how many lines were written to `manifest`.
+def read_report(connection: Connection, migration: str, manifest: TextIO | None = None) -> tuple[Report, int]:
+    """Return the report of a migration, and how many lines were written to `manifest`.
 
-    Account and manifest are of one moment: the manifest's `entries` add up to what the account has beside migrated and
-    kept. The manifest is streamed; memory is bounded, however long it is. The connection, in no transaction yet, is for
-    this alone.
+    Both are of one snapshot: the `entries` of the manifest add up to the report's outcomes other than migrated and
+    kept. The manifest is streamed, so memory is bounded. The connection must be idle and is used for this alone.
     """
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
     with translated_errors(), connection.transaction():
         connection.execute(statement("report_settings"), {"value": "off"})
         rows = connection.execute(statement("read_report"), {"migration": migration}).fetchall()
         connection.execute(statement("report_settings"), {"value": "on"})
-        account = Account(migration, tuple(_read_table(row) for row in rows))
+        report = Report(migration, tuple(_read_table(row) for row in rows))
         lines = 0
         if manifest is not None:
             for line in _read_manifest(connection, migration):
                 manifest.write(json.dumps(line, ensure_ascii=False, default=datetime.isoformat) + "\n")
                 lines += 1
-    return account, lines
+    return report, lines
 
 
-def _is_later(table: TableAccount, moment: datetime | None) -> bool:
+def _is_later(table: TableReport, moment: datetime | None) -> bool:
     return moment is None or (table.finished_at is not None and table.finished_at > moment)
 
 
-def _read_table(row: dict[str, Any]) -> TableAccount:
+def _read_table(row: dict[str, Any]) -> TableReport:
     mine = {name: row.pop(name) for name in _OWN}
-    return TableAccount(row.pop("queue_name"), row.pop("label"), Counts(**row), **mine)
+    return TableReport(row.pop("queue_name"), row.pop("label"), Counts(**row), **mine)
 
 
 def _read_manifest(connection: Connection, migration: str) -> Iterator[dict[str, Any]]:
-    """Yield the lines of the manifest; what a line has nothing to say of is left out."""
+    """Yield the lines of the manifest, without null values."""
     with connection.cursor(name="rowferry_manifest") as cursor:
         cursor.itersize = FETCHED_AT_ONCE
         cursor.execute(statement("read_manifest"), {"migration": migration})

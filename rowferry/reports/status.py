@@ -1,4 +1,4 @@
-"""The status of the data: objects in each bucket, entries by form, batches by status, and what goes on now."""
+"""The status of the data: objects by bucket, entries by form of key, batches by status, current activity."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -13,15 +13,16 @@ from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
+from rowferry.formatting import format_duration
 from rowferry.plan import Plan, SideName
 from rowferry.reports.pause import find_pause
-from rowferry.reports.progress import Counts, read_counts, show_time
+from rowferry.reports.progress import Counts, read_counts
 from rowferry.s3.listing import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
 
 
 @dataclass(frozen=True, slots=True)
 class EntryCounts:
-    """The entries of one [[entries]], or of all of them, by the form of their key."""
+    """The entries of one table, or of all, by the form of their key."""
 
     label: str
     legacy: int
@@ -30,37 +31,37 @@ class EntryCounts:
 
     @property
     def total(self) -> int:
-        """Return all entries, whatever their form."""
+        """Return all entries."""
         return self.legacy + self.production + self.unexpected
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What goes on now."""
+    """Current activity."""
 
     workers: int = 0
-    """Worker processes that have said lately that they live."""
+    """Workers with a recent heartbeat."""
     rate: float = 0.0
-    """Entries a second, over the last minute."""
+    """Entries per second, over the last minute."""
     time_left: timedelta | None = None
-    """None while nothing moves."""
+    """None while the rate is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataStatus:
-    """Everything `rowferry status` shows of one migration."""
+    """What `rowferry status` shows of one migration."""
 
     migration: str
     objects: dict[SideName, ObjectCount] | None
-    """Objects in each bucket; None when they were not to be counted."""
+    """Objects by bucket; None if not counted."""
     tables: tuple[EntryCounts, ...]
     counts: Counts
-    """Batches and outcomes; all zero while nothing was enqueued."""
+    """Batches and outcomes; all zero before the first enqueue."""
     activity: Activity
     paused: str | None
-    """How the migration is paused, in words; None: it is not."""
+    """`paused since ...`, or None."""
     initialised: bool
-    """False while the database has no schema `rowferry`."""
+    """Whether the database has the schema `rowferry`."""
 
     @property
     def entries(self) -> EntryCounts:
@@ -106,11 +107,10 @@ def read_data_status(
     to_the_end: bool = False,
     on_progress: OnProgress = ignore_progress,
 ) -> DataStatus:
-    """Count entries, batches and, unless `count_objects` is false, the objects of both buckets; write nothing.
+    """Count entries, batches and, with `count_objects`, the objects of both buckets; write nothing.
 
-    Counting objects ends after WITHIN unless it is to go `to_the_end`. The buckets are listed while the tables are
-    scanned. Raises UsageError when a table or a bucket cannot be read,
-    DatabaseUnavailable when the connection is lost.
+    Buckets are listed while the tables are scanned, for WITHIN at most unless `to_the_end` is set. Raises UsageError
+    when a table or a bucket cannot be read, DatabaseUnavailable when the connection is lost.
     """
     if not count_objects:
         return _read_database(connection, plan, on_progress)
@@ -151,27 +151,27 @@ def print_data_status(status: DataStatus, console: Console) -> None:
     console.print("Current data status", style="bold")
     console.print(_tabulate_entries(status, console))
     if not status.initialised:
-        console.print("Batches: none yet, the database has no schema rowferry. Run `rowferry init`.", soft_wrap=True)
+        console.print("Batches: none, the database has no schema rowferry. Run `rowferry init`.", soft_wrap=True)
         return
     if status.counts.batches:
         console.print(f"Batches of migration {status.migration}", style="bold", markup=False, soft_wrap=True)
         console.print(_tabulate_batches(status, console))
     else:
-        console.print("Batches: none, nothing was enqueued yet.", soft_wrap=True)
+        console.print("Batches: none, nothing was enqueued.", soft_wrap=True)
     if status.paused:
-        words = f"Migration {status.migration} is {status.paused}. `rowferry resume {status.migration}` lets it go on."
-        console.print(words, markup=False, soft_wrap=True)
+        paused = f"Migration {status.migration} is {status.paused}. To continue: rowferry resume --migration "
+        console.print(f"{paused}{status.migration}", markup=False, soft_wrap=True)
     activity = status.activity
-    words = f"Workers alive: {activity.workers:,}"
+    line = f"Workers alive: {activity.workers:,}"
     if activity.rate:
-        words += f" · {activity.rate:,.0f} entries/s"
+        line += f" · {activity.rate:,.0f} entries/s"
     if activity.time_left is not None and status.counts.waiting:
-        words += f" · {show_time(activity.time_left)} left"
-    console.print(words, soft_wrap=True)
+        line += f" · {format_duration(activity.time_left)} left"
+    console.print(line, soft_wrap=True)
 
 
 def _tabulate_entries(status: DataStatus, console: Console) -> Table:
-    """Return one column a form: objects by bucket, then entries by table, then their sum if there are several."""
+    """Return a column per form: objects by bucket, then entries by table, then their sum if there are several."""
     table = _new_table(console, "", "legacy", "production", "unexpected", "total")
     if status.objects is not None:
         legacy, production = status.objects["legacy"], status.objects["production"]
@@ -187,7 +187,7 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
 
 
 def _tabulate_batches(status: DataStatus, console: Console) -> Table:
-    """Return batches by status in one row, entries by outcome in the next, each under its own heading."""
+    """Return batches by status, then entries by outcome."""
     counts = status.counts
     table = _new_table(console, "", "", "")
     table.columns[1].justify = "left"
@@ -202,7 +202,7 @@ def _tabulate_batches(status: DataStatus, console: Console) -> Table:
 
 
 def _new_table(console: Console, first: str, *others: str) -> Table:
-    """Return an empty table whose columns but the first are numbers."""
+    """Return an empty table; all columns but the first are numeric."""
     lines = box.ROUNDED if console.is_terminal else None
     table = Table(box=lines, pad_edge=console.is_terminal, show_header=any(others))
     table.add_column(first, overflow="fold")

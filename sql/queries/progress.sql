@@ -47,5 +47,5 @@ select
         inner join rowferry.migration as m on q.migration_id = m.id
         where q.status = 'INIT' and m.name = %(migration)s
     ) as open_batches,
-    (select count(*) from rowferry.claimed_batches as h where h.migration = %(migration)s) as in_hand,
+    (select count(*) from rowferry.claimed_batches as h where h.migration = %(migration)s) as claimed,
     (select count(*) from rowferry.live_workers) as workers;

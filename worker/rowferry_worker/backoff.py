@@ -132,5 +132,9 @@ def pause_after_faults(backoff: Backoff, ledger: Ledger, migration_id: int, name
         return
     backoff.note_success(migration_id)
     if row["pause_migration"]:
-        fields = {"migration": name, "error": reason, "next": f"mend that, then run `rowferry resume {name}`"}
+        fields = {
+            "migration": name,
+            "error": reason,
+            "next": f"fix that, then run `rowferry resume --migration {name}`",
+        }
         _log.error("migration paused: none of its batches can be processed", extra=fields)

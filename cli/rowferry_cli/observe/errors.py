@@ -1,4 +1,4 @@
-"""`rowferry errors`: what failed and why."""
+"""`rowferry errors`: what failed, and why."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.formatting import count_batches, count_entries, hide_unfit, show_text
+from rowferry_cli.migration import all_migrations_option, choose_one_or_all, list_migrations, migration_option
 from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
@@ -17,56 +18,65 @@ if TYPE_CHECKING:
 
 
 @click.command("errors")
-@click.option(
-    "--plan", "plan_path", type=click.Path(path_type=Path), help="Only the migration of this plan; left out: all."
-)
-@click.option("--entries", "by_entry", is_flag=True, help="One by one instead of grouped by reason.")
-@click.option(
-    "--limit", default=50, show_default=True, type=click.IntRange(1), help="Reasons, or entries, to show at most."
-)
+@migration_option
+@all_migrations_option
+@click.option("--entries", "by_entry", is_flag=True, help="List entries instead of reasons.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="Show at most this many.")
 @json_option
-def command(plan_path: Path | None, by_entry: bool, limit: int, as_json: bool) -> None:
-    """Say what keeps batches in ERROR, grouped by reason, and how to put them back in the queue.
+def command(
+    migration: str | None, plan_path: Path, all_migrations: bool, by_entry: bool, limit: int, as_json: bool
+) -> None:
+    """List why batches are in ERROR, grouped by reason, and how to put them back into the queue.
 
-    Batches that will be tried again by themselves are not shown.
+    Batches that will be retried automatically are not shown.
     """
     from rowferry.db.connection import connect, translated_errors
     from rowferry.db.statements import statement
-    from rowferry.plan_file import read_plan
 
-    parameters = {"migration": read_plan(plan_path).name if plan_path else None, "limit": limit}
-    query = statement("failed_entries" if by_entry else "error_groups")
     with connect("errors", autocommit=True) as connection, translated_errors():
-        rows = connection.execute(query, parameters).fetchall()
+        chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
+        query = statement("failed_entries" if by_entry else "error_groups")
+        rows = connection.execute(query, {"migration": chosen, "limit": limit}).fetchall()
+        has_several = len(list_migrations(connection)) > 1
     if as_json:
         click.echo(json.dumps(rows, indent=2, default=str, ensure_ascii=False))
-        return
-    if not rows:
+    elif not rows:
         click.echo("No entry keeps a batch in ERROR." if by_entry else "No batch is in ERROR.")
-        return
+    elif by_entry:
+        _print_entries(rows)
+    else:
+        _print_groups(rows, of_one=chosen is not None, has_several=has_several)
+
+
+def _print_groups(rows: list[DictRow], *, of_one: bool, has_several: bool) -> None:
+    """Print each reason with an example and the command that requeues its batches."""
     for row in rows:
-        (_show_entry if by_entry else _show_group)(row)
-    if rows[0]["total"] > len(rows):
-        click.echo(f"… and {rows[0]['total'] - len(rows):,} more: --limit {rows[0]['total']} shows all.")
-    if not by_entry:
-        click.echo("All of them: rowferry requeue --all     One by one: rowferry errors --entries")
+        counts = f"{count_entries(row['entries'])} in {count_batches(row['batches'])}"
+        click.secho(f"{row['outcome']}: {show_text(row['reason'])}", bold=True, nl=False)
+        click.echo(f"  ({counts} of {row['migration']}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})")
+        if row["example_key"] is not None:
+            click.echo(f"    for example  {show_text(row['example_key'])}: {show_text(row['example_error'])}")
+        pattern = shlex.quote(hide_unfit(escape_like(row["reason"] or "")))
+        of_migration = f"--migration {row['migration']} " if has_several else ""
+        click.echo(f"    to retry     rowferry requeue {of_migration}--error-like {pattern}\n")
+    _print_rest(rows)
+    whose = "" if not has_several else f" --migration {rows[0]['migration']}" if of_one else " --all-migrations"
+    click.echo(f"Retry all: rowferry requeue --all{whose}     List entries: rowferry errors --entries{whose}")
 
 
-def _show_group(row: DictRow) -> None:
-    """Print a reason, an example, and the command that requeues its batches."""
-    counts = f"{count_entries(row['entries'])} in {count_batches(row['batches'])}"
-    click.secho(f"{row['outcome']}: {show_text(row['reason'])}", bold=True, nl=False)
-    click.echo(f"  ({counts} of {row['migration']}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})")
-    if row["example_key"] is not None:
-        click.echo(f"    for example  {show_text(row['example_key'])}: {show_text(row['example_error'])}")
-    pattern = hide_unfit(escape_like(row["reason"] or ""))
-    click.echo(f"    try again    rowferry requeue --error-like {shlex.quote(pattern)}\n")
+def _print_entries(rows: list[DictRow]) -> None:
+    for row in rows:
+        click.secho(f"{row['entries']} {show_text(row['entry_id'])}", bold=True, nl=False)
+        click.echo(f"  {show_text(row['key'])}")
+        where = f"batch {row['batch_id']}, attempt {row['attempt']}"
+        click.echo(f"    {row['outcome']}: {show_text(row['error'])}  ({where})")
+    _print_rest(rows)
 
 
-def _show_entry(row: DictRow) -> None:
-    click.secho(f"{row['entries']} {show_text(row['entry_id'])}", bold=True, nl=False)
-    click.echo(f"  {show_text(row['key'])}")
-    click.echo(f"    {row['outcome']}: {show_text(row['error'])}  (batch {row['batch_id']}, attempt {row['attempt']})")
+def _print_rest(rows: list[DictRow]) -> None:
+    total = rows[0]["total"]
+    if total > len(rows):
+        click.echo(f"… and {total - len(rows):,} more: --limit {total} shows all.")
 
 
 def escape_like(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`rowferry exporter`: serve what the whole queue looks like, for Prometheus."""
+"""`rowferry exporter`: serve metrics of the whole queue for Prometheus."""
 
 import click
 
@@ -7,15 +7,15 @@ from rowferry_cli.options import log_format_option
 
 
 @click.command("exporter")
-@click.option("--port", default=9465, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0: all of them.")
+@click.option("--port", default=9465, show_default=True, type=click.IntRange(0, 65_535), help="0: any free port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0: all.")
 @log_format_option
 def command(port: int, host: str, log_format: LogFormat) -> None:
-    """Serve /metrics of the whole queue, and /healthz and /readyz, until told to stop.
+    """Serve /metrics of the whole queue, /healthz and /readyz, until stopped.
 
-    One exporter is enough for any number of workers, which each serve their own (`rowferry worker --metrics-port`).
-    It reads views and writes nothing: a role made by `rowferry init --grants ROLE --for grafana` is enough. While the
-    database is away it says so (rowferry_exporter_up 0) and goes on.
+    One exporter is enough for any number of workers, which serve their own metrics (`rowferry worker --metrics-port`).
+    It reads views and writes nothing: the rights of `rowferry init --grants ROLE --for grafana` are enough. While the
+    database is unavailable it serves rowferry_exporter_up 0 and continues.
     """
     import signal
     from contextlib import closing

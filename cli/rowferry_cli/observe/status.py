@@ -1,4 +1,4 @@
-"""`rowferry status`: the counts of the data and of the queue."""
+"""`rowferry status`: counts of the data and of the queue."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from rowferry_cli.options import json_option, plan_option
 
 @click.command("status")
 @plan_option
-@click.option("--no-objects", is_flag=True, help="Do not list the buckets to count their objects.")
-@click.option("--objects", "all_objects", is_flag=True, help="Count all objects, however long that takes.")
+@click.option("--no-objects", is_flag=True, help="Do not count the objects of the buckets.")
+@click.option("--objects", "all_objects", is_flag=True, help="Count all objects, without the limit of 20 s.")
 @json_option
 def command(plan_path: Path, no_objects: bool, all_objects: bool, as_json: bool) -> None:
-    """Count entries by form, objects by bucket, batches by status, entries by outcome; write nothing.
+    """Count entries by form of key, objects by bucket, batches by status and entries by outcome; write nothing.
 
-    Listing a bucket takes one request for each thousand objects: after 20 s the count is given as "at least"
-    (≥), --objects counts to the end, --no-objects leaves it out.
+    Counting objects takes one request per thousand. After 20 s it stops and shows "at least" (≥); --objects counts them
+    all, --no-objects none.
     """
     import json
 
@@ -25,12 +25,12 @@ def command(plan_path: Path, no_objects: bool, all_objects: bool, as_json: bool)
     from rowferry.db.connection import connect
     from rowferry.plan_file import read_plan
     from rowferry.reports.status import print_data_status, read_data_status
-    from rowferry_cli.run.spinner import show_spinner
+    from rowferry_cli.run.reporter import show_spinner
 
     plan = read_plan(plan_path)
-    with connect("status", autocommit=True) as connection, show_spinner() as tell:
+    with connect("status", autocommit=True) as connection, show_spinner() as on_progress:
         status = read_data_status(
-            connection, plan, count_objects=not no_objects, to_the_end=all_objects, on_progress=tell
+            connection, plan, count_objects=not no_objects, to_the_end=all_objects, on_progress=on_progress
         )
     if as_json:
         click.echo(json.dumps(status.as_document(), indent=2))

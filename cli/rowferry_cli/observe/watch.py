@@ -1,30 +1,28 @@
-"""`rowferry watch`: the live picture of a migration."""
+"""`rowferry watch`: a live view of a migration."""
 
 from datetime import timedelta
 from pathlib import Path
 
 import click
 
-from rowferry_cli.durations import Seconds
-from rowferry_cli.options import plan_option
+from rowferry_cli.migration import choose_migration, migration_option
+from rowferry_cli.options import Seconds
 
 
 @click.command("watch")
-@plan_option
-@click.option("--migration", help="Which one; left out: the plan's, or the only one there is.")
+@migration_option
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
-@click.option("--once", is_flag=True, help="Print one frame and stop; needs no terminal.")
-def command(plan_path: Path, migration: str | None, interval: float, once: bool) -> None:
-    """Show a migration live: progress by table, rate, time left, workers and what they hold, the last errors.
+@click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")
+def command(migration: str | None, plan_path: Path, interval: float, once: bool) -> None:
+    """Show a migration live: progress by table, rate, time left, workers and their batches, the latest errors.
 
-    Keys: p pauses, r resumes, e requeues what is in ERROR (it asks first), q quits; the work goes on without you.
-    Whoever watches needs the database and nothing else, and takes at most a tenth of the time to read it.
+    Keys: p pauses, r resumes, e requeues all batches in ERROR (after a question), q quits. The work goes on when you
+    quit. Watching needs only the database, and reads it for at most a tenth of the time.
     """
     from rich.console import Console
 
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
-    from rowferry_cli.choose_migration import choose_migration
     from rowferry_cli.watching.app import watch, watch_once
 
     console = Console(highlight=False)
@@ -35,5 +33,5 @@ def command(plan_path: Path, migration: str | None, interval: float, once: bool)
             watch_once(connection, chosen, console)
             return
     if not console.is_terminal:
-        click.echo("There is no terminal: frames follow one another until Ctrl-C; --once prints one.", err=True)
+        click.echo("No terminal: views follow one another until Ctrl-C; --once prints one.", err=True)
     watch(chosen, timedelta(seconds=interval), console)

@@ -1,4 +1,4 @@
-"""`rowferry clean-uploads`: abort the multipart uploads that dead workers have left behind."""
+"""`rowferry clean-uploads`: abort multipart uploads that dead workers left behind."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry_cli.durations import Duration
-from rowferry_cli.options import plan_option, yes_option
-from rowferry_cli.usage import confirm
+from rowferry_cli.messages import confirm
+from rowferry_cli.options import Duration, plan_option, yes_option
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan
@@ -24,23 +23,22 @@ if TYPE_CHECKING:
     type=Duration(),
     default="1d",
     show_default=True,
-    help="Only uploads begun longer ago than this: 30m, 12h, 1d, 4w; younger ones may be under way.",
+    help="Only uploads started longer ago than this: 30m, 12h, 1d, 4w; younger ones may be running.",
 )
 @click.option(
     "--all",
     "every",
     is_flag=True,
-    help="Also uploads to keys that no legacy object goes to: no worker has begun those. Asks no legacy bucket.",
+    help="Also uploads to keys without a legacy object, which no worker started. Does not read the legacy bucket.",
 )
 @yes_option
 def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> None:
-    """Find the multipart uploads that workers began in the production bucket and never ended, and abort them.
+    """Find multipart uploads that workers started in the production bucket and never finished, and abort them.
 
-    A worker that is killed in the middle of a large object leaves the parts that it had sent; nobody sees them, and
-    they cost money. Lists what it has found and asks. Only keys below the plan's production prefixes are looked at, and
-    of those only the ones that a legacy object goes to. An upload that your application began to such a key, longer ago
-    than --older-than, cannot be told from a worker's, and is aborted too. No object is touched: what is aborted had not
-    become one.
+    A worker that is killed while it copies a large object leaves the uploaded parts behind: invisible, but billed. The
+    command lists the uploads and asks. It considers only keys below the plan's production prefixes that belong to a
+    legacy object. An upload of your application to such a key that is older than --older-than looks the same, and is
+    aborted too. No object is touched.
     """
     import os
 
@@ -58,15 +56,15 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
             found = list(find_left_uploads(bucket, plan, older_than))
             uploads = found if every else _choose_of_workers(plan, found)
             if others := len(found) - len(uploads):
-                words = count(others, "upload is", "uploads are")
-                click.echo(f"{words} left alone: no legacy object goes there, so no worker began that (see --all).")
+                skipped = count(others, "upload", "uploads")
+                click.echo(f"Skipped {skipped} to keys without a legacy object, which no worker started (see --all).")
             if not uploads:
-                click.echo(f"No upload in {side.bucket} was left behind.")
+                click.echo(f"No upload was left behind in {side.bucket}.")
                 return
             for upload in uploads:
                 click.echo(f"{upload.begun_at:%Y-%m-%d %H:%M:%S %Z}  {show_text(upload.key)}")
             left = count(len(uploads), "upload", "uploads")
-            click.echo("Uploads that your application began to these keys are aborted too: they look the same.")
+            click.echo("Uploads of your application to these keys look the same and are aborted too.")
             if not yes:
                 confirm(f"Abort {left} in the production bucket {side.bucket}?")
             for upload in uploads:
@@ -77,7 +75,7 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
 
 
 def _choose_of_workers(plan: Plan, uploads: list[Upload]) -> list[Upload]:
-    """Return the uploads that workers may have begun, by one HEAD each on the legacy side."""
+    """Return the uploads that workers may have started, by one HEAD each on the legacy side."""
     import os
 
     from rowferry.s3.boto import open_bucket

@@ -4,59 +4,59 @@ from pathlib import Path
 
 import click
 
-from rowferry_cli.options import plan_option
+from rowferry.formatting import count, count_batches, show_text
+from rowferry_cli.migration import all_migrations_option, choose_one_or_all, migration_option
 
 
 @click.command("pause")
-@click.argument("migration", required=False)
-@click.option("--all", "every", is_flag=True, help="Pause every migration of this database.")
-@plan_option
-def command(migration: str | None, every: bool, plan_path: Path) -> None:
+@migration_option
+@all_migrations_option
+def command(migration: str | None, plan_path: Path, all_migrations: bool) -> None:
     """Stop workers from claiming new batches of a migration; running batches finish.
 
-    Workers notice at their next claim and wait: nothing needs a restart, `rowferry resume` is enough. The pause is a
-    column in the database: `update rowferry.migration set paused_at = now()` does the same.
+    Workers keep running and notice at their next claim, so nothing needs a restart. The pause is a column in the
+    database: `update rowferry.migration set paused_at = now()` does the same.
     """
     from rowferry.db.connection import connect
     from rowferry.reports.pause import pause
-    from rowferry_cli.choose_migration import choose_one_or_all
 
     with connect("pause", autocommit=True) as connection:
-        standings = pause(connection, choose_one_or_all(connection, migration, plan_path, every=every))
-    for standing in standings:
-        how = "paused" if standing.changed else f"paused already, since {standing.paused_at:%Y-%m-%d %H:%M:%S %Z}"
-        click.echo(f"{standing.migration} is {how}.")
-        if standing.pause_reason:
-            click.echo(f"  reason: {standing.pause_reason}")
-        click.echo(f"  batches in hand, which will be finished: {standing.in_hand:,}")
-        click.echo(f"  batches that wait for `rowferry resume {standing.migration}`: {standing.waiting:,}")
-    if not standings:
-        click.echo("There is no migration in this database.")
+        chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
+        statuses = pause(connection, chosen)
+    for status in statuses:
+        already = "" if status.changed else f" already, since {status.paused_at:%Y-%m-%d %H:%M:%S %Z}"
+        click.echo(f"{status.migration} is paused{already}.")
+        if status.pause_reason:
+            click.echo(f"  reason: {show_text(status.pause_reason)}")
+        click.echo(f"  running batches, which will finish: {status.claimed:,}")
+        click.echo(f"  waiting batches: {status.waiting:,}")
+        click.echo(f"  to continue: rowferry resume --migration {status.migration}")
+    if not statuses:
+        click.echo("This database has no migration.")
 
 
 @click.command("resume")
-@click.argument("migration", required=False)
-@click.option("--all", "every", is_flag=True, help="Resume every migration of this database.")
-@plan_option
-def resume(migration: str | None, every: bool, plan_path: Path) -> None:
-    """Resume a paused migration: idle workers claim again within seconds.
+@migration_option
+@all_migrations_option
+def resume(migration: str | None, plan_path: Path, all_migrations: bool) -> None:
+    """Resume a paused migration: idle workers claim its batches within seconds.
 
     The same as `update rowferry.migration set paused_at = null`.
     """
     from rowferry.db.connection import connect
-    from rowferry.formatting import show_text
-    from rowferry.reports import pause as pausing
-    from rowferry_cli.choose_migration import choose_one_or_all
+    from rowferry.reports import pause
 
     with connect("resume", autocommit=True) as connection:
-        standings = pausing.resume(connection, choose_one_or_all(connection, migration, plan_path, every=every))
-    for standing in standings:
-        how = "goes on" if standing.changed else "was not paused"
-        click.echo(f"{standing.migration} {how}: open batches {standing.open_batches:,}, workers {standing.workers:,}.")
-        if standing.pause_reason:
-            click.echo(f"  it had been paused for: {show_text(standing.pause_reason)}")
-            click.echo("  where that still is so, workers will pause it again")
-        if standing.open_batches and not standing.workers:
-            click.echo("Nobody works on them: start `rowferry worker`, anywhere.")
-    if not standings:
-        click.echo("There is no migration in this database.")
+        chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
+        statuses = pause.resume(connection, chosen)
+    for status in statuses:
+        how = "is resumed" if status.changed else "was not paused"
+        counts = f"{count_batches(status.open_batches)} open, {count(status.workers, 'worker', 'workers')} alive"
+        click.echo(f"{status.migration} {how}: {counts}.")
+        if status.pause_reason:
+            click.echo(f"  it was paused because: {show_text(status.pause_reason)}")
+            click.echo("  workers pause it again if that is still so")
+        if status.open_batches and not status.workers:
+            click.echo("  no worker is running: start `rowferry worker` on any host")
+    if not statuses:
+        click.echo("This database has no migration.")

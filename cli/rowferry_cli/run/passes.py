@@ -1,100 +1,173 @@
-"""The passes of a run: enqueue, let the workers empty the queue, and again, until a pass finds nothing."""
+"""The passes of a run: enqueue, let this host's workers empty the queue, repeat until nothing is found."""
 
+import logging
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
 
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import RowferryError
+from rowferry.formatting import count, count_entries, show_text
+from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import Plan
-from rowferry.reports.progress import Counts, Pace, read_counts
-from rowferry_cli.run.local_workers import LocalWorkers
+from rowferry.reports.pause import find_pause
+from rowferry.reports.progress import Counts, Throughput, read_counts
+from rowferry_cli.messages import INTERRUPTED, describe_enqueued, describe_pause
+from rowferry_cli.options import WorkerOptions
+from rowferry_cli.run.local_workers import LocalWorkers, of_migration
+from rowferry_cli.run.reporter import Reporter
 from rowferry_enqueue.enqueue import Request, enqueue
 
-LOOK_EVERY = timedelta(seconds=0.5)
+_log = logging.getLogger(__name__)
+
+POLL_INTERVAL = timedelta(seconds=0.5)
 RESTARTS = 10
 """How many workers may die before a run is given up: a batch that kills workers is in ERROR long before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of `rowferry migrate`, from its first pass to its last; or the one pass of `verify` or `revert`."""
+    """One run: all passes of `rowferry migrate`, or the one pass of `verify` or `revert`."""
 
     connection: Connection
     plan: Plan
     request: Request
-    workers: Callable[[], LocalWorkers]
-    on_pass: Callable[[int, int, int], None]
-    """Told of each pass: its number, its entries, its batches."""
-    on_progress: Callable[[Pace], None]
+    options: WorkerOptions
+    reporter: Reporter
+    log: LogFile
+    verbose: bool = False
 
-    def passes(self, before: Counts) -> Pace:
-        """Run passes until one finds nothing to do, and return what has come about since `before`.
+    def all_passes(self, before: Counts) -> Throughput:
+        """Run passes until one finds nothing, and return the counts since `before`.
 
         A limited run makes one pass. Raises RowferryError when the workers cannot go on.
         """
-        began = time.monotonic()
-        number, found = 1, self._enqueue(1)
-        waiting = self._read_counts().batches_init
-        if found or waiting:
-            with self.workers() as workers:
-                while found or waiting:
-                    self._empty_queue(workers, before, began)
-                    if self.request.limit is not None or self._is_stopped():
-                        break
-                    number += 1
-                    found, waiting = self._enqueue(number), 0
-        return self._pace(before, began)
+        with self._reported():
+            started = time.monotonic()
+            number, found = 1, self._enqueue(1)
+            waiting = self._read_counts().batches_init
+            if found or waiting:
+                with self._workers() as workers:
+                    while found or waiting:
+                        self._empty_queue(workers, before, started)
+                        if self.request.limit is not None or self._is_paused_by_workers():
+                            break
+                        number += 1
+                        found, waiting = self._enqueue(number), 0
+            return self._measure(before, started)
 
-    def once(self) -> Pace:
-        """Make one pass and return what has come about, whoever's workers did it.
+    def one_pass(self) -> Throughput:
+        """Run one pass and return the counts since its start, including those of workers elsewhere.
 
         Raises RowferryError when the workers cannot go on.
         """
-        began = time.monotonic()
-        with translated_errors(), self.connection.transaction():
-            self._enqueue(1)
-            # Nobody has worked on the new pass before this is committed: what is counted here was there before.
-            before = self._read_counts()
-        if before.batches_init:
-            with self.workers() as workers:
-                self._empty_queue(workers, before, began)
-        return self._pace(before, began)
+        with self._reported():
+            started = time.monotonic()
+            with translated_errors(), self.connection.transaction():
+                self._enqueue(1)
+                # No worker sees the new batches before the commit, so these counts precede all their work.
+                before = self._read_counts()
+            if before.batches_init:
+                with self._workers() as workers:
+                    self._empty_queue(workers, before, started)
+            return self._measure(before, started)
+
+    @contextmanager
+    def _reported(self) -> Generator[None]:
+        """Show progress during the block, and report how it was interrupted."""
+        try:
+            with self.reporter.live_progress():
+                yield
+        except KeyboardInterrupt:
+            self.reporter.print(INTERRUPTED)
+            raise click.exceptions.Abort from None
+        except RowferryError as error:
+            _log.error("%s", error)
+            self.reporter.print(f"Log: {self.log.path}")
+            raise
+
+    def _workers(self) -> LocalWorkers:
+        options = [*of_migration(self.plan.name), "--parallel", str(self.options.parallel)]
+        options += ["--queue", self.request.queue, *(["--verbose"] if self.verbose else [])]
+        return LocalWorkers(self.options.processes, options, self.log, self._show_line)
+
+    def _show_line(self, line: str) -> None:
+        if self.verbose:
+            self.reporter.console.print(show_text(line), markup=False, soft_wrap=True)
 
     def _enqueue(self, number: int) -> int:
         """Make one pass and return how many batches it added."""
         tables = enqueue(self.connection, self.plan, self.request)
         batches, entries = sum(table.batches for table in tables), sum(table.entries for table in tables)
         if batches or number == 1:
-            self.on_pass(number, entries, batches)
+            new = count(batches, "new batch", "new batches")
+            self.reporter.print(f"Pass {number}: {count_entries(entries)} in {new}")
         return batches
 
-    def _empty_queue(self, workers: LocalWorkers, before: Counts, began: float) -> None:
-        """Wait until no batch is INIT, or workers have paused the migration; those that die are replaced."""
+    def _empty_queue(self, workers: LocalWorkers, before: Counts, started: float) -> None:
+        """Wait until no batch is INIT or workers have paused the migration; replace workers that die."""
         restarts = 0
         while True:
             asked = time.monotonic()
-            pace = self._pace(before, began)
+            throughput = self._measure(before, started)
             reading_seconds = time.monotonic() - asked
-            self.on_progress(pace)
-            if pace.counts.batches_init == 0 or self._is_stopped():
+            self.reporter.report(throughput)
+            if throughput.counts.batches_init == 0 or self._is_paused_by_workers():
                 return
             if workers.ended_by_mistake or restarts > RESTARTS:
                 raise RowferryError(f"The workers cannot go on: {workers.last_words.removeprefix('rowferry: ')}")
             restarts += workers.replace_dead()
-            # A long queue takes long to count: no more than a tenth of the time goes into that.
-            time.sleep(max(LOOK_EVERY.total_seconds(), 9 * reading_seconds))
+            # Counting a long queue takes long: spend at most a tenth of the time on it.
+            time.sleep(max(POLL_INTERVAL.total_seconds(), 9 * reading_seconds))
 
-    def _is_stopped(self) -> bool:
-        """Return whether workers have paused the migration: without a person it does not go on."""
+    def _is_paused_by_workers(self) -> bool:
+        """Return whether workers have paused the migration, which only a person resumes."""
         row = self.connection.execute(statement("find_migration"), {"name": self.plan.name}).fetchone()
         return row is not None and row["pause_reason"] is not None
 
-    def _pace(self, before: Counts, began: float) -> Pace:
+    def _measure(self, before: Counts, started: float) -> Throughput:
         counts = self._read_counts().since(before)
-        return Pace(counts, timedelta(seconds=time.monotonic() - began), self.request.queue)
+        return Throughput(counts, timedelta(seconds=time.monotonic() - started), self.request.queue)
 
     def _read_counts(self) -> Counts:
         return read_counts(self.connection, self.plan.name, self.request.queue)
+
+
+def run_one_pass(
+    connection: Connection, plan: Plan, request: Request, options: WorkerOptions, reporter: Reporter, *, unsettled: str
+) -> int:
+    """Run the one pass of `verify` or `revert`, report it, and return the exit status.
+
+    The status is 1 where entries are left over, which `unsettled` describes, else 0.
+    """
+    if options.processes == 0:
+        tables = enqueue(connection, plan, request)
+        entries, batches = sum(table.entries for table in tables), sum(table.batches for table in tables)
+        reporter.print(describe_enqueued(entries, batches, request.queue))
+        return 0
+    log_path = options.log_file or name_log(plan, request)
+    with log_to_file(log_path) as log:
+        throughput = Run(connection, plan, request, options, reporter, log).one_pass()
+        reporter.print(str(throughput))
+    reporter.report_outcomes(throughput.counts)
+    reporter.print(f"Log: {log_path}")
+    if paused := find_pause(connection, plan.name):
+        reporter.print(describe_pause(plan.name, paused))
+        return 1
+    if not throughput.counts.unsettled:
+        return 0
+    reporter.print(f"{throughput.counts.unsettled:,} {unsettled} (see `rowferry errors`)")
+    return 1
+
+
+def name_log(plan: Plan, request: Request) -> Path:
+    """Return the name of a new log file in this folder."""
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return Path(f"rowferry-{plan.name}-{request.queue}-{moment}-{os.getpid()}.log")

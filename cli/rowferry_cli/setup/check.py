@@ -1,4 +1,4 @@
-"""`rowferry check`: the plan against the real thing."""
+"""`rowferry check`: compare the plan with the real database and buckets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from rowferry.errors import DatabaseUnavailable, UsageError
 from rowferry.formatting import show_text
 from rowferry.plan import OnConflict, Plan
+from rowferry_cli.messages import describe_direction
 from rowferry_cli.options import allow_empty_option, json_option, on_conflict_option, plan_option
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·"
 @allow_empty_option
 @json_option
 def command(plan_path: Path, on_conflict: OnConflict, allow_empty: bool, as_json: bool) -> None:
-    """Hold the plan against the real database and buckets, and say every problem, not only the first.
+    """Check the plan against the real database and buckets, and list every problem, not only the first.
 
-    Looks at the legacy objects of some 100 entries, and shows what becomes of their keys. Writes a probe object to the
-    production bucket, as rowferry-check-<random>, with copies beside it, to learn what the server keeps of an object,
-    and removes them again. Nothing else is written, and the legacy side is only read.
+    Reads the legacy objects of about 100 entries and shows their new keys. Writes a probe object to the production
+    bucket (rowferry-check-<random>, with copies beside it) to learn which properties the server keeps, and deletes it
+    again. Nothing else is written; the legacy side is only read.
 
     Exit status: 0 no problem, 2 at least one.
     """
@@ -42,20 +43,21 @@ def command(plan_path: Path, on_conflict: OnConflict, allow_empty: bool, as_json
     from rich.console import Console
 
     from rowferry.plan_file import read_plan
-    from rowferry_cli.run.spinner import show_spinner
+    from rowferry_cli.run.reporter import show_spinner
 
     plan = read_plan(plan_path)
-    with show_spinner() as tell:
-        findings = _check(plan, on_conflict, allow_empty, tell)
+    with show_spinner() as on_progress:
+        findings = _check(plan, on_conflict, allow_empty, on_progress)
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:
-        show_findings(findings, Console(highlight=False))
+        click.echo("\n".join([f"Migration {plan.name}", *describe_direction(plan)]))
+        print_findings(findings, Console(highlight=False))
     refuse_problems(findings)
 
 
-def _check(plan: Plan, on_conflict: OnConflict, allow_empty: bool, tell: OnProgress) -> list[Finding]:
-    """Return the findings; without a database, those about the buckets all the same."""
+def _check(plan: Plan, on_conflict: OnConflict, allow_empty: bool, on_progress: OnProgress) -> list[Finding]:
+    """Return the findings; if the database is unavailable, those about the buckets."""
     from rowferry.db.connection import connect
     from rowferry_enqueue.check import check_plan
     from rowferry_enqueue.check_buckets import check_buckets
@@ -63,13 +65,15 @@ def _check(plan: Plan, on_conflict: OnConflict, allow_empty: bool, tell: OnProgr
 
     try:
         with connect("check", autocommit=True) as connection:
-            return check_plan(connection, plan, on_conflict=on_conflict, allow_empty=allow_empty, on_progress=tell)
+            return check_plan(
+                connection, plan, on_conflict=on_conflict, allow_empty=allow_empty, on_progress=on_progress
+            )
     except DatabaseUnavailable as error:
-        return [problem(error), *check_buckets(plan, tell)]
+        return [problem(error), *check_buckets(plan, on_progress)]
 
 
-def show_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Print the check-list: ✓ fine, ✗ a problem and what to do about it, · good to know."""
+def print_findings(findings: Sequence[Finding], console: Console) -> None:
+    """Print the findings: ✓ fine, ✗ a problem and its remedy, · a note."""
     for finding in findings:
         sign, style = SIGNS[finding.level]
         console.print(sign, style=style, end=" ")
@@ -80,10 +84,10 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
 
 
 def refuse_problems(findings: Sequence[Finding]) -> None:
-    """Raise UsageError, one sentence, when there is a problem among the findings."""
+    """Raise UsageError, in one sentence, if any finding is a problem."""
     problems = [finding for finding in findings if finding.level == "problem"]
     if len(problems) == 1:
         (only,) = problems
         raise UsageError(f"{only.what}; {only.remedy}." if only.remedy else f"{only.what}.")
     if problems:
-        raise UsageError(f"{len(problems)} problems stand in the way of migration; nothing was migrated.")
+        raise UsageError(f"{len(problems)} problems prevent the migration; nothing was migrated.")

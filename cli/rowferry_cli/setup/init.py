@@ -1,4 +1,4 @@
-"""`rowferry init`: the schema, and who may use it."""
+"""`rowferry init`: the schema `rowferry`, and the rights to use it."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     type=click.Choice(["enqueuer", "worker", "operator", "grafana", "all"]),
     default="all",
     show_default=True,
-    help="With --grants: what the role is for. An operator looks at failures and requeues them; grafana, and the "
-    "exporter, see the views and nothing else.",
+    help="With --grants: the role's purpose. An operator reads failures and requeues them; grafana (and the exporter) "
+    "only reads the views.",
 )
-@click.option("--apply", is_flag=True, help="With --grants: bring the schema to this version and run the GRANTs, too.")
+@click.option("--apply", is_flag=True, help="With --grants: also update the schema and run the GRANTs.")
 @plan_option
 @click.pass_context
 def command(ctx: click.Context, role: str | None, purpose: str, apply: bool, plan_path: Path) -> None:
-    """Bring the schema `rowferry` of the database to this version.
+    """Create or update the schema `rowferry` in the database.
 
-    Migrations of the schema are applied once, functions and views every time. Run it after each update of rowferry,
-    on any host, on two at once if it so happens. It touches no other schema.
+    Schema migrations are applied once, functions and views every time. Run it after each update of rowferry, on any
+    host; running it twice at once is safe. It touches no other schema.
 
     \b
-    For the least that a role needs, in the plan's tables as well:
-      rowferry init --grants app_worker --for worker            prints SQL to read, change, and pipe into psql
+    For the minimal rights of a role, including the plan's tables:
+      rowferry init --grants app_worker --for worker            prints SQL to review and pipe into psql
       rowferry init --grants app_worker --for worker --apply    runs it
     """
     if role is None:
         for option, given in (("--apply", apply), ("--for", _is_given(ctx, "purpose"))):
             if given:
-                raise click.UsageError(f"{option} goes with --grants")
+                raise click.UsageError(f"{option} needs --grants")
         _initialise(plan_path)
         return
     if not role:
@@ -68,7 +68,7 @@ def _list_purposes(purpose: str) -> Sequence[Purpose]:
 
 
 def _find_plan(ctx: click.Context, path: Path) -> Plan | None:
-    """Return the plan; None when there is none and nobody named one."""
+    """Return the plan; None when there is no plan file and none was named."""
     from rowferry.plan_file import read_plan
 
     return read_plan(path) if _is_given(ctx, "plan_path") or path.exists() else None
@@ -80,13 +80,13 @@ def _initialise(plan_path: Path) -> None:
 
     with connect("init", autocommit=True) as connection:
         done = initialise(connection)
-    for line in _word(done, name_database()):
+    for line in _describe(done, name_database()):
         click.echo(line)
     click.echo(f"Next: `rowferry check`{'' if plan_path.exists() else ', with a plan: see `rowferry plan --example`'}.")
 
 
-def _word(done: Initialised, database: str) -> list[str]:
-    """Return what was done, line by line."""
+def _describe(done: Initialised, database: str) -> list[str]:
+    """Return what was done, in lines."""
     from rowferry import __version__
 
     versions = __version__ if done.version_before == __version__ else f"{done.version_before or 'new'} → {__version__}"
@@ -97,12 +97,12 @@ def _word(done: Initialised, database: str) -> list[str]:
         f"  version     {versions}",
         f"  migrations  {names}",
         f"  replaced    {done.functions} functions, {done.views} views",
-        *(["  grants      run `rowferry init --grants` again for each role that works here"] if are_due else []),
+        *(["  grants      run `rowferry init --grants` again for each role of rowferry"] if are_due else []),
     ]
 
 
 def _grant(role: str, purposes: Sequence[Purpose], plan: Plan | None, *, apply: bool) -> None:
-    """Print the grants, and run them if they are to be applied."""
+    """Print the grants; run them with `apply`."""
     from rowferry.db.connection import connect
     from rowferry.db.grants import apply_grants, compose_grants
 
@@ -113,4 +113,4 @@ def _grant(role: str, purposes: Sequence[Purpose], plan: Plan | None, *, apply: 
         click.echo(f"Granted to {role}:\n")
     click.echo(grants.as_string().rstrip())
     if plan is None:
-        click.echo("\n-- There is no plan here, so nothing was said of the tables to migrate: add --plan.")
+        click.echo("\n-- No plan found, so the grants on the tables to migrate are missing: add --plan.")

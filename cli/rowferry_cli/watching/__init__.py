@@ -1,1 +1,1 @@
-"""`rowferry watch`: what goes on in a migration, live in a terminal."""
+"""The live view of `rowferry watch`: keys in, snapshots drawn."""

@@ -1,4 +1,4 @@
-"""The session: keys in, frames out, until q."""
+"""The loop of `rowferry watch`: poll, draw, read keys, until q."""
 
 import signal
 import time
@@ -13,70 +13,70 @@ from rich.console import Console
 from rich.live import Live
 
 from rowferry.db.connection import Connection, name_database
-from rowferry_cli.watching.keys import Dialog, listen_to_keys, press
-from rowferry_cli.watching.poller import Seen, Source
-from rowferry_cli.watching.snapshot import read_picture
-from rowferry_cli.watching.view import KEYS, draw_frame
+from rowferry_cli.watching.keys import HELP, KeyHandler, open_keyboard
+from rowferry_cli.watching.poller import Poller, State
+from rowferry_cli.watching.snapshot import read_snapshot
+from rowferry_cli.watching.view import draw_view
 
-LOOK_UP_EVERY = timedelta(seconds=0.1)
-"""How soon a new picture shows; a key shows at once."""
+REDRAW_INTERVAL = timedelta(seconds=0.1)
+"""How soon a new snapshot shows; a key shows at once."""
 SILENT_AFTER = timedelta(seconds=10)
-"""How much later than expected a picture may be before the database is said to be silent."""
+"""How late a snapshot may be before the database is reported as not answering."""
 
-Show = Callable[[Seen, list[str]], None]
-"""Shows a frame with these last lines."""
+Show = Callable[[State, list[str]], None]
+"""Shows a state, with these last lines."""
 
 
 def watch_once(connection: Connection, migration: str, console: Console) -> None:
-    """Print one frame, as long as it takes."""
-    console.print(draw_frame(Seen(read_picture(connection, migration)), place=name_database(), moment=_now()))
+    """Print the view once, at its full height."""
+    console.print(draw_view(State(read_snapshot(connection, migration)), database=name_database(), now=_now()))
 
 
 def watch(migration: str, interval: timedelta, console: Console) -> None:
-    """Show frames until q is pressed, or SIGINT, SIGTERM or SIGHUP comes; leave the terminal as it was."""
-    source = Source(migration, interval)
-    with _open_screen(console) as show, listen_to_keys() as read_keys, _stop_signals() as stopped:
-        source.start()
-        dialog = Dialog()
-        while not (dialog.over or stopped.is_set()):
-            seen = _tell_silence(source.seen)
-            show(seen, [words for words in (seen.notice, dialog.question or dialog.reply or KEYS) if words])
-            for key in read_keys(LOOK_UP_EVERY):
-                dialog = press(dialog, key, seen.picture)
-                if dialog.action is not None:
-                    source.ask(dialog.action)
+    """Show the view until q is pressed or SIGINT, SIGTERM or SIGHUP arrives; then restore the terminal."""
+    poller = Poller(migration, interval)
+    with _open_screen(console) as show, open_keyboard() as read_keys, _stop_signals() as stopped:
+        poller.start()
+        handler = KeyHandler()
+        while not (handler.is_over or stopped.is_set()):
+            state = _report_silence(poller.state)
+            show(state, [line for line in (state.notice, handler.question or handler.reply or HELP) if line])
+            for key in read_keys(REDRAW_INTERVAL):
+                handler = handler.press(key, state.snapshot)
+                if handler.action is not None:
+                    poller.request(handler.action)
 
 
 @contextmanager
 def _open_screen(console: Console) -> Generator[Show]:
-    """Yield what shows a frame: on the whole screen of a terminal that can be drawn on, line after line elsewhere."""
-    place = name_database()
+    """Yield what shows a state: on the whole screen of a terminal, or below the last one elsewhere."""
+    database = name_database()
     shown: list[object] = []
     if not console.is_terminal or console.is_dumb_terminal:
 
-        def append(seen: Seen, _footer: list[str]) -> None:
-            if seen.picture is not None and shown != [seen]:
-                shown[:] = [seen]
-                console.print(draw_frame(seen, place=place, moment=_now()), "")
+        def append(state: State, _footer: list[str]) -> None:
+            if state.snapshot is not None and shown != [state]:
+                shown[:] = [state]
+                console.print(draw_view(state, database=database, now=_now()), "")
 
         yield append
         return
 
     with Live(console=console, screen=True, auto_refresh=False) as live:
 
-        def redraw(seen: Seen, footer: list[str]) -> None:
-            """Send a frame only when it has changed, a second has gone by, or the window has another size."""
-            if shown != [seen, footer, _now(), console.size]:
-                shown[:] = [seen, footer, _now(), console.size]
-                frame = draw_frame(seen, place=place, moment=_now(), height=console.size.height, footer=footer)
-                live.update(frame, refresh=True)
+        def redraw(state: State, footer: list[str]) -> None:
+            """Redraw only if something changed: the state, the time in seconds, the size of the window."""
+            if shown != [state, footer, _now(), console.size]:
+                shown[:] = [state, footer, _now(), console.size]
+                view = draw_view(state, database=database, now=_now(), height=console.size.height, footer=footer)
+                live.update(view, refresh=True)
 
         yield redraw
 
 
 @contextmanager
 def _stop_signals() -> Generator[Event]:
-    """Yield an event that a signal sets; a watch is not stopped halfway, which would leave the terminal in pieces."""
+    """Yield an event that a signal sets, so that the terminal is always restored."""
     stopped = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -92,12 +92,12 @@ def _stop_signals() -> Generator[Event]:
             signal.signal(number, handler)
 
 
-def _tell_silence(seen: Seen) -> Seen:
-    """Return the same, with the trouble of a database that neither answers nor refuses."""
-    late = time.monotonic() - seen.next_at
-    if seen.picture is None or seen.trouble or late < SILENT_AFTER.total_seconds():
-        return seen
-    return replace(seen, trouble="The database does not answer.")
+def _report_silence(state: State) -> State:
+    """Return the state, with a message if the database neither answers nor refuses."""
+    late = time.monotonic() - state.next_at
+    if state.snapshot is None or state.trouble or late < SILENT_AFTER.total_seconds():
+        return state
+    return replace(state, trouble="The database does not answer.")
 
 
 def _now() -> datetime:

@@ -1,4 +1,6 @@
-"""What a key means: decisions only."""
+"""Reads keys from the terminal, and decides what each means."""
+
+from __future__ import annotations
 
 import os
 import re
@@ -13,25 +15,27 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from rowferry_cli.watching.snapshot import Picture
+from rowferry_cli.watching.snapshot import Snapshot
 
+HELP = "p pause · r resume · e requeue errors · q quit"
 QUIT = "q"
 CHUNK_BYTES = 64
 ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|O.|.)?")
-"""What arrows, function keys and Alt send; their letters are no keys that somebody pressed."""
+"""What arrows, function keys and Alt send; the letters in it are not keys."""
 
+Action = Literal["pause", "resume", "requeue"]
 ReadKeys = Callable[[timedelta], str]
-"""Waits for keys, at most so long, and returns them; "" when none was pressed."""
+"""Waits for keys, at most this long, and returns them; "" if none was pressed."""
 
 
 @contextmanager
-def listen_to_keys() -> Generator[ReadKeys]:
-    """Yield a function that returns the keys pressed; the terminal is as before when the block ends, however it ends.
+def open_keyboard() -> Generator[ReadKeys]:
+    """Yield a function that reads keys; restore the terminal at the end of the block.
 
-    Keys are neither echoed nor held back until Enter; Ctrl-C stays a signal. Arrows and the like are no keys.
+    Keys are not echoed and need no Enter; Ctrl-C stays a signal. Escape sequences are dropped.
     """
     if not sys.stdin.isatty():
-        yield _wait_only
+        yield _wait
         return
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
@@ -42,7 +46,7 @@ def listen_to_keys() -> Generator[ReadKeys]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
-def _wait_only(within: timedelta) -> str:
+def _wait(within: timedelta) -> str:
     time.sleep(within.total_seconds())
     return ""
 
@@ -54,57 +58,50 @@ def _read(terminal: int, within: timedelta) -> str:
     try:
         chunk = os.read(terminal, CHUNK_BYTES)
     except OSError:
-        return QUIT  # The terminal is gone.
+        return QUIT  # the terminal is gone
     if not chunk:
         return QUIT
     return ESCAPE_SEQUENCE.sub("", chunk.decode("utf-8", "replace"))
 
 
-Action = Literal["pause", "resume", "requeue"]
-
-
 @dataclass(frozen=True, slots=True)
-class Dialog:
-    """Where the conversation stands: what is asked, what was decided, and whether it is over."""
+class KeyHandler:
+    """What the keys so far have led to."""
 
     question: str = ""
-    """Open until it is answered with y or n."""
+    """Open until answered with y or n."""
     reply: str = ""
-    """Why a key did nothing."""
+    """Why the last key did nothing."""
     action: Action | None = None
     """To be done now."""
-    over: bool = False
+    is_over: bool = False
+
+    def press(self, key: str, snapshot: Snapshot | None) -> KeyHandler:
+        """Return the handler after a key; before the first snapshot only q works."""
+        key = key.lower()
+        if self.question:
+            return self._answer(key)
+        if key == "q":
+            return KeyHandler(is_over=True)
+        return _start(key, snapshot) if snapshot is not None else KeyHandler()
+
+    def _answer(self, key: str) -> KeyHandler:
+        """Take y for yes, n and q for no; ignore other keys."""
+        if key == "y":
+            return KeyHandler(action="requeue")
+        return KeyHandler() if key in {"n", "q"} else self
 
 
-def press(dialog: Dialog, key: str, picture: Picture | None) -> Dialog:
-    """Return where the conversation stands after a key; what is pressed before the first picture only quits."""
-    if dialog.question:
-        return _answer(dialog, key)
-    if key.lower() == "q":
-        return Dialog(over=True)
-    return _ask_for(key, picture) if picture is not None else Dialog()
-
-
-def _ask_for(key: str, picture: Picture) -> Dialog:
-    match key.lower():
+def _start(key: str, snapshot: Snapshot) -> KeyHandler:
+    batches = snapshot.total.batches_error
+    match key:
         case "p":
-            return Dialog(action="pause")
+            return KeyHandler(action="pause")
         case "r":
-            return Dialog(action="resume")
-        case "e" if picture.total.batches_error:
-            return Dialog(f"Put all batches in ERROR ({picture.total.batches_error:,}) back in the queue? (y/n)")
+            return KeyHandler(action="resume")
+        case "e" if batches:
+            return KeyHandler(f"Put all batches in ERROR ({batches:,}) back into the queue? (y/n)")
         case "e":
-            return Dialog(reply="No batch is in ERROR.")
+            return KeyHandler(reply="No batch is in ERROR.")
         case _:
-            return Dialog()
-
-
-def _answer(dialog: Dialog, key: str) -> Dialog:
-    """Take y for yes, n and q for no; ask on at anything else."""
-    match key.lower():
-        case "y":
-            return Dialog(action="requeue")
-        case "n" | "q":
-            return Dialog()
-        case _:
-            return dialog
+            return KeyHandler()

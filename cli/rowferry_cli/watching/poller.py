@@ -1,4 +1,4 @@
-"""Station 2 of 3: a thread that reads pictures and does what keys ask for, and outlives the database going away."""
+"""A thread that reads snapshots and carries out actions, and survives a database outage."""
 
 import time
 from dataclasses import dataclass, replace
@@ -10,83 +10,80 @@ from rowferry.db.connection import Connection, connect
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.reports.pause import pause, resume
 from rowferry_cli.watching.keys import Action
-from rowferry_cli.watching.snapshot import Picture, read_picture, requeue_errors
+from rowferry_cli.watching.snapshot import Snapshot, read_snapshot, requeue_errors
 
 LARGEST_SHARE = 0.1
-"""Watching takes at most this share of the time: where reading is slow, it is done less often."""
-LONGEST_REST = timedelta(seconds=30)
+"""Reading takes at most this share of the time: slow readings become rarer."""
+LONGEST_INTERVAL = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The newest picture, and what is to be said beside it."""
+class State:
+    """The newest snapshot, and messages beside it."""
 
-    picture: Picture | None = None
+    snapshot: Snapshot | None = None
     next_at: float = 0.0
-    """When the next one is to be read, by time.monotonic()."""
+    """When the next one is due, by time.monotonic()."""
     trouble: str = ""
-    """Why there is no newer picture."""
+    """Why there is no newer snapshot."""
     notice: str = ""
-    """What came of the last key."""
+    """The result of the last action."""
 
 
-class Source:
-    """Reads every `interval`; `seen` is replaced whole, so that it can be read at any time."""
+class Poller:
+    """Reads a snapshot every `interval`; `state` is replaced as a whole, so any thread may read it."""
 
     def __init__(self, migration: str, interval: timedelta) -> None:
-        """Connect when it is started."""
-        self.seen = Seen()
+        """Connect only when started."""
+        self.state = State()
         self._migration = migration
         self._interval = interval
-        self._asked: SimpleQueue[Action] = SimpleQueue()
+        self._actions: SimpleQueue[Action] = SimpleQueue()
         self._connection: Connection | None = None
 
     def start(self) -> None:
-        """Begin to read. The thread ends with the process: it may be waiting for a server that never answers."""
-        Thread(target=self._run, name="source", daemon=True).start()
+        """Start the thread. It ends with the process, since it may wait for a server that never answers."""
+        Thread(target=self._run, name="poller", daemon=True).start()
 
-    def ask(self, action: Action) -> None:
-        """Have something done, and a new picture read after it."""
-        self._asked.put(action)
+    def request(self, action: Action) -> None:
+        """Carry out an action soon, and read a snapshot after it."""
+        self._actions.put(action)
 
     def _run(self) -> None:
-        rest = timedelta(0)
+        wait = timedelta(0)
         while True:
-            action = self._wait(rest)
-            rest = self._look(action)
+            try:
+                action = self._actions.get(timeout=wait.total_seconds())
+            except Empty:
+                action = None
+            wait = self._poll(action)
 
-    def _look(self, action: Action | None) -> timedelta:
-        """Do what was asked for, if anything, read a picture, and return how long to rest until the next."""
-        rest = self._interval
+    def _poll(self, action: Action | None) -> timedelta:
+        """Carry out the action, if any, read a snapshot, and return how long to wait for the next."""
+        wait = self._interval
         try:
-            notice = self._act(action) if action else self.seen.notice
-            began = time.monotonic()
-            picture = read_picture(self._connect(), self._migration)
-            rest = choose_rest(self._interval, timedelta(seconds=time.monotonic() - began))
-            self.seen = Seen(picture, time.monotonic() + rest.total_seconds(), notice=notice)
+            notice = self._act(action) if action else self.state.notice
+            started = time.monotonic()
+            snapshot = read_snapshot(self._connect(), self._migration)
+            wait = choose_wait(self._interval, timedelta(seconds=time.monotonic() - started))
+            self.state = State(snapshot, time.monotonic() + wait.total_seconds(), notice=notice)
         except RowferryError as error:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            notice = f"Not done: {action}." if action else self.seen.notice
-            self.seen = replace(self.seen, trouble=str(error), notice=notice)
-        return rest
-
-    def _wait(self, rest: timedelta) -> Action | None:
-        try:
-            return self._asked.get(timeout=rest.total_seconds())
-        except Empty:
-            return None
+            notice = f"Not done: {action}." if action else self.state.notice
+            self.state = replace(self.state, trouble=str(error), notice=notice)
+        return wait
 
     def _act(self, action: Action) -> str:
-        """Do it and return what to say; a mistake (no permission, a lock) is said instead."""
+        """Carry out an action and return its result, or the error (no permission, a lock)."""
         try:
-            words = act(self._connect(), action, self._migration)
+            result = act(self._connect(), action, self._migration)
         except DatabaseUnavailable:
             raise
         except RowferryError as error:
-            words = str(error)
-        return f"{datetime.now(UTC).astimezone():%H:%M:%S} {words}"
+            result = str(error)
+        return f"{datetime.now(UTC).astimezone():%H:%M:%S} {result}"
 
     def _connect(self) -> Connection:
         if self._connection is None:
@@ -94,23 +91,19 @@ class Source:
         return self._connection
 
 
-def choose_rest(interval: timedelta, took: timedelta) -> timedelta:
-    """Return how long to rest after a reading that took so long: the interval, or more where reading is slow."""
-    return max(interval, min(took / LARGEST_SHARE, LONGEST_REST))
+def choose_wait(interval: timedelta, took: timedelta) -> timedelta:
+    """Return how long to wait after a reading: the interval, or longer if reading is slow."""
+    return max(interval, min(took / LARGEST_SHARE, LONGEST_INTERVAL))
 
 
 def act(connection: Connection, action: Action, migration: str) -> str:
-    """Do what a key asked for and return what came of it."""
+    """Carry out an action and return its result in one sentence."""
     match action:
         case "pause":
-            return " ".join(
-                f"Paused: in hand {standing.in_hand:,}, waiting {standing.waiting:,}."
-                for standing in pause(connection, migration)
-            )
+            (status,) = pause(connection, migration)
+            return f"Paused: running batches {status.claimed:,}, waiting {status.waiting:,}."
         case "resume":
-            return " ".join(
-                f"Resumed: open batches {standing.open_batches:,}." if standing.changed else "It was not paused."
-                for standing in resume(connection, migration)
-            )
+            (status,) = resume(connection, migration)
+            return f"Resumed: open batches {status.open_batches:,}." if status.changed else "It was not paused."
         case "requeue":
-            return f"Batches back in the queue: {requeue_errors(connection, migration):,}."
+            return f"Requeued batches: {requeue_errors(connection, migration):,}."

@@ -1,4 +1,4 @@
-"""Station 1 of 3: read what there is to see of a migration, at one moment."""
+"""A snapshot of a migration: all that the view shows, at one moment."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -13,8 +13,8 @@ from rowferry.reports.progress import Counts
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
-    """A batch in a worker's hand."""
+class ClaimedBatch:
+    """A batch that a worker has claimed."""
 
     batch_id: int
     migration: str
@@ -23,29 +23,29 @@ class Hand:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker that lives, and what it holds, the oldest first."""
+    """A live worker and its batches, the oldest first."""
 
     id: str
     host: str
     pid: int
-    hands: tuple[Hand, ...] = ()
+    batches: tuple[ClaimedBatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why some entries of batches in ERROR were not migrated."""
+    """A reason why entries of batches in ERROR were not migrated."""
 
     outcome: str
     reason: str
     entries: int
     batches: int
     example_key: str
-    """Empty where the batch stopped before its entries were read."""
+    """Empty if the batch failed before its entries were read."""
     last_failed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Resting:
+class RetryLater:
     """Batches that wait for their next attempt."""
 
     batches: int
@@ -54,42 +54,42 @@ class Resting:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """All that a frame shows."""
+class Snapshot:
+    """All that the view shows."""
 
     migration: str
     moment: datetime
     paused_at: datetime | None
     tables: dict[str, Counts]
-    """By the label of the plan's [[entries]]."""
+    """By the label of the plan's table."""
     rate: float
-    """Entries a second, of the last minute."""
+    """Entries per second, over the last minute."""
     workers: tuple[Worker, ...]
     reasons: tuple[Reason, ...]
-    """The last first."""
-    resting: Resting
+    """The latest first."""
+    retry_later: RetryLater
     pause_reason: str | None = None
-    """Why workers have paused it; None where a person did."""
+    """Why workers paused it; None if a person did."""
 
     @property
     def total(self) -> Counts:
-        """Return the counts over all tables."""
+        """Return the counts of all tables together."""
         return Counts(**{f.name: sum(getattr(c, f.name) for c in self.tables.values()) for f in fields(Counts)})
 
     @property
     def time_left(self) -> timedelta | None:
-        """Return how long the rest takes at the rate of the last minute; None while nothing moves."""
+        """Return the estimated time for the waiting entries; None while the rate is 0."""
         return timedelta(seconds=self.total.waiting / self.rate) if self.rate > 0 else None
 
 
-def read_picture(connection: Connection, migration: str) -> Picture:
-    """Return what there is to see. Raises DatabaseUnavailable, or UsageError when the migration is gone."""
+def read_snapshot(connection: Connection, migration: str) -> Snapshot:
+    """Return a snapshot. Raises DatabaseUnavailable, or UsageError when the migration does not exist any more."""
     with translated_errors():
         row = connection.execute(statement("watch_migration"), {"migration": migration}).fetchone()
         if row is None:
-            raise UsageError(f"Migration {migration} is gone from the database.")
+            raise UsageError(f"Migration {migration} does not exist in the database any more.")
         names = {"id": row["id"], "migration": migration}
-        return Picture(
+        return Snapshot(
             migration=row["name"],
             moment=row["moment"],
             paused_at=row["paused_at"],
@@ -98,12 +98,12 @@ def read_picture(connection: Connection, migration: str) -> Picture:
             rate=fetch_one(connection, statement("watch_rate"), names)["rate"],
             workers=tuple(_group_workers(connection.execute(statement("watch_workers")).fetchall())),
             reasons=tuple(Reason(**found) for found in connection.execute(statement("watch_errors"), names)),
-            resting=Resting(**fetch_one(connection, statement("watch_delayed"), names)),
+            retry_later=RetryLater(**fetch_one(connection, statement("watch_delayed"), names)),
         )
 
 
 def requeue_errors(connection: Connection, migration: str) -> int:
-    """Put the migration's batches in ERROR back in the queue and return how many."""
+    """Put the migration's batches in ERROR back into the queue and return how many."""
     with translated_errors():
         return call(connection, "requeue", None, None, migration)[0]["requeue"]
 
@@ -116,5 +116,5 @@ def _label_tables(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Counts]
 
 def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:
     for (worker_id, host, pid), held in groupby(rows, key=lambda row: (row["id"], row["host"], row["pid"])):
-        hands = [Hand(row["batch_id"], row["migration"], row["held_for"]) for row in held if row["batch_id"]]
-        yield Worker(worker_id, host, pid, tuple(hands))
+        batches = [ClaimedBatch(row["batch_id"], row["migration"], row["held_for"]) for row in held if row["batch_id"]]
+        yield Worker(worker_id, host, pid, tuple(batches))

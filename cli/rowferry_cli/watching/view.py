@@ -1,4 +1,4 @@
-"""Station 3 of 3: draw a picture as a frame that fits the terminal; colours help, but say nothing alone."""
+"""Draws a snapshot so that it fits the terminal. Colours only emphasise; the text says everything."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -10,18 +10,18 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rowferry.formatting import show_text
-from rowferry.reports.progress import Counts, show_time
-from rowferry_cli.watching.poller import Seen
-from rowferry_cli.watching.snapshot import Picture, Reason, Worker
+from rowferry.formatting import format_duration, show_text
+from rowferry.reports.progress import Counts
+from rowferry_cli.watching.poller import State
+from rowferry_cli.watching.snapshot import Reason, Snapshot, Worker
 
 Row = TypeVar("Row")
 
 
 def share_lines(wanted: Sequence[int], room: int) -> list[int]:
-    """Return how many lines each part gets: all that it wants if there is room, else the longest give way first.
+    """Return how many lines each part gets: all it wants if there is room, else the longest parts shrink first.
 
-    A part that wants any keeps at least one, even where there is no room for it.
+    A part that wants any lines gets at least one.
     """
     lines = list(wanted)
     while sum(lines) > max(room, 0) and max(lines, default=0) > 1:
@@ -31,39 +31,35 @@ def share_lines(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def cut_rows(rows: Sequence[Row], lines: int) -> tuple[Sequence[Row], int]:
-    """Return the rows that fit into so many lines, and how many do not: these take the last line to say so."""
+    """Return the rows that fit into `lines`, and how many do not; their number then takes the last line."""
     if len(rows) <= lines:
         return rows, 0
     shown = max(lines - 1, 0)
     return rows[:shown], len(rows) - shown
 
 
-KEYS = "p pause · r resume · e requeue errors · q quit"
 GOOD, WARNING, BAD, QUIET, STRONG = "green", "yellow", "red", "dim", "bold"
 
 ROOMY = 18
-"""Lines of a terminal from which on parts are set apart by blank lines."""
+"""The height in lines from which blank lines separate the parts."""
 
 STYLES = {"migrated": GOOD, "kept": GOOD, "missing": BAD, "conflict": BAD, "failed": BAD}
 
 
-def draw_frame(
-    seen: Seen, *, place: str, moment: datetime, height: int | None = None, footer: Sequence[str] = ()
+def draw_view(
+    state: State, *, database: str, now: datetime, height: int | None = None, footer: Sequence[str] = ()
 ) -> Group:
-    """Return a frame of at most `height` lines (None: as many as it takes).
-
-    `place` names the database, `moment` is now, `footer` holds the last lines.
-    """
-    picture = seen.picture
-    head = [*_draw_head(seen, place, moment)]
-    foot = [line(words) for words in footer]
-    if picture is None:
+    """Return the view in at most `height` lines (None: no limit); `footer` holds its last lines."""
+    snapshot = state.snapshot
+    head = [*_draw_head(state, database, now)]
+    foot = [line(text) for text in footer]
+    if snapshot is None:
         return Group(*head, *foot)
     blank = [line("")] if height is None or height >= ROOMY else []
-    sums = list(_draw_sums(picture))
-    tables, errors = list(picture.tables.items()), list(picture.reasons)
-    fixed = len(head) + len(sums) + len(foot) + 3 * len(blank) + bool(picture.workers) + 1
-    wanted = [max(len(tables), 1), max(len(picture.workers), 1), len(errors)]
+    sums = list(_draw_sums(snapshot))
+    tables, errors = list(snapshot.tables.items()), list(snapshot.reasons)
+    fixed = len(head) + len(sums) + len(foot) + 3 * len(blank) + bool(snapshot.workers) + 1
+    wanted = [max(len(tables), 1), max(len(snapshot.workers), 1), len(errors)]
     lines = wanted if height is None else share_lines(wanted, height - fixed)
     return Group(
         *head,
@@ -71,34 +67,34 @@ def draw_frame(
         *blank,
         *sums,
         *blank,
-        *_draw_workers(picture.workers, lines[1]),
+        *_draw_workers(snapshot.workers, lines[1]),
         *blank,
-        *_draw_errors(errors, lines[2], moment),
+        *_draw_errors(errors, lines[2], now),
         *foot,
     )
 
 
-def line(words: str | Text, style: str = "") -> Text:
-    """Return one line that is cut off rather than wrapped."""
-    text = words if isinstance(words, Text) else Text(show_text(words), style)
+def line(content: str | Text, style: str = "") -> Text:
+    """Return one line, truncated instead of wrapped."""
+    text = content if isinstance(content, Text) else Text(show_text(content), style)
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
 
-def _draw_head(seen: Seen, place: str, moment: datetime) -> Iterator[RenderableType]:
-    picture = seen.picture
+def _draw_head(state: State, database: str, now: datetime) -> Iterator[RenderableType]:
+    snapshot = state.snapshot
     title = Table.grid(expand=True)
     title.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     title.add_column(justify="right", no_wrap=True)
-    name = Text.assemble((picture.migration if picture else "rowferry", STRONG), (f" · {place}", QUIET))
-    title.add_row(name, Text(f"{moment:%H:%M:%S}", QUIET))
+    name = Text.assemble((snapshot.migration if snapshot else "rowferry", STRONG), (f" · {database}", QUIET))
+    title.add_row(name, Text(f"{now:%H:%M:%S}", QUIET))
     yield title
-    if seen.trouble:
-        since = f"No news since {picture.moment.astimezone():%H:%M:%S}. " if picture else ""
-        yield line(f"{since}{seen.trouble}", f"{BAD} {STRONG}")
-    if picture is not None and picture.paused_at is not None:
-        reason = picture.pause_reason or "nothing more is claimed."
-        yield line(f"Paused since {show_moment(picture.paused_at, moment)}: {reason}", f"{WARNING} {STRONG}")
+    if state.trouble:
+        since = f"No update since {snapshot.moment.astimezone():%H:%M:%S}. " if snapshot else ""
+        yield line(f"{since}{state.trouble}", f"{BAD} {STRONG}")
+    if snapshot is not None and snapshot.paused_at is not None:
+        reason = snapshot.pause_reason or "workers claim no new batches."
+        yield line(f"Paused since {show_moment(snapshot.paused_at, now)}: {reason}", f"{WARNING} {STRONG}")
 
 
 def _draw_tables(tables: Sequence[tuple[str, Counts]], lines: int) -> Iterator[RenderableType]:
@@ -120,66 +116,66 @@ def _draw_tables(tables: Sequence[tuple[str, Counts]], lines: int) -> Iterator[R
         yield line(f"… and {hidden:,} more tables", QUIET)
 
 
-def _draw_sums(picture: Picture) -> Iterator[Text]:
-    total, left = picture.total, picture.time_left
-    words = [f"{total.batches_done:,} of {total.batches:,} batches done"]
-    words += [f"{total.batches_error:,} in ERROR"] if total.batches_error else []
-    words += [f"{picture.rate:,.0f} entries/s"]
-    words += [f"{show_time(left)} left"] if left is not None and total.waiting else []
-    yield line(" · ".join(words), STRONG)
+def _draw_sums(snapshot: Snapshot) -> Iterator[Text]:
+    total, left = snapshot.total, snapshot.time_left
+    facts = [f"{total.batches_done:,} of {total.batches:,} batches done"]
+    facts += [f"{total.batches_error:,} in ERROR"] if total.batches_error else []
+    facts += [f"{snapshot.rate:,.0f} entries/s"]
+    facts += [f"{format_duration(left)} left"] if left is not None and total.waiting else []
+    yield line(" · ".join(facts), STRONG)
     counts = [(outcome, count) for outcome, count in total.outcomes.items() if count]
     counts += [("waiting", total.waiting)] if total.waiting else []
     parts = [(f"{name} {count:,}", STYLES.get(name, "")) for name, count in counts]
     yield line(Text(" · ").join(Text(*part) for part in parts) if parts else "no entries")
-    resting = picture.resting
-    if resting.batches:
-        due = f"the next is due at {resting.next_at.astimezone():%H:%M:%S}" if resting.next_at else "none is due"
-        why = f" after {resting.error}" if resting.error else ""
-        yield line(f"Resting batches: {resting.batches:,}, {due}{why}", WARNING)
+    later = snapshot.retry_later
+    if later.batches:
+        due = f"the next at {later.next_at.astimezone():%H:%M:%S}" if later.next_at else "none is due"
+        why = f" after {later.error}" if later.error else ""
+        yield line(f"Batches to retry: {later.batches:,}, {due}{why}", WARNING)
 
 
 def _draw_workers(workers: Sequence[Worker], lines: int) -> Iterator[RenderableType]:
-    held = sum(len(worker.hands) for worker in workers)
+    claimed = sum(len(worker.batches) for worker in workers)
     if not workers:
-        yield line("No worker lives.", WARNING)
+        yield line("No worker is running.", WARNING)
         return
-    yield line(f"Workers: {len(workers):,}, batches in hand: {held:,}", STRONG)
+    yield line(f"Workers: {len(workers):,}, claimed batches: {claimed:,}", STRONG)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, overflow="ellipsis", max_width=24)
     grid.add_column(no_wrap=True, overflow="ellipsis")
     rows = list(_list_workers(workers) if len(workers) <= lines else _list_hosts(workers))
     shown, hidden = cut_rows(rows, lines)
-    for host, words in shown:
-        grid.add_row(Text(show_text(host)), words)
+    for host, text in shown:
+        grid.add_row(Text(show_text(host)), text)
     yield from [grid] if shown else []
     if hidden:
         yield line(f"… and {hidden:,} more hosts", QUIET)
 
 
 def _list_workers(workers: Sequence[Worker]) -> Iterator[tuple[str, str]]:
-    """Yield a line a worker; its host stands in the first line of the host."""
+    """Yield a line per worker; the host stands only in its first line."""
     last_host = ""
     for worker in workers:
-        hands = ", ".join(f"batch {hand.batch_id} for {show_time(hand.held_for)}" for hand in worker.hands)
-        yield worker.host if worker.host != last_host else "", f"{worker.pid}  {hands or 'idle'}"
+        batches = ", ".join(f"batch {one.batch_id} for {format_duration(one.held_for)}" for one in worker.batches)
+        yield worker.host if worker.host != last_host else "", f"{worker.pid}  {batches or 'idle'}"
         last_host = worker.host
 
 
 def _list_hosts(workers: Sequence[Worker]) -> Iterator[tuple[str, str]]:
-    """Yield a line a host, where there is no room for a line a worker."""
+    """Yield a line per host, if there is no room for a line per worker."""
     for host, group in groupby(workers, key=lambda worker: worker.host):
-        those = list(group)
-        hands = [hand for worker in those for hand in worker.hands]
-        oldest = max(hands, key=lambda hand: hand.held_for, default=None)
-        since = f", the oldest is {oldest.batch_id} for {show_time(oldest.held_for)}" if oldest else ""
-        yield host, f"workers: {len(those):,}, batches: {len(hands):,}{since}"
+        here = list(group)
+        batches = [batch for worker in here for batch in worker.batches]
+        oldest = max(batches, key=lambda batch: batch.held_for, default=None)
+        since = f", the oldest is {oldest.batch_id} for {format_duration(oldest.held_for)}" if oldest else ""
+        yield host, f"workers: {len(here):,}, batches: {len(batches):,}{since}"
 
 
-def _draw_errors(reasons: Sequence[Reason], lines: int, moment: datetime) -> Iterator[RenderableType]:
+def _draw_errors(reasons: Sequence[Reason], lines: int, now: datetime) -> Iterator[RenderableType]:
     if not reasons:
         yield line("No batch is in ERROR.", QUIET)
         return
-    yield line("Errors, the last first", STRONG)
+    yield line("Latest errors", STRONG)
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(no_wrap=True)
@@ -188,7 +184,7 @@ def _draw_errors(reasons: Sequence[Reason], lines: int, moment: datetime) -> Ite
     grid.add_column(ratio=2, no_wrap=True, overflow="ellipsis")
     shown, hidden = cut_rows(reasons, lines)
     for found in shown:
-        when = show_moment(found.last_failed_at, moment)
+        when = show_moment(found.last_failed_at, now)
         reason, example = Text(show_text(found.reason)), Text(show_text(found.example_key), QUIET)
         grid.add_row(f"{found.entries:,}", Text(found.outcome, BAD), reason, when, example)
     yield from [grid] if shown else []
@@ -197,11 +193,11 @@ def _draw_errors(reasons: Sequence[Reason], lines: int, moment: datetime) -> Ite
 
 
 def show_share(counts: Counts) -> str:
-    """Return the finished part in whole per cent, rounded down: 100% is said only when nothing waits."""
+    """Return the finished share in per cent, rounded down: 100% only when nothing waits."""
     return f"{100 * counts.finished // counts.entries}%" if counts.entries else "100%"
 
 
 def show_moment(moment: datetime, now: datetime) -> str:
-    """Return a moment in local time, with its date only where that is not today's."""
+    """Return a moment in local time, with its date unless that is today's."""
     local = moment.astimezone()
     return f"{local:%H:%M:%S}" if local.date() == now.astimezone().date() else f"{local:%Y-%m-%d %H:%M}"

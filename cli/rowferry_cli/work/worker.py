@@ -10,8 +10,7 @@ import click
 from rowferry.errors import DatabaseUnavailable
 from rowferry.formatting import show_text
 from rowferry.logs import set_up_logging
-from rowferry_cli.durations import Seconds
-from rowferry_cli.options import log_format_option
+from rowferry_cli.options import Seconds, log_format_option
 from rowferry_cli.work.worker_choices import Choices
 
 

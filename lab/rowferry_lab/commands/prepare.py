@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rowferry_cli.messages import confirm
 from rowferry_cli.options import plan_option, yes_option
-from rowferry_cli.usage import confirm
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from rowferry_cli.durations import Duration
+from rowferry_cli.options import Duration
 
 MOST_VALUES = 20
 LONGEST_LATENCY = timedelta(seconds=10)

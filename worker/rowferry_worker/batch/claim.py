@@ -92,7 +92,7 @@ def _describe_left(row: Mapping[str, Any]) -> str:
     name, batches = row["migration"], count_batches(row["batches"])
     if row["paused_at"] is not None:
         reason = f" ({row['pause_reason'].rstrip('.')})" if row["pause_reason"] else ""
-        return f"Migration {name} is paused{reason} with {batches} left: run `rowferry resume {name}`."
+        return f"Migration {name} is paused{reason} with {batches} left: run `rowferry resume --migration {name}`."
     left, first, them = ("is left", "it is", "it") if row["batches"] == 1 else ("are left", "the first is", "them")
     due = f"{first} due at {row['due_at']:%F %T %Z}" if row["due_at"] else f"run_after puts {them} off for ever"
     return f"{batches} of migration {name} {left}; {due}."

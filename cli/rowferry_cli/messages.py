@@ -1,0 +1,93 @@
+"""Sentences and questions that several commands share, and usage errors in one sentence."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import click
+
+from rowferry.errors import UsageError
+from rowferry.formatting import count_batches, count_entries
+
+if TYPE_CHECKING:
+    from rowferry.plan import Plan, Side
+
+NO_TERMINAL = "There is no terminal to ask on: add --yes to answer every question with yes."
+INTERRUPTED = "Interrupted: running batches were finished or released. Run the same command again to continue."
+DRY_RUN = "Dry run: nothing was written."
+
+
+def confirm(question: str) -> None:
+    """Ask, and return on yes. Raises click.Abort on no, UsageError where there is neither a terminal nor an answer."""
+    try:
+        answer = click.confirm(question)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo()  # ends the line of the question
+        raise UsageError(NO_TERMINAL) from None
+    if not answer:
+        raise click.Abort
+
+
+def describe_enqueued(entries: int, batches: int, queue: str = "migrate") -> str:
+    """Return what was enqueued, and the next step."""
+    worker = "rowferry worker" if queue == "migrate" else f"rowferry worker --queue {queue}"
+    return f"Enqueued {count_entries(entries)} in {count_batches(batches)}. Next: run `{worker}` on any host."
+
+
+def describe_pause(migration: str, paused: str) -> str:
+    """Return why a command ended before its migration was done, and the next step; `paused` is from find_pause."""
+    return f"Migration {migration} is {paused}. Next: fix that, run `rowferry resume`, then this command again."
+
+
+def describe_direction(plan: Plan) -> list[str]:
+    """Return the two sides of a plan, a line each: objects go from legacy to production."""
+    return [
+        f"  from  {_describe_side(plan.legacy)} (legacy: only read)",
+        f"  to    {_describe_side(plan.production)} (production: written)",
+    ]
+
+
+def _describe_side(side: Side) -> str:
+    place = re.sub("//[^/@]*@", "//***@", side.endpoint_url) if side.endpoint_url else f"AWS, {side.region}"
+    profile = f", profile {side.profile}" if side.profile else ""
+    return f"s3://{side.bucket} at {place}{profile}"
+
+
+def describe_usage_error(error: click.UsageError) -> str:
+    """Return one sentence, without its full stop, that ends with where to find help."""
+    command = error.ctx.command_path if error.ctx else "rowferry"
+    message = _describe_number(error) or " ".join(error.format_message().split()).rstrip(".")
+    return (
+        f"{message} See `{command} --help`" if message.endswith(("?", "?)")) else f"{message}; see `{command} --help`"
+    )
+
+
+def suggest_command(unknown: str, known: Iterable[str]) -> str:
+    """Return the sentence for a command that does not exist."""
+    near = get_close_matches(unknown, known, n=1)
+    return f"No such command {unknown!r}.{f' Did you mean {near[0]}?' if near else ''}"
+
+
+def _describe_number(error: click.UsageError) -> str | None:
+    """Return the sentence for a value that is not a number or is out of bounds; None for other errors."""
+    if not isinstance(error, click.BadParameter) or error.param is None:
+        return None
+    kind = error.param.type
+    if not isinstance(kind, click.IntRange | click.FloatRange):
+        return None
+    name = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    hint = error.param.get_error_hint(error.ctx)
+    given = error.message.partition(" is not ")[0]
+    return f"Invalid value for {hint}: {given} is not {name}{_describe_bounds(kind)}"
+
+
+def _describe_bounds(kind: click.IntRange | click.FloatRange) -> str:
+    if kind.min is None:
+        return "" if kind.max is None else f" of at most {kind.max:,}"
+    return f" of at least {kind.min:,}" if kind.max is None else f" from {kind.min:,} to {kind.max:,}"

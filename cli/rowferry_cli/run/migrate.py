@@ -1,0 +1,162 @@
+"""`rowferry migrate`, from the first question to the last count."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
+from rowferry.db.schema import check_version, initialise
+from rowferry.errors import UsageError
+from rowferry.formatting import count_batches, count_entries
+from rowferry.logs import LogFile, log_to_file
+from rowferry.plan import OnConflict, Plan
+from rowferry.reports.pause import find_pause
+from rowferry.reports.progress import read_counts
+from rowferry.reports.status import print_data_status, read_data_status
+from rowferry.s3.listing import UncountedObjects
+from rowferry_cli.messages import DRY_RUN, describe_direction, describe_pause
+from rowferry_cli.options import WorkerOptions
+from rowferry_cli.run.passes import Run, name_log
+from rowferry_cli.run.reporter import Reporter, show_spinner
+from rowferry_cli.setup.check import print_findings, refuse_problems
+from rowferry_enqueue.check import check_plan
+from rowferry_enqueue.enqueue import Request, find_migration, preview
+from rowferry_enqueue.skipped import find_skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateOptions:
+    """The options of the command."""
+
+    batch_size: int
+    processes: int
+    parallel: int
+    limit: int | None
+    overwrite: bool
+    on_conflict: OnConflict
+    allow_empty: bool
+    requeue: bool
+    no_objects: bool
+    verbose: bool
+    dry_run: bool
+    status_only: bool
+    log_file: Path | None
+    yes: bool
+
+    @property
+    def request(self) -> Request:
+        """Return what each pass enqueues."""
+        return Request(self.batch_size, self.limit, "overwrite" if self.overwrite else self.on_conflict)
+
+    @property
+    def workers(self) -> WorkerOptions:
+        """Return the workers of this host."""
+        return WorkerOptions(processes=self.processes, parallel=self.parallel, log_file=self.log_file)
+
+
+def run_migrate(plan: Plan, options: MigrateOptions) -> int:
+    """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
+    reporter = Reporter(yes=options.yes or options.status_only or options.dry_run)
+    _introduce(plan, reporter)
+    reporter.confirm("Continue?")
+    reporter.print("Connecting …")
+    with connect("migrate", autocommit=True) as connection:
+        if options.status_only:
+            _show_status(connection, plan, options, reporter)
+            return 0
+        _check(connection, plan, options, reporter)
+        _show_status(connection, plan, options, reporter)
+        if options.dry_run:
+            _show_preview(connection, plan, options, reporter)
+            return 0
+        log_path = options.log_file or name_log(plan, options.request)
+        reporter.print("Legacy objects are only read. Nothing is deleted.")
+        reporter.print(f"Log: {log_path}")
+        reporter.confirm("Migrate now?")
+        with log_to_file(log_path) as log:
+            return _migrate(connection, plan, options, reporter, log)
+
+
+def _introduce(plan: Plan, reporter: Reporter) -> None:
+    tables = ", ".join(entries.label for entries in plan.entries)
+    reporter.print(f"Migration {plan.name}: {tables} in {name_database()}")
+    for line in describe_direction(plan):
+        reporter.print(line)
+
+
+def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
+    """Check the plan and print the findings. Raises UsageError when there is a problem."""
+    reporter.print("Checking permissions, keys and buckets …")
+    with show_spinner() as on_progress:
+        findings = check_plan(
+            connection,
+            plan,
+            on_conflict=options.request.on_conflict,
+            allow_empty=options.allow_empty or find_migration(connection, plan.name) is not None,
+            may_write=not options.dry_run,
+            on_progress=on_progress,
+        )
+    print_findings(findings, reporter.console)
+    refuse_problems(findings)
+
+
+def _show_status(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
+    with show_spinner() as on_progress:
+        try:
+            status = read_data_status(connection, plan, count_objects=not options.no_objects, on_progress=on_progress)
+        except UncountedObjects as error:  # a migration does not need the number
+            reporter.print(f"Objects are not counted: {error}")
+            status = read_data_status(connection, plan, count_objects=False, on_progress=on_progress)
+    print_data_status(status, reporter.console)
+
+
+def _show_preview(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
+    for table in preview(connection, plan, options.request):
+        counts = f"{count_entries(table.entries)} in {count_batches(table.batches)}"
+        reporter.print(f"{table.label}: {counts} would be enqueued")
+    _show_skipped(connection, plan, reporter)
+    reporter.print(DRY_RUN)
+
+
+def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+    if left := find_skipped(connection, plan):
+        reporter.print(left.describe(plan.name))
+
+
+def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
+    _prepare_database(connection, plan, reporter)
+    if options.requeue:
+        with translated_errors():
+            (row,) = call(connection, "requeue", None, None, plan.name)
+        reporter.print(f"Requeued {count_batches(row['requeue'])}.")
+    _show_skipped(connection, plan, reporter)
+    before = read_counts(connection, plan.name)
+    run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
+    throughput = run.all_passes(before)
+    reporter.print(str(throughput))
+    _show_status(connection, plan, options, reporter)
+    reporter.report_outcomes(throughput.counts)
+    reporter.print(f"Log: {log.path}")
+    after = read_counts(connection, plan.name)
+    if after.batches_error:
+        old = " (some from before)" if before.batches_error else ""
+        batches = count_batches(after.batches_error)
+        reporter.print(f"{batches} in ERROR{old}: see `rowferry errors`, then run `rowferry requeue`.")
+    paused = find_pause(connection, plan.name)
+    if paused:
+        reporter.print(describe_pause(plan.name, paused))
+    return 1 if after.batches_error or paused else 0
+
+
+def _prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+    """Initialise a database of another version. Raises UsageError when the migration is paused.
+
+    A database of this version is left alone, since the role may lack the right to initialise. The workers of a paused
+    migration would wait silently.
+    """
+    try:
+        check_version(connection)
+    except UsageError:
+        done = initialise(connection)
+        reporter.print(f"Initialised the schema rowferry: {', '.join(done.migrations) or 'functions and views'}")
+    if paused := find_pause(connection, plan.name):
+        raise UsageError(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")
