@@ -8,7 +8,8 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -26,56 +27,55 @@ class DeadlineMonitor:
     """Cuts overdue connections on one daemon thread; a timer, which is a thread, for each statement costs 0.1 ms."""
 
     def __init__(self) -> None:
-        self.until: dict[Session, float] = {}
+        self._until: dict[Session, float] = {}
         """When each waiting connection is cut, as `time.monotonic()`."""
-        self.lock = threading.Lock()
-        """Guards `until`, and keeps a connection from being closed, and its socket reused, while it is cut."""
+        self._lock = threading.Lock()
+        """Held for changes of `_until`, and while a connection is cut: it is not closed and its socket reused then."""
         self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Start the thread unless it runs; the caller holds the lock."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="rowferry-deadlines", daemon=True)
-            self._thread.start()
+    def enter(self, connection: Session, seconds: float) -> float | None:
+        """Begin a deadline, and return that of the block around it; of both the earlier counts."""
+        until = time.monotonic() + seconds
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rowferry-deadlines", daemon=True)
+                self._thread.start()
+            outer = self._until.get(connection)
+            self._until[connection] = until if outer is None else min(until, outer)
+        return outer
+
+    def leave(self, connection: Session, outer: float | None) -> None:
+        """End a deadline; `outer` is what `enter` returned."""
+        with self._lock:
+            if outer is None:
+                del self._until[connection]
+            else:
+                self._until[connection] = outer
 
     def _run(self) -> None:
         while True:
             time.sleep(SCAN_INTERVAL.total_seconds())
             now = time.monotonic()
-            with self.lock:
-                for connection in [connection for connection, until in self.until.items() if until <= now]:
-                    self.until[connection] = math.inf
+            with self._lock:
+                for connection in [connection for connection, until in self._until.items() if until <= now]:
+                    self._until[connection] = math.inf
                     cut(connection)
 
 
 _monitor = DeadlineMonitor()
 
 
-class deadline:  # noqa: N801 - a context manager; as a generator it would cost more on every statement
+@contextmanager
+def deadline(connection: Session, within: timedelta) -> Generator[None]:
     """Cut the connection when the statements of the block are not answered `within`.
 
-    They then end with the OperationalError of a lost connection. Of nested deadlines the earliest counts.
+    They then end with the OperationalError of a lost connection.
     """
-
-    __slots__ = ("_connection", "_outer", "_within")
-
-    def __init__(self, connection: Session, within: timedelta) -> None:
-        self._connection = connection
-        self._within = within.total_seconds()
-
-    def __enter__(self) -> None:
-        with _monitor.lock:
-            _monitor.start()
-            self._outer = _monitor.until.get(self._connection)
-            until = time.monotonic() + self._within
-            _monitor.until[self._connection] = until if self._outer is None else min(until, self._outer)
-
-    def __exit__(self, *_: object) -> None:
-        with _monitor.lock:
-            if self._outer is None:
-                del _monitor.until[self._connection]
-            else:
-                _monitor.until[self._connection] = self._outer
+    outer = _monitor.enter(connection, within.total_seconds())
+    try:
+        yield
+    finally:
+        _monitor.leave(connection, outer)
 
 
 class BoundedConnection(psycopg.Connection[Any]):
@@ -85,8 +85,11 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     def wait(self, *arguments: Any, **settings: Any) -> Any:
         """Wait for an answer, as psycopg does for all of its methods."""
-        with deadline(self, self.answer_within):
+        outer = _monitor.enter(self, self.answer_within.total_seconds())
+        try:
             return super().wait(*arguments, **settings)
+        finally:
+            _monitor.leave(self, outer)
 
 
 def cut(connection: Session) -> None:
