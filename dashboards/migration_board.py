@@ -17,7 +17,7 @@ OUTCOME_COLOURS = {
 }
 
 REQUEUE = """\
-Mend the cause first. Then put the batches back in the queue, as a role that may
+Fix the cause first. Then put the batches back in the queue, as a role that may
 (`rowferry init --grants ROLE --for operator`):
 
 ```sql
@@ -27,14 +27,14 @@ where status = 'ERROR' and migration_id =
     (select id from rowferry.migration where name = '${migration}');
 ```
 
-For one reason only: the table beside this has the statement in its last column. Attempts, errors and the time of the
-next try are reset by a trigger; what was migrated stays counted, and no object is copied twice.
+For one reason only: the last column of the table beside this has the statement. A trigger resets attempts, errors and
+the time of the next attempt; migrated entries stay counted, and no object is copied twice.
 
 | outcome | what it means | what to do |
 | --- | --- | --- |
 | missing | no legacy object | a row without an object: restore the object, or correct the row |
 | conflict | a different production object | `rowferry enqueue --on-conflict keep` or `overwrite` |
-| failed | anything else | the reason says it |
+| failed | anything else | see the reason |
 """
 
 
@@ -52,26 +52,26 @@ def build_migration_board() -> Dashboard:
 def _add_progress(board: Dashboard) -> Dashboard:
     now = Look(
         "Now",
-        "Entries that have an outcome, those that have none yet, the speed of the last minute, and when the rest is "
-        "done at that speed. No time is shown while nothing moves.",
+        "Entries with an outcome, entries without one yet, the rate of the last minute, and when the rest is done at "
+        "that rate. No time is shown while nothing moves.",
         width=20,
         height=4,
         decimals=0,
-        units={"done": "percent", "entries left": "short", "time left": "dtdurations", "ends at": "dateTimeAsLocal"},
+        units={"done": "percent", "entries waiting": "short", "time left": "dtdurations", "ends at": "dateTimeAsLocal"},
     )
-    state = Look("State", "Running, paused, without workers, or with nothing due now.", width=4, height=4)
+    status = Look("Status", "Running, paused, without workers, or with nothing due now.", width=4, height=4)
     rate = Look(
         "Entries a second",
-        "By what became of them, when their batch was finished.",
+        "By outcome, at the time when their batch finished.",
         width=16,
         unit="short",
-        colours={"rows updated/s": "green", "changed or gone/s": "blue", "failed/s": "red"},
+        colours={"rows updated/s": "green", "changed or deleted/s": "blue", "failed/s": "red"},
     )
     outcomes = Look("Outcomes", "All finished entries.", width=8, decimals=0, colours=OUTCOME_COLOURS)
     hourly = Look("Progress by hour", "Entries finished in each full hour.", width=16, unit="short")
     statuses = Look(
         "Batches by status",
-        "INIT waits or is in hand, ERROR needs somebody.",
+        "INIT: waiting or claimed. ERROR: needs an operator.",
         width=8,
         decimals=0,
         colours={"INIT": "blue", "DONE": "green", "ERROR": "red"},
@@ -82,7 +82,7 @@ def _add_progress(board: Dashboard) -> Dashboard:
     return (
         board.with_row(Row("Progress"))
         .with_panel(sql_stat(now, "now"))
-        .with_panel(sql_stat(state, "state", fields="/.*/"))
+        .with_panel(sql_stat(status, "status", fields="/.*/"))
         .with_panel(sql_curves(rate, "rate"))
         .with_panel(sql_pie(outcomes, "outcomes"))
         .with_panel(sql_curves(hourly, "hourly", interval="1h"))
@@ -102,11 +102,15 @@ def _add_errors(board: Dashboard) -> Dashboard:
 
 def _add_batches(board: Dashboard) -> Dashboard:
     slowest = Look(
-        "Slowest batches", "Their last attempt, of those finished in the time shown.", 16, 9, units={"took": "s"}
+        "Slowest batches",
+        "Of the batches that finished in the time shown: their last attempt.",
+        16,
+        9,
+        units={"duration": "s"},
     )
     attempts = Look(
         "Attempts",
-        "How the last 10,000 attempts ended, of those begun in the time shown.",
+        "Of the last 10,000 attempts that began in the time shown: how they ended.",
         width=8,
         height=9,
         decimals=0,
@@ -115,28 +119,30 @@ def _add_batches(board: Dashboard) -> Dashboard:
             "RETRY": "orange",
             "ERROR": "red",
             "given back": "blue",
-            "running, or died": "purple",
+            "running or crashed": "purple",
         },
     )
-    troubles = Look("Attempts that are not DONE", "The latest first, with their error.", 24, 8, units={"took": "s"})
+    unsuccessful = Look(
+        "Attempts that are not DONE", "The latest first, with their error.", 24, 8, units={"duration": "s"}
+    )
     return (
         board.with_row(Row("Batches"))
-        .with_panel(sql_table(slowest, "slowest"))
+        .with_panel(sql_table(slowest, "slowest_batches"))
         .with_panel(sql_pie(attempts, "attempts"))
-        .with_panel(sql_table(troubles, "troubles"))
+        .with_panel(sql_table(unsuccessful, "unsuccessful_attempts"))
     )
 
 
 def _add_workers(board: Dashboard) -> Dashboard:
     workers = Look(
         "Workers by host",
-        "Processes that live, and those lost within the last hour: gone without signing off. Their batches are free "
-        "again as soon as PostgreSQL has seen the connection end.",
+        "Live processes, and processes lost within the last hour: silent without having deregistered. Their batches "
+        "are free again as soon as PostgreSQL sees the connection end.",
         width=12,
     )
-    in_hand = Look("Batches in hand", "What each worker is at, the oldest first.", 12, units={"held for": "s"})
+    claimed = Look("Claimed batches", "The batches of each worker, the oldest first.", 12, units={"claimed for": "s"})
     return (
         board.with_row(Row("Workers"))
         .with_panel(sql_table(workers, "workers"))
-        .with_panel(sql_table(in_hand, "in_hand"))
+        .with_panel(sql_table(claimed, "claimed_batches"))
     )

@@ -7,7 +7,7 @@ from kit import Look, prom_curves, prom_stat
 from sources import prom_variable
 
 HERE = 'host=~"$host",instance=~"$instance"'
-"""The workers that are chosen above."""
+"""The workers that the variables select."""
 
 
 def rate(metric: str, by: str = "", **labels: str) -> str:
@@ -72,7 +72,7 @@ def _add_overview(board: Dashboard) -> Dashboard:
         )
         .with_panel(
             prom_stat(
-                look("Time left", "At the speed of the last minute.", "dtdurations"),
+                look("Time left", "At the rate of the last minute.", "dtdurations"),
                 'max(rowferry_queue_estimated_end_timestamp_seconds{migration=~"$migration"}) - time()',
             )
         )
@@ -82,10 +82,10 @@ def _add_overview(board: Dashboard) -> Dashboard:
 def _add_throughput(board: Dashboard) -> Dashboard:
     by_host = Look("Entries a second by host", "All outcomes.", unit="short")
     by_outcome = Look(
-        "Entries a second by outcome", "And by queue; missing, conflict and failed need somebody.", unit="short"
+        "Entries a second by outcome", "And by queue; missing, conflict and failed need an operator.", unit="short"
     )
-    objects = Look("Objects copied a second", "A row whose object stood there already is not among them.", unit="short")
-    written = Look("Bytes copied a second", "Where they are known: a server-side copy does not tell.", unit="Bps")
+    objects = Look("Objects copied a second", "Without objects that were in production already.", unit="short")
+    written = Look("Bytes copied a second", "Where known: a server-side copy does not report its size.", unit="Bps")
     migration = {"migration": "$migration"}
     return (
         board.with_row(Row("Throughput"))
@@ -109,23 +109,21 @@ def _add_throughput(board: Dashboard) -> Dashboard:
 
 
 def _add_requests(board: Dashboard) -> Dashboard:
-    copies = Look("Copy of an object", "From its first request to its last answer, retries included.", unit="s")
-    latency = Look("S3 requests, p95 by side", "Each try by itself.", unit="s")
-    results = Look(
-        "S3 requests a second by result", "not_found and precondition_failed are answers, not faults.", unit="reqps"
-    )
+    copies = Look("Copy of an object", "From its first request to its last response, retries included.", unit="s")
+    latency = Look("S3 requests, p95 by side", "Each try on its own.", unit="s")
+    results = Look("S3 requests a second by result", "not_found and precondition_failed are no faults.", unit="reqps")
     throttling = Look(
-        "Throttled and sent again, a second",
-        "The servers ask to slow down. The limit gives way by itself; if this lasts, ask for less (--parallel).",
+        "Throttled and retried requests a second",
+        "The servers ask to slow down. The limit adapts by itself; if this lasts, lower --parallel.",
         unit="reqps",
     )
     limits = Look(
         "Objects in flight and their limit",
-        "The limit grows while the servers keep up. At its greatest: --parallel may be raised.",
+        "The limit grows while the servers keep up. At its maximum: raise --parallel.",
         unit="short",
     )
     operations = Look(
-        "S3 requests a second by operation", "HEADs beside copies: the server ignores If-None-Match.", unit="reqps"
+        "S3 requests a second by operation", "A HEAD for each copy: the server ignores If-None-Match.", unit="reqps"
     )
     return (
         board.with_row(Row("S3"))
@@ -139,7 +137,7 @@ def _add_requests(board: Dashboard) -> Dashboard:
             prom_curves(
                 throttling,
                 ("throttled {{side}}", rate("rowferry_throttled_requests_total", "side")),
-                ("sent again {{side}}", rate("rowferry_request_retries_total", "side")),
+                ("retried {{side}}", rate("rowferry_request_retries_total", "side")),
             )
         )
         .with_panel(
@@ -155,19 +153,23 @@ def _add_requests(board: Dashboard) -> Dashboard:
 def _add_database(board: Dashboard) -> Dashboard:
     claims = Look(
         "Claims a second, and how long they take",
-        "p95 above some 10 ms: look for old transactions.",
+        "p95 above 10 ms: look for old transactions.",
         units={"p95": "s"},
     )
     updates = Look("Row updates of a batch", "Above a second: locks of the application, or missing indexes.", unit="s")
     batches = Look("Batches", "From claim to COMMIT.", unit="s")
-    verdicts = Look("Attempts a second by verdict", "RETRY and ERROR need a look.", unit="short")
-    hands = Look("Batches in hand", "Of the slots there are.", unit="short")
-    held_up = Look(
-        "Held up by the plan's bounds",
-        "Slots that wait on purpose: max_rows_per_second, or a replica that is behind (max_replica_lag).",
+    verdicts = Look("Attempts a second by verdict", "RETRY and ERROR: see the dashboard Migration.", unit="short")
+    claimed = Look("Claimed batches", "Beside the slots of all workers.", unit="short")
+    waits = Look(
+        "Slots waiting for a limit of the plan",
+        "max_rows_per_second, or max_replica_lag while a replica is behind.",
         unit="short",
     )
-    lost = Look("Connections made anew", "PostgreSQL went away, or was busy.", unit="short")
+    lost = Look(
+        "Reconnects to PostgreSQL",
+        "Connections that were lost: PostgreSQL restarted, or a network failed.",
+        unit="short",
+    )
     return (
         board.with_row(Row("PostgreSQL"))
         .with_panel(
@@ -182,19 +184,19 @@ def _add_database(board: Dashboard) -> Dashboard:
         .with_panel(prom_curves(verdicts, ("{{verdict}}", rate("rowferry_attempts_total", "verdict"))))
         .with_panel(
             prom_curves(
-                hands,
-                ("in hand {{host}}", gauge("rowferry_claimed_batches", "host")),
+                claimed,
+                ("claimed {{host}}", gauge("rowferry_claimed_batches", "host")),
                 ("all slots", "sum(rowferry_live_slots)"),
             )
         )
-        .with_panel(prom_curves(held_up, ("{{bound}}", rate("rowferry_held_up_seconds_total", "bound"))))
+        .with_panel(prom_curves(waits, ("{{limit}}", rate("rowferry_limit_wait_seconds_total", "limit"))))
         .with_panel(prom_curves(lost, ("{{host}}", rate("rowferry_reconnects_total", "host"))))
     )
 
 
 def _add_machines(board: Dashboard) -> Dashboard:
     cpu = Look(
-        "CPU by instance", "100 % is one core; a worker process cannot use more: --processes.", unit="percentunit"
+        "CPU by instance", "100 % is one core, the most that a process can use: see --processes.", unit="percentunit"
     )
     memory = Look("Memory by instance", "Resident.", unit="bytes")
     mine = {"job": "rowferry-worker"}

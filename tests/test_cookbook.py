@@ -322,7 +322,7 @@ def check_hours(scene: Scene, rows: Rows, folder: Path) -> None:
 
 def check_slowest(scene: Scene, rows: Rows, folder: Path) -> None:
     assert [row["batch_id"] for row in rows] == ["4", "2", "3", "5"]
-    assert (rows[0]["took"], rows[0]["first_id"], rows[0]["last_id"]) == ("00:01:30", "31", "40")
+    assert (rows[0]["duration"], rows[0]["first_id"], rows[0]["last_id"]) == ("00:01:30", "31", "40")
     assert {row["host"] for row in rows} == {"fra-1", "fra-2"}
 
 

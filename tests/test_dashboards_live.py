@@ -71,7 +71,7 @@ def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pyt
         migration.wait_until_done()
         total = ENTRIES + WITHOUT_OBJECT
         wait_for(lambda: prometheus.value("sum(rowferry_entries_total)") == total)
-        wait_for(lambda: prometheus.value("sum(rowferry_queue_entries_left)") == 0)
+        wait_for(lambda: prometheus.value("sum(rowferry_queue_entries_waiting)") == 0)
         yield Run(migration, prometheus, start, datetime.now(UTC), silent)
 
 

@@ -45,7 +45,7 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     assert gauges["rowferry_queue_batches", *here, "DONE"] == 1
     assert gauges["rowferry_queue_batches", *here, "ERROR"] == 1
     assert gauges["rowferry_queue_entries", *here] == 40
-    assert gauges["rowferry_queue_entries_left", *here] == 20
+    assert gauges["rowferry_queue_entries_waiting", *here] == 20
     assert gauges["rowferry_queue_outcomes", *here, "migrated"] == 19
     assert gauges["rowferry_queue_outcomes", *here, "missing"] == 1
     assert gauges["rowferry_queue_entries_per_second", *here] > 0

@@ -25,7 +25,7 @@ VIEWS = {
     "SELECT rowferry.error_reasons",
     "SELECT rowferry.finished_batches",
     "SELECT rowferry.live_workers",
-    "SELECT rowferry.migration_state",
+    "SELECT rowferry.migration_status",
     "SELECT rowferry.throughput",
     "SELECT rowferry.progress",
     "SELECT rowferry.recent_attempts",

@@ -21,7 +21,7 @@ from worker_process import WorkerProcess, eventually
 
 BOUND_SECONDS = 2
 HELD_BACK = "a replica is behind, holding back"
-METRIC = "rowferry_held_up_seconds_total"
+METRIC = "rowferry_limit_wait_seconds_total"
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_workers_hold_back_while_a_replica_is_behind_and_go_on_when_it_is_not(
         eventually(lambda: count_held_back(worker) >= held_before + 4)  # each slot, twice
         assert len(migration.attempts()) == attempts_before
         assert "INIT" in migration.statuses()
-        assert sum_of(scrape(port), METRIC, bound="max_replica_lag") > 0
+        assert sum_of(scrape(port), METRIC, limit="max_replica_lag") > 0
 
         execute(standby, "select pg_wal_replay_resume()")
         migration.wait_until_done()

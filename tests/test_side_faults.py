@@ -30,7 +30,7 @@ def every_write(seen: Seen) -> bool:
 
 def state_of(migration: Migration) -> tuple[bool, str]:
     """Return whether a migration is paused, and the reason."""
-    (row,) = migration.execute("select paused_at, pause_reason from rowferry.migration_state")
+    (row,) = migration.execute("select paused_at, pause_reason from rowferry.migration_status")
     return row["paused_at"] is not None, row["pause_reason"] or ""
 
 

@@ -3,7 +3,7 @@ select
     queue_name as "queue",
     case when entries > 0 then 100.0 * (entries - waiting) / entries end as "done",
     entries,
-    waiting as "left",
+    waiting,
     missing + conflict + failed as "failed",
     bytes
 from rowferry.table_progress

@@ -3,8 +3,8 @@ select
     live,
     lost,
     slots,
-    claimed_batches as "batches in hand",
-    parallel as "objects at once",
+    claimed_batches as "claimed batches",
+    parallel as "objects in parallel",
     oldest_version as "version",
     last_seen_at as "last seen"
 from rowferry.worker_hosts

@@ -41,7 +41,7 @@ SHOWN = {
         "S3 requests a second by result",
         "Objects in flight and their limit",
         "Row updates of a batch",
-        "Batches in hand",
+        "Claimed batches",
         "Attempts a second by verdict",
         "CPU by instance",
         "Memory by instance",

@@ -74,7 +74,7 @@ def describe(reading: Reading | None) -> Iterator[GaugeMetricFamily]:
     yield up
     if reading is None:
         return
-    took = GaugeMetricFamily("rowferry_exporter_read_seconds", "How long the last reading of the queue took.")
+    took = GaugeMetricFamily("rowferry_exporter_read_seconds", "Duration of the last reading of the queue.")
     took.add_metric([], reading.seconds)
     yield took
     yield from _describe_queues(reading.progress)
@@ -89,10 +89,10 @@ def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         "rowferry_queue_outcomes", "Entries of finished work by outcome.", labels=[*labels, "outcome"]
     )
     entries = GaugeMetricFamily("rowferry_queue_entries", "Entries in all batches.", labels=labels)
-    left = GaugeMetricFamily("rowferry_queue_entries_left", "Entries without an outcome yet.", labels=labels)
+    left = GaugeMetricFamily("rowferry_queue_entries_waiting", "Entries without an outcome yet.", labels=labels)
     rate = GaugeMetricFamily("rowferry_queue_entries_per_second", "Entries a second, last minute.", labels=labels)
     end = GaugeMetricFamily(
-        "rowferry_queue_estimated_end_timestamp_seconds", "When the rest is done at this rate.", labels=labels
+        "rowferry_queue_estimated_end_timestamp_seconds", "When all entries are done at this rate.", labels=labels
     )
     for row in rows:
         names = [row["migration"], row["queue_name"]]
@@ -110,7 +110,7 @@ def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
 
 def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     due = GaugeMetricFamily(
-        "rowferry_queue_oldest_due_seconds", "For how long the oldest due batch has been due.", labels=["migration"]
+        "rowferry_queue_oldest_due_seconds", "Seconds since the oldest due batch became due.", labels=["migration"]
     )
     paused = GaugeMetricFamily("rowferry_migration_paused", "1 while a migration is paused.", labels=["migration"])
     for row in rows:
@@ -120,12 +120,14 @@ def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]
 
 
 def _describe_hosts(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
-    live = GaugeMetricFamily("rowferry_live_workers", "Worker processes that live.", labels=["host"])
+    live = GaugeMetricFamily("rowferry_live_workers", "Live worker processes.", labels=["host"])
     lost = GaugeMetricFamily(
-        "rowferry_lost_workers", "Worker processes gone within the last hour without a word.", labels=["host"]
+        "rowferry_lost_workers",
+        "Worker processes lost within the last hour.",
+        labels=["host"],
     )
-    slots = GaugeMetricFamily("rowferry_live_slots", "Batches that the live workers can hold.", labels=["host"])
-    held = GaugeMetricFamily("rowferry_queue_claimed_batches", "Batches that live workers hold.", labels=["host"])
+    slots = GaugeMetricFamily("rowferry_live_slots", "Slots of the live workers.", labels=["host"])
+    held = GaugeMetricFamily("rowferry_queue_claimed_batches", "Batches claimed by live workers.", labels=["host"])
     for row in rows:
         live.add_metric([row["host"]], row["live"])
         lost.add_metric([row["host"]], row["lost"])

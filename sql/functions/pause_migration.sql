@@ -1,6 +1,6 @@
 -- rowferry.pause_migration(p_migration_id bigint, p_reason text)
 --   Pauses a migration whose batches cannot be worked on, for a reason in one sentence; returns whether it ran before.
---   Writes: migration. Called by: rowferry_worker/pausing.py.
+--   Writes: migration. Called by: rowferry_worker/backoff.py.
 create or replace function rowferry.pause_migration(p_migration_id bigint, p_reason text)
 returns boolean
 language sql

@@ -5,7 +5,7 @@
 --   crashes that it inherits. Where `p_keep_last` is not null, the claimed batch's own range now ends there.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
 --   where the range is not a part of the batch's own.
---   Writes: batch_queue. Called by: rowferry_worker/batch/crash_policy.py, in the transaction of the claim.
+--   Writes: batch_queue. Called by: rowferry_worker/batch/perform.py, in the transaction of the claim.
 create or replace function rowferry.split_batch(
     p_batch_id bigint, p_first text, p_last text, p_entry_count integer, p_crashes integer, p_keep_last text
 )

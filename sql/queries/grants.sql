@@ -6,7 +6,7 @@ grant usage on schema rowferry to {role};
 grant select on rowferry.schema_migration, rowferry.migration, rowferry.batch_queue to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
-    rowferry.claimed_batches, rowferry.migration_state, rowferry.worker_hosts, rowferry.finished_batches,
+    rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts
 to {role};
 
@@ -35,7 +35,7 @@ grant execute on function rowferry.requeue, rowferry.pause, rowferry.resume to {
 grant usage on schema rowferry to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
-    rowferry.claimed_batches, rowferry.migration_state, rowferry.worker_hosts, rowferry.finished_batches,
+    rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts
 to {role};
 

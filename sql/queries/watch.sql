@@ -48,7 +48,7 @@ select
     w.pid,
     h.batch_id,
     h.migration,
-    h.held_for
+    h.claimed_for
 from rowferry.live_workers as w
 left join rowferry.claimed_batches as h on w.id = h.worker_id
 order by w.host, w.pid, w.id, h.started_at;

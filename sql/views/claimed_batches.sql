@@ -1,5 +1,5 @@
 -- rowferry.claimed_batches
---   The batches that live workers are at: one row an open attempt of a worker that still says that it lives.
+--   The batches that live workers have claimed: one row an open attempt of a worker with a recent heartbeat.
 create or replace view rowferry.claimed_batches as
 select
     q.id as batch_id,
@@ -10,7 +10,7 @@ select
     a.id as attempt_id,
     a.number as attempt,
     a.started_at,
-    now() - a.started_at as held_for,
+    now() - a.started_at as claimed_for,
     w.id as worker_id,
     w.host,
     w.pid

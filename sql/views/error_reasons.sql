@@ -1,7 +1,7 @@
 -- rowferry.error_reasons
---   Why batches are in ERROR, grouped: one row a migration, queue, outcome and reason, the most frequent first to fetch
---   with `order by entries desc`. A batch that stopped before its entries were read stands under its own error; one that
---   somebody has set to ERROR without an attempt that ended so is `parked`.
+--   Why batches are in ERROR: one row a migration, queue, outcome and reason; `order by entries desc` returns the most
+--   frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
+--   to ERROR by hand, and not by an attempt, is `parked`.
 create or replace view rowferry.error_reasons as
 with reasons as (
     select

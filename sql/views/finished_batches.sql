@@ -1,6 +1,6 @@
 -- rowferry.finished_batches
---   The batches that are DONE or ERROR, one a row, with how long the last attempt took and on which host. To be asked
---   with a condition on finished_at, which has an index.
+--   The batches that are DONE or ERROR, one a row, with the duration and the host of the last attempt. Query it with a
+--   condition on finished_at, which has an index.
 create or replace view rowferry.finished_batches as
 select
     q.id as batch_id,
@@ -22,7 +22,7 @@ select
     q.attempts,
     q.started_at,
     q.finished_at,
-    q.finished_at - q.started_at as took,
+    q.finished_at - q.started_at as duration,
     q.worker_id,
     w.host,
     q.error

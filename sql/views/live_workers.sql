@@ -1,5 +1,5 @@
 -- rowferry.live_workers
---   The worker processes that have said within the last 30 seconds that they live, and how many batches each holds.
+--   The worker processes with a heartbeat within the last 30 seconds, and how many batches each has claimed.
 create or replace view rowferry.live_workers as
 select
     w.id,

@@ -1,8 +1,8 @@
 -- rowferry.table_progress
 --   One row a migration, queue and table: batches by status, entries by outcome. `label` is the `table.key` of the
---   plan's [[entries]]. `entries` = `waiting` + the seven outcomes of finished work; what an unfinished batch has
---   missed or failed so far counts as waiting. `started_at` and `finished_at`: when the first attempt began and the
---   last batch ended, be they pruned or requeued since. Reads the tally, some hundred rows, and not the queue.
+--   plan's [[entries]]. `entries` = `waiting` + the seven outcomes of finished work; missing and failed entries of
+--   an unfinished batch count as waiting. `started_at` and `finished_at`: when the first attempt began and the last
+--   batch ended, even if they were pruned or requeued since. Reads the tally, some hundred rows, not the queue.
 create or replace view rowferry.table_progress as
 with counted as (
     select

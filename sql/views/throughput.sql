@@ -1,6 +1,6 @@
 -- rowferry.throughput
---   How fast the work goes: one row a migration and queue that finished a batch within the last minute, with the
---   entries of those batches and the rate in entries a second. Reads the index of finished batches only.
+--   The throughput of the last minute: one row a migration and queue that finished a batch in it, with the entries of
+--   those batches and the rate in entries a second. Reads only the index of finished batches.
 create or replace view rowferry.throughput as
 select
     q.migration_id,

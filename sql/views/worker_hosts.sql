@@ -1,6 +1,6 @@
 -- rowferry.worker_hosts
---   One row a host that had a worker within the last hour: worker processes that live, their slots and parallel
---   objects, the batches in their hands, and the processes that were lost: gone for 30 seconds without signing off.
+--   One row a host that had a worker within the last hour: live worker processes, their slots, parallel objects and
+--   claimed batches, and lost processes: silent for 30 seconds without having deregistered.
 create or replace view rowferry.worker_hosts as
 select
     w.host,

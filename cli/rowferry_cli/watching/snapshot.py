@@ -18,7 +18,7 @@ class ClaimedBatch:
 
     batch_id: int
     migration: str
-    held_for: timedelta
+    claimed_for: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +116,7 @@ def _label_tables(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Counts]
 
 def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:
     for (worker_id, host, pid), held in groupby(rows, key=lambda row: (row["id"], row["host"], row["pid"])):
-        batches = [ClaimedBatch(row["batch_id"], row["migration"], row["held_for"]) for row in held if row["batch_id"]]
+        batches = [
+            ClaimedBatch(row["batch_id"], row["migration"], row["claimed_for"]) for row in held if row["batch_id"]
+        ]
         yield Worker(worker_id, host, pid, tuple(batches))

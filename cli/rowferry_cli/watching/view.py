@@ -156,7 +156,7 @@ def _list_workers(workers: Sequence[Worker]) -> Iterator[tuple[str, str]]:
     """Yield a line per worker; the host stands only in its first line."""
     last_host = ""
     for worker in workers:
-        batches = ", ".join(f"batch {one.batch_id} for {format_duration(one.held_for)}" for one in worker.batches)
+        batches = ", ".join(f"batch {one.batch_id} for {format_duration(one.claimed_for)}" for one in worker.batches)
         yield worker.host if worker.host != last_host else "", f"{worker.pid}  {batches or 'idle'}"
         last_host = worker.host
 
@@ -166,8 +166,8 @@ def _list_hosts(workers: Sequence[Worker]) -> Iterator[tuple[str, str]]:
     for host, group in groupby(workers, key=lambda worker: worker.host):
         here = list(group)
         batches = [batch for worker in here for batch in worker.batches]
-        oldest = max(batches, key=lambda batch: batch.held_for, default=None)
-        since = f", the oldest is {oldest.batch_id} for {format_duration(oldest.held_for)}" if oldest else ""
+        oldest = max(batches, key=lambda batch: batch.claimed_for, default=None)
+        since = f", the oldest is {oldest.batch_id} for {format_duration(oldest.claimed_for)}" if oldest else ""
         yield host, f"workers: {len(here):,}, batches: {len(batches):,}{since}"
 
 

@@ -58,7 +58,7 @@ class BatchContext:
         """Wait for `max_rows_per_second`. Raises BatchReleased when the worker gives up meanwhile."""
         wait = self.route.reserve_rows(rows)
         if wait:
-            metrics.held_up_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
+            metrics.limit_wait_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
         end, alive_at = time.monotonic() + wait.total_seconds(), time.monotonic()
         while (left := end - time.monotonic()) > 0 or self.give_up.is_set():
             if self.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds())):

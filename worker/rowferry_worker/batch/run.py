@@ -67,7 +67,7 @@ class ClaimedBatch:
         self.connection.rollback()
         fields = {"max_replica_lag": migration.plan.database.max_replica_lag}
         _log.warning("a replica is behind, holding back", extra=fields)
-        metrics.held_up_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
+        metrics.limit_wait_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
         self.state.backoff.hold_back(self.batch.migration_id, HEARTBEAT_INTERVAL)
 
     def _try(self, migration: Route, *, exclusive: bool) -> bool:

@@ -55,11 +55,11 @@ attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.",
 batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["queue"], buckets=LONG)
 claim_seconds = Histogram("rowferry_claim_seconds", "Claiming a batch, found or not.", buckets=SHORT)
 row_update_seconds = Histogram("rowferry_row_update_seconds", "The update of the rows of a batch.", buckets=SHORT)
-held_up_seconds = Counter("rowferry_held_up_seconds", "Time that slots waited for a bound of the plan.", ["bound"])
+limit_wait_seconds = Counter("rowferry_limit_wait_seconds", "Time that slots waited for limits of a plan.", ["limit"])
 reconnects = Counter("rowferry_reconnects", "Lost connections to PostgreSQL.")
 
 for _side in ("legacy", "production"):  # a counter that exists from the start shows its first increment too
     throttled.labels(_side)
     request_retries.labels(_side)
-for _bound in ("max_rows_per_second", "max_replica_lag"):
-    held_up_seconds.labels(_bound)
+for _limit in ("max_rows_per_second", "max_replica_lag"):
+    limit_wait_seconds.labels(_limit)

@@ -1,6 +1,6 @@
 select
     batch_id as "batch",
-    extract(epoch from held_for)::double precision as "held for",
+    extract(epoch from claimed_for)::double precision as "claimed for",
     entry_count as "entries",
     attempt,
     host,

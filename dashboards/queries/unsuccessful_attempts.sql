@@ -4,7 +4,7 @@ select
     attempt,
     coalesce(verdict, 'none yet') as "verdict",
     host,
-    extract(epoch from coalesce(finished_at, now()) - started_at)::double precision as "took",
+    extract(epoch from coalesce(finished_at, now()) - started_at)::double precision as "duration",
     error
 from rowferry.recent_attempts
 where

@@ -1,8 +1,7 @@
--- rowferry.migration_state
+-- rowferry.migration_status
 --   One row a migration: since when it is paused, why (null: by a person), and since when its oldest due batch has been
---   due (null: none is; a batch in hand counts as due). Reads the beginning of the index of waiting batches, once a
---   queue.
-create or replace view rowferry.migration_state as
+--   due (null: none is due; a claimed batch counts). Reads the beginning of the index of waiting batches, once a queue.
+create or replace view rowferry.migration_status as
 with queues as (
     select distinct
         t.migration_id,

@@ -1,6 +1,6 @@
 select
     batch_id as "batch",
-    extract(epoch from took)::double precision as "took",
+    extract(epoch from duration)::double precision as "duration",
     entry_count as "entries",
     attempts,
     status,
@@ -10,6 +10,6 @@ select
     host,
     finished_at as "finished"
 from rowferry.finished_batches
-where $__timeFilter(finished_at) and migration = ${migration:sqlstring} and took is not null
-order by took desc
+where $__timeFilter(finished_at) and migration = ${migration:sqlstring} and duration is not null
+order by duration desc
 limit 20
