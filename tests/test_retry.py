@@ -1,12 +1,33 @@
-"""Waits grow, are bounded, and never march in step."""
+"""A request is sent again where a pause may help; waits grow, are bounded, and never march in step."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry_worker.objects.retry import LONGEST, jittered, retry_delay
+from rowferry.errors import (
+    AccessDenied,
+    CutOff,
+    ObjectDamaged,
+    ObjectError,
+    ObjectNotFound,
+    PreconditionFailed,
+    ServerFault,
+    Throttled,
+    TimedOut,
+    Unreachable,
+)
+from rowferry.s3 import retry
+from rowferry.s3.operations import Request, head_object, put_object
+from rowferry.s3.responses import Response
+from rowferry.s3.retry import LONGEST, TRIES, jittered, retry_delay, send_many, send_with_retries
+
+REQUEST = head_object("production", "key")
+OK = Response(200)
 
 SECONDS = st.floats(0.001, 1000).map(lambda seconds: timedelta(seconds=seconds))
 
@@ -37,3 +58,126 @@ def test_waits_differ() -> None:
 @given(SECONDS)
 def test_jitter_stays_around_the_wait(wait: timedelta) -> None:
     assert wait * 0.5 - timedelta(microseconds=1) <= jittered(wait) <= wait * 1.5 + timedelta(microseconds=1)
+
+
+class Scripted:
+    """Gives the next of some results for each request."""
+
+    def __init__(self, *results: Response | ObjectError) -> None:
+        self._results = list(results)
+        self.sent: list[Request] = []
+
+    async def send(self, request: Request) -> Response:
+        self.sent.append(request)
+        result = self._results.pop(0)
+        if isinstance(result, ObjectError):
+            raise result
+        return result
+
+
+def send(
+    server: Scripted, request: Request | Callable[[], Awaitable[Request]] = REQUEST, **more: Any
+) -> tuple[Response | ObjectError, list[bool]]:
+    """Send a request with retries; return its result, and for each try whether another one followed."""
+    recorded: list[bool] = []
+
+    def record(_: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
+        assert seconds >= 0
+        assert isinstance(result, ObjectError) or not again
+        recorded.append(again)
+
+    try:
+        return asyncio.run(send_with_retries(server.send, request, record=record, **more)), recorded
+    except ObjectError as error:
+        return error, recorded
+
+
+@pytest.fixture
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "pause_before_retry", lambda *_: timedelta(0))
+
+
+@pytest.mark.usefixtures("_no_pauses")
+@pytest.mark.parametrize("error_class", [Throttled, ServerFault, Unreachable])
+def test_what_may_pass_is_tried_again_until_it_passes(error_class: type[ObjectError]) -> None:
+    server = Scripted(error_class("Busy", ""), error_class("Busy", ""), OK)
+    assert send(server) == (OK, [True, True, False])
+
+
+@pytest.mark.parametrize(
+    "error_class", [ObjectNotFound, PreconditionFailed, AccessDenied, TimedOut, ObjectDamaged, CutOff]
+)
+def test_what_will_not_change_is_asked_once(error_class: type[ObjectError]) -> None:
+    server = Scripted(error_class("No", ""), OK)
+    result, recorded = send(server)
+    assert isinstance(result, error_class)
+    assert (len(server.sent), recorded) == (1, [False])
+
+
+@pytest.mark.usefixtures("_no_pauses")
+@pytest.mark.parametrize("tries", [1, 2, TRIES])
+def test_the_last_of_all_tries_raises_its_error(tries: int) -> None:
+    errors = [Throttled("SlowDown", str(number)) for number in range(1, TRIES + 1)]
+    result, recorded = send(Scripted(*errors), tries=tries)
+    assert result is errors[tries - 1]
+    assert recorded == [True] * (tries - 1) + [False]
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_each_try_takes_its_turn_under_a_rate_limit() -> None:
+    turns: list[Request] = []
+
+    def reserve(request: Request) -> timedelta:
+        turns.append(request)
+        return timedelta(milliseconds=1)
+
+    assert send(Scripted(Throttled("SlowDown", ""), OK), reserve=reserve)[0] is OK
+    assert turns == [REQUEST, REQUEST]
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_a_request_that_must_look_first_is_prepared_before_each_try() -> None:
+    prepared = [put_object("key", b"", if_none_match=condition) for condition in (False, True)]
+    server, looks = Scripted(Throttled("SlowDown", ""), OK), list(prepared)
+
+    async def look() -> Request:
+        return looks.pop(0)
+
+    assert send(server, look)[0] is OK
+    assert server.sent == prepared
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_a_look_that_finds_an_object_ends_the_retries() -> None:
+    server = Scripted(Throttled("SlowDown", ""), OK)
+    looks: list[Request | ObjectError] = [REQUEST, PreconditionFailed("Exists", "")]
+
+    async def look() -> Request:
+        found = looks.pop(0)
+        if isinstance(found, ObjectError):
+            raise found
+        return found
+
+    result, _ = send(server, look)
+    assert isinstance(result, PreconditionFailed)
+    assert len(server.sent) == 1
+
+
+def test_many_requests_keep_their_order_and_their_bound() -> None:
+    in_flight, most = 0, 0
+    requests = [head_object("production", f"key-{number}") for number in range(20)]
+
+    async def answer(request: Request) -> Response:
+        nonlocal in_flight, most
+        in_flight += 1
+        most = max(most, in_flight)
+        await asyncio.sleep(0.001)
+        in_flight -= 1
+        if request.key == "key-7":
+            raise ObjectNotFound("NoSuchKey", "")
+        return Response(200, {"x-key": request.key})
+
+    results = asyncio.run(send_many(answer, requests, at_once=3))
+    keys = [result.headers["x-key"] if isinstance(result, Response) else result.code for result in results]
+    assert keys == [request.key if request.key != "key-7" else "NoSuchKey" for request in requests]
+    assert most == 3

@@ -1,16 +1,12 @@
 """A server that asks to be left alone for a while is."""
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from clients import read
 from rowferry.errors import Throttled
-from rowferry.s3.operations import head_object
-from rowferry.s3.responses import Answer
-from rowferry_worker.objects.patience import LONGEST_ASKED, Patience
+from rowferry.s3.retry import LONGEST_RETRY_AFTER, pause_before_retry
 from stand_in import error_body
 
 
@@ -28,21 +24,12 @@ def test_what_is_no_number_of_seconds_asks_for_nothing(value: str) -> None:
     assert error.retry_after is None
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(12, timedelta(seconds=12)), (9999, LONGEST_ASKED)])
-def test_the_next_try_waits_for_as_long_within_bounds(asked: int, expected: timedelta) -> None:
-    pauses: list[timedelta] = []
-
-    class Noting:
-        def call_later(self, pause: timedelta, task: Callable[[], None]) -> None:
-            pauses.append(pause)
-
-    def refuse(_: object, on_answer: Callable[[Answer], None]) -> None:
-        on_answer(read(503, {"retry-after": str(asked)}, error_body("SlowDown")))
-
-    alarm: Any = Noting()
-    patience = Patience(lambda *_, **__: None, alarm)
-    patience.send(refuse, head_object("legacy", "k"), lambda _: None)
-    assert pauses == [expected]
+@pytest.mark.parametrize(("asked", "expected"), [(12, timedelta(seconds=12)), (9999, LONGEST_RETRY_AFTER)])
+@pytest.mark.parametrize("tried", [1, 5])
+def test_the_next_try_waits_for_as_long_within_bounds(asked: int, expected: timedelta, tried: int) -> None:
+    error = read(503, {"retry-after": str(asked)}, error_body("SlowDown")).error
+    assert error is not None
+    assert pause_before_retry(error, tried) == expected
 
 
 def test_an_error_names_the_request_where_the_server_did() -> None:

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from clients import ask, side_of
-from rowferry.errors import AccessDenied, BucketNotFound, TimedOut, Unreachable, UsageError
+from clients import WAIT_SECONDS, ask, begin, side_of
+from processes import wait_for
+from rowferry.errors import AccessDenied, BucketNotFound, CutOff, ObjectError, TimedOut, Unreachable, UsageError
+from rowferry.http import event_loop
 from rowferry.plan import Side
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import head_object
@@ -67,6 +69,31 @@ def test_a_bodiless_refusal_of_the_bucket_is_followed_by_a_get_that_tells_why() 
 def test_a_bucket_that_is_not_there_is_said_to_be_missing() -> None:
     with asking(answer(404)) as (client, side), pytest.raises(BucketNotFound):
         check_bucket(client, side)
+
+
+@pytest.mark.parametrize("reply", [answer(200), answer(403), refuse(503, "SlowDown"), refuse(400, "ExpiredToken")])
+def test_any_response_answers_a_probe_also_while_cut_off(reply: Behaviour) -> None:
+    with asking(answer(200), reply) as (client, side):
+        check_bucket(client, side)
+        event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
+        event_loop.run(client.probe(timedelta(seconds=60)))
+        assert isinstance(ask(client, head_object("production", "k")).error, CutOff)
+
+
+@pytest.mark.parametrize(("reply", "error_class"), [(keep_silent, TimedOut), (hang_up, Unreachable)])
+def test_a_probe_without_a_response_says_so(reply: Behaviour, error_class: type[ObjectError]) -> None:
+    with asking(reply) as (client, _), pytest.raises(error_class):
+        event_loop.run(client.probe(timedelta(seconds=1)))
+
+
+def test_cutting_off_ends_what_is_in_flight_and_a_later_request_is_sent() -> None:
+    with asking(keep_silent, answer(200)) as (client, _):
+        waiting = begin(client, head_object("production", "k"))
+        wait_for(lambda: client.waiting_since is not None)
+        event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
+        assert isinstance(waiting.result(WAIT_SECONDS).error, CutOff)
+        event_loop.call_soon(client.cut_off, None)
+        wait_for(lambda: ask(client, head_object("production", "k")).error is None)
 
 
 @pytest.mark.parametrize("status", [301, 307, 400])

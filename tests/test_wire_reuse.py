@@ -14,7 +14,7 @@ import pytest
 from clients import COPY, GET, HEAD, ask, begin, facing
 from processes import wait_for
 from rowferry.errors import ServerFault, TimedOut, Unreachable
-from rowferry.http import connect
+from rowferry.http import connect, deadlines
 from rowferry.http.connect import Connector
 from rowferry.http.connection import Connection, Outbox
 from rowferry.http.pool import Pool
@@ -123,7 +123,7 @@ def test_no_response_goes_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
             connection.sendall(b"1\r\n \r\n")
             time.sleep(0.1)
 
-    monkeypatch.setattr(s3_client, "LONGEST", 2)
+    monkeypatch.setattr(deadlines, "LONGEST", 2)
     with facing(go_on, deadline=timedelta(seconds=1)) as (client, _):
         assert isinstance(ask(client, COPY).error, TimedOut)
 

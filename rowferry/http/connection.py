@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import cast
 
 from rowferry.errors import ObjectError, Unreachable
+from rowferry.http.deadlines import InFlight
 from rowferry.http.parser import ResponseParser
 
 PIECE_BYTES = 256 * 1024
@@ -55,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._response: asyncio.Future[None] | None = None
         """Done when the response is complete; its exception is why there is none."""
         self._drained: asyncio.Future[None] | None = None
-        self._on_progress: Callable[[], None] | None = None
+        self._in_flight: InFlight | None = None
         self._is_paused = False
         self._is_kept = False
         """Whether it has brought a response before."""
@@ -70,16 +71,16 @@ class Connection(asyncio.Protocol):
         return self._is_clean and self._transport is not None and not self._transport.is_closing()
 
     async def exchange(
-        self, head: bytes, body: bytes, parser: ResponseParser, on_progress: Callable[[], None] | None = None
+        self, head: bytes, body: bytes, parser: ResponseParser, in_flight: InFlight | None = None
     ) -> None:
-        """Write a request and read its response into `parser`; `on_progress` is called as parts of it come in.
+        """Write a request and read its response into `parser`; `in_flight` is told as parts of it come in.
 
         Raises StaleConnection where a kept connection had been closed, Unreachable where it ends without a response,
         ServerFault and ObjectRejected for what the parser refuses. After any error the connection is of no use.
         """
         if not self.is_usable or self._transport is None:
             raise self._explain_silence(None)
-        self._parser, self._on_progress = parser, on_progress
+        self._parser, self._in_flight = parser, in_flight
         self._response = asyncio.get_running_loop().create_future()
         self._is_clean = False
         self._outbox.busy += 1
@@ -100,7 +101,7 @@ class Connection(asyncio.Protocol):
             self._outbox.busy -= 1
             if self._response.done() and not self._response.cancelled():
                 self._response.exception()  # seen, also where the task was cancelled at the same moment
-            self._parser = self._response = self._drained = self._on_progress = None
+            self._parser = self._response = self._drained = self._in_flight = None
 
     def close(self) -> None:
         """Close at once, without waiting for anything."""
@@ -138,8 +139,8 @@ class Connection(asyncio.Protocol):
             return
         if parser.is_complete:
             self._settle(None)
-        elif parser.has_headers and self._on_progress is not None:
-            self._on_progress()
+        elif parser.has_headers and self._in_flight is not None:
+            self._in_flight.note_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End what is in flight.

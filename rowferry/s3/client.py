@@ -21,6 +21,7 @@ from rowferry.errors import (
 from rowferry.http import event_loop
 from rowferry.http.connect import Connector
 from rowferry.http.connection import Connection, Outbox, StaleConnection
+from rowferry.http.deadlines import Deadlines, InFlight
 from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool, explain_failure
 from rowferry.http.trust import trust
@@ -36,8 +37,6 @@ from rowferry.s3.signing import HeadWriter
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The longest response body that is taken unless told otherwise: larger objects are read in ranges."""
-LONGEST = 10
-"""A request whose response keeps coming ends after so many deadlines all the same."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,11 +58,10 @@ class ObjectClient:
         """Make a client with up to `max_in_flight` connections; the first request opens the first one.
 
         `deadline` bounds how long a request goes without a byte of its response, waiting for a connection included;
-        while bytes keep coming, it may take LONGEST times as long. `reload` reads credentials again that the server has
+        while bytes keep coming, it may take LONGEST deadlines. `reload` reads credentials again that the server has
         refused. Raises CredentialsUnavailable when expiring credentials cannot be had.
         """
         self._side = side
-        self._deadline = deadline.total_seconds()
         self._max_body_bytes = max_body_bytes
         self._refreshing = RefreshingCredentials(credentials) if expires(credentials) else None
         self._keys = KeyRing(self._refreshing or take_snapshot(credentials))
@@ -74,49 +72,43 @@ class ObjectClient:
         self._pool = Pool(self._connector, max_in_flight)
         reload = None if self._refreshing else reload
         self._refusals = Refusals(side, self._writer.signer, self._keys, self._exchange, reload)
-        self._in_flight: dict[object, float] = {}
-        """When each request was sent, the oldest first."""
+        self._deadlines = Deadlines(deadline.total_seconds())
         self._refusal: ObjectError | None = None
         """Why nothing is sent now: the client is cut off or closed."""
         self._old_calls: dict[int, tuple[Request, Future[None]]] = {}
-        self.last_response: float | None = None
-        """When (`time.monotonic()`) the server last answered anything, refusals included; None: never yet."""
 
     @property
     def waiting_since(self) -> float | None:
         """Return when (`time.monotonic()`) the oldest request in flight was sent; None where there is none."""
-        return next(iter(list(self._in_flight.values())), None)
+        return self._deadlines.oldest
+
+    @property
+    def last_response(self) -> float | None:
+        """Return when (`time.monotonic()`) the server last sent a byte of any response; None: never yet."""
+        return self._deadlines.last_response
 
     async def send(self, request: Request) -> Response:
         """Send a request once and return the response. Raises an ObjectError for every refusal and failure.
 
         A wrong clock and changed credentials are corrected, and the request is sent again.
         """
-        ticket = object()
-        started = self._in_flight[ticket] = time.monotonic()
         try:
             self._refuse_request(request)
-            async with asyncio.timeout(self._deadline) as deadline:
-                return await self._send_corrected(request, lambda: self._note_progress(deadline, started))
+            with InFlight(self._deadlines) as in_flight:
+                response, error = await self._exchange(request, in_flight)
+                corrected: set[Correction] = set()
+                while error is not None:  # each correction is made once, or the error is raised
+                    corrected.add(await self._refusals.correct(request, response, error, corrected))
+                    response, error = await self._exchange(request, in_flight)
+                return response
         except TimeoutError:
-            words = f"{request.operation} had no response within {self._deadline:g} s"
+            words = f"{request.operation} had no response within {self._deadlines.seconds:g} s"
             raise name_request(TimedOut("DeadlinePassed", words), request) from None
         except ObjectError as error:
             raise name_request(error, request) from None
-        finally:
-            del self._in_flight[ticket]
-
-    async def _send_corrected(self, request: Request, on_progress: Callable[[], None]) -> Response:
-        corrected: set[Correction] = set()
-        response, error = await self._exchange(request, on_progress)
-        while error is not None:  # each correction is made once, or the error is raised
-            corrected.add(await self._refusals.correct(request, response, error, corrected))
-            on_progress()
-            response, error = await self._exchange(request, on_progress)
-        return response
 
     async def _exchange(
-        self, request: Request, on_progress: Callable[[], None] | None = None
+        self, request: Request, in_flight: InFlight | None = None
     ) -> tuple[Response, ObjectError | None]:
         """Send a request and return the response, and the error that it stands for if it is a refusal.
 
@@ -131,7 +123,7 @@ class ObjectClient:
             parser = ResponseParser(is_head=request.method == "HEAD", max_body_bytes=self._max_body_bytes)
             connection = await self._pool.acquire(new=is_resent)
             try:
-                await connection.exchange(head, request.body, parser, on_progress)
+                await connection.exchange(head, request.body, parser, in_flight)
             except StaleConnection as error:
                 if request.method == "POST":
                     raise Unreachable(error.code, error.message) from None
@@ -139,7 +131,9 @@ class ObjectClient:
                 continue
             finally:
                 self._pool.release(connection)
-            self.last_response = time.monotonic()
+            self._deadlines.last_response = time.monotonic()
+            if in_flight is not None:
+                in_flight.heard_at = self._deadlines.last_response
             return self._judge(request, parser)
 
     def _judge(self, request: Request, parser: ResponseParser) -> tuple[Response, ObjectError | None]:
@@ -158,12 +152,6 @@ class ObjectClient:
         if unsound is not None:
             raise unsound
         return response, error and (find_wrong_region(self._side, response) or error)
-
-    def _note_progress(self, deadline: asyncio.Timeout, started: float) -> None:
-        """Move the deadline: what keeps coming is not silent. A slow copy is kept alive with white space."""
-        self.last_response = time.monotonic()
-        left = min(self._deadline, started + LONGEST * self._deadline - self.last_response)
-        deadline.reschedule(asyncio.get_running_loop().time() + left)
 
     def _refuse_request(self, request: Request) -> None:
         """Raise why a request is not sent: the legacy side is only ever read."""

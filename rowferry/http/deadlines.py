@@ -1,0 +1,91 @@
+"""Deadlines of requests: one timer for all. asyncio.timeout does the same, at 4 µs of CPU a request."""
+
+import asyncio
+import time
+from types import TracebackType
+from typing import Any, Self
+
+SCAN_SECONDS = 0.25
+"""A request may outlive its deadline by this much."""
+LONGEST = 10
+"""A request whose response keeps coming ends after so many deadlines all the same."""
+
+
+class Deadlines:
+    """The requests in flight of one client. Event-loop thread only."""
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds`: how long a request may go without a byte of its response."""
+        self.seconds = seconds
+        self._in_flight: dict[InFlight, None] = {}
+        self._is_scanning = False
+        self.last_response: float | None = None
+        """When (`time.monotonic()`) the last byte of any response came; None: never yet."""
+
+    @property
+    def oldest(self) -> float | None:
+        """Return when (`time.monotonic()`) the oldest request in flight was sent; None where there is none."""
+        return next((request.started for request in list(self._in_flight)), None)
+
+    def add(self, request: "InFlight") -> None:
+        """Watch a request."""
+        self._in_flight[request] = None
+        if not self._is_scanning:
+            self._is_scanning = True
+            asyncio.get_running_loop().call_later(SCAN_SECONDS, self._scan)
+
+    def remove(self, request: "InFlight") -> None:
+        """Watch it no more."""
+        del self._in_flight[request]
+
+    def _scan(self) -> None:
+        """Cancel the requests that are overdue, and come back while there are any in flight."""
+        now = time.monotonic()
+        for request in self._in_flight:
+            is_silent = now - request.heard_at > self.seconds
+            if is_silent or now - request.started > LONGEST * self.seconds:
+                request.expire()
+        self._is_scanning = bool(self._in_flight)
+        if self._is_scanning:
+            asyncio.get_running_loop().call_later(SCAN_SECONDS, self._scan)
+
+
+class InFlight:
+    """A request from its start to its end: a context that raises TimeoutError when the request is overdue."""
+
+    __slots__ = ("_cancelling", "_deadlines", "_is_overdue", "_task", "heard_at", "started")
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        """Start now."""
+        self._deadlines = deadlines
+        self._is_overdue = False
+        self.started = self.heard_at = time.monotonic()
+        """`heard_at`: when the last byte of the response came."""
+
+    def __enter__(self) -> Self:
+        """Start to watch the current task."""
+        task: asyncio.Task[Any] | None = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._deadlines.add(self)
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        """Turn the cancellation by the deadline into TimeoutError; a cancellation from outside goes on."""
+        self._deadlines.remove(self)
+        is_ours = self._is_overdue and self._task.uncancel() <= self._cancelling
+        if is_ours and error_type is asyncio.CancelledError:
+            raise TimeoutError
+
+    def expire(self) -> None:
+        """Cancel the request, once."""
+        if not self._is_overdue:
+            self._is_overdue = True
+            self._task.cancel()
+
+    def note_progress(self) -> None:
+        """Note that a part of the response has come: a slow copy is kept alive with white space."""
+        self.heard_at = self._deadlines.last_response = time.monotonic()
