@@ -81,7 +81,7 @@ def send(
     """Send a request with retries; return its result, and for each try whether another one followed."""
     recorded: list[bool] = []
 
-    def record(_: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
+    def record(request: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
         assert seconds >= 0
         assert isinstance(result, ObjectError) or not again
         recorded.append(again)

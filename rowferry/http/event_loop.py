@@ -1,6 +1,7 @@
 """The process's one event loop: uvloop on a daemon thread, shared by all clients."""
 
 import asyncio
+import atexit
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -14,6 +15,8 @@ import uvloop
 
 NAME = "rowferry-loop"
 """The thread's name, also in `top -H`."""
+
+STOP_TIMEOUT = timedelta(seconds=2)
 
 T = TypeVar("T")
 
@@ -76,7 +79,9 @@ def get_loop() -> asyncio.AbstractEventLoop:
 @cache
 def _start_loop() -> asyncio.AbstractEventLoop:
     loop = uvloop.new_event_loop()
-    threading.Thread(target=_run_forever, args=[loop], name=NAME, daemon=True).start()
+    thread = threading.Thread(target=_run_forever, args=[loop], name=NAME, daemon=True)
+    thread.start()
+    atexit.register(_stop, loop, thread)
     return loop
 
 
@@ -84,3 +89,9 @@ def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
     with suppress(OSError):  # Linux only; Python itself tells the system no names before 3.14
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(NAME, encoding="ascii")
     loop.run_forever()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Stop the loop before the interpreter goes: a timer that fires meanwhile may crash it."""
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(STOP_TIMEOUT.total_seconds())
