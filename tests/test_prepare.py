@@ -48,7 +48,7 @@ def test_rows_and_objects_match_on_every_server(
     assert len(rows) == 40
     assert {key for key in rows if key.startswith("image/")} == set(legacy)
     assert {key for key in rows if key.startswith("avatar/")} == set(production)
-    assert prepared.pictures == {"legacy": len(legacy), "production": len(production)}
+    assert prepared.images == {"legacy": len(legacy), "production": len(production)}
     assert min(len(legacy), len(production)) > 5
 
 
@@ -138,7 +138,7 @@ def test_every_key_column_of_every_table_gets_a_picture(simulated: Migration) ->
         {**first, "table": "gallery.pieces", "id": "piece", "key": "name"},
     ]
     prepared = make(simulated, 5)
-    assert sum(prepared.pictures.values()) == 3 * 2 + 2
+    assert sum(prepared.images.values()) == 3 * 2 + 2
     assert simulated.execute("select count(path) as n, count(thumb) as m from public.avatars") == [{"n": 3, "m": 3}]
     assert simulated.execute("select count(name) as n, count(title) as m from gallery.pieces") == [{"n": 2, "m": 2}]
 

@@ -8,14 +8,18 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from psycopg.sql import SQL
 
 from rowferry.db.statements import list_sql, split_queries, statement
+from rowferry_lab.queries import QUERIES as LAB_QUERIES
+from rowferry_lab.queries import statement as lab_statement
 
 ROOT = Path(__file__).parent.parent
 PRODUCT = ("rowferry", "enqueue", "worker", "exporter", "cli", "lab")
 SOURCES = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
 TREES = [ast.parse(path.read_text()) for path in SOURCES]
-QUERIES = [(path.stem, *query) for path in list_sql("queries") for query in split_queries(path.read_text())]
+FILES = [*list_sql("queries"), LAB_QUERIES]
+QUERIES = [(path.stem, *query) for path in FILES for query in split_queries(path.read_text())]
 NAMES = [name for _, name, _ in QUERIES]
 
 
@@ -59,7 +63,7 @@ def test_a_query_has_a_description_and_no_more_than_itself(file: str, name: str,
 
 
 def test_names_are_found_wherever_they_stand_and_no_text_is_lost() -> None:
-    for path in list_sql("queries"):
+    for path in FILES:
         text = path.read_text()
         header, *_ = text.split("\n-- name: ")
         assert all(line.startswith("--") for line in header.strip().splitlines()), path.name
@@ -67,5 +71,15 @@ def test_names_are_found_wherever_they_stand_and_no_text_is_lost() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(KeyError, match="no_such_query"):
-        statement("no_such_query")
+    for find in (statement, lab_statement):
+        with pytest.raises(KeyError, match="no_such_query"):
+            find("no_such_query")
+
+
+def test_rowferry_and_the_lab_each_have_their_own_queries() -> None:
+    for name, _ in split_queries(LAB_QUERIES.read_text()):
+        lab_statement(
+            name, **dict.fromkeys(("id", "key", "title", "table", "schema", "columns", "role", "password"), SQL("x"))
+        )
+        with pytest.raises(KeyError):
+            statement(name)

@@ -6,12 +6,12 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from torture import settlement
+from torture import final_checks
 from torture.builder import PART_BYTES, make_world
-from torture.plants import ENTRIES, PLANTS, Part, Plant
+from torture.final_checks import Expected, check_locks, run_final_checks
 from torture.run import Run
 from torture.scenarios import NAMES, find_scenario
-from torture.settlement import Expected, settle, settle_locks
+from torture.seeded_faults import ENTRIES, SEEDED_FAULTS, Part, SeededFault
 from torture.world import LARGE_BYTES, World
 
 pytestmark = pytest.mark.timeout(600)
@@ -46,16 +46,16 @@ def world() -> Iterator[World]:
     with make_world(seed=1) as world:
         world.fill(ENTRIES)
         world.enqueue(4)
-        with world.workers(1) as crew:
+        with world.workers(1) as pool:
             world.wait_until_done()
-            assert crew.stop() == [0]
+            assert pool.stop() == [0]
         yield world
 
 
 @one_after_the_other
 def test_a_calm_migration_adds_up(world: World) -> None:
     world.auditor.end()
-    assert list(settle(world, Expected())) == []
+    assert list(run_final_checks(world, Expected())) == []
     assert world.auditor.violations == []
 
 
@@ -66,17 +66,19 @@ def test_large_objects_travel_part_by_part(world: World) -> None:
 
 
 @one_after_the_other
-@pytest.mark.parametrize(("part", "plant"), [(part, plant) for part, plants in PLANTS.items() for plant in plants])
-def test_the_final_account_finds(part: Part, plant: Plant, world: World) -> None:
-    expected = plant(world)
+@pytest.mark.parametrize(
+    ("part", "seed_fault"), [(part, seed_fault) for part, faults in SEEDED_FAULTS.items() for seed_fault in faults]
+)
+def test_the_final_account_finds(part: Part, seed_fault: SeededFault, world: World) -> None:
+    expected = seed_fault(world)
     found = [*part(world, Expected()), *world.auditor.violations]
     assert any(words.startswith(expected) for words in found), found
 
 
 @one_after_the_other
 def test_the_final_account_finds_a_session_that_was_left_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settlement, "LOCKS_END_WITHIN", timedelta(seconds=0.1))
+    monkeypatch.setattr(final_checks, "LOCKS_END_WITHIN", timedelta(seconds=0.1))
     with psycopg.connect(world.migration.dsn, application_name="rowferry worker left:1:behind") as left:
         left.execute("select from public.avatars for update")
-        assert any(words.startswith("locks are left") for words in settle_locks(world, Expected()))
-    assert list(settle_locks(world, Expected())) == []
+        assert any(words.startswith("locks are left") for words in check_locks(world, Expected()))
+    assert list(check_locks(world, Expected())) == []

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 
 from processes import wait_for
-from torture import sight
+from torture import coverage
 from torture.application import Application
+from torture.audit_log import AuditLog
 from torture.auditor import Auditor
 from torture.builder import make_world
-from torture.journal import Journal
-from torture.plants import ENTRIES, lose_object, spoil_object, spoil_row, swap_rows
-from torture.sight import Sight
+from torture.coverage import Coverage
+from torture.seeded_faults import ENTRIES, lose_object, spoil_object, spoil_row, swap_rows
 from torture.world import World, key_of
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("torture")]
@@ -37,8 +37,8 @@ def test_the_auditor_sees_at_once_and_says_when_it_cannot() -> None:
         seen = world.auditor.audits
         wait_for(lambda: world.auditor.audits > seen + 2 * ENTRIES)
         assert world.auditor.violations == []
-        for plant in (spoil_row, swap_rows, spoil_object, lose_object):
-            expected = plant(world)
+        for seed_fault in (spoil_row, swap_rows, spoil_object, lose_object):
+            expected = seed_fault(world)
             wait_for(partial(has_violation, world, expected))
         world.migration.execute("alter table public.avatars rename to elsewhere")
         wait_for(partial(has_violation, world, "the auditor itself failed"))
@@ -65,9 +65,9 @@ def test_an_auditor_that_looks_at_nothing_is_a_violation(monkeypatch: pytest.Mon
     with make_world(seed=1) as world:
         world.fill(3, large=0)
         world.enqueue()
-        with world.workers(1) as crew:
+        with world.workers(1) as pool:
             world.wait_until_done()
-            crew.stop()
+            pool.stop()
         world.auditor.end()
         assert world.auditor.violations == [
             "the auditor was blind: no audit while workers ran",
@@ -82,8 +82,8 @@ def test_who_saw_nothing_most_of_the_time_was_blind(
 ) -> None:
     """All of it within 10 s."""
     clock = iter([0, *looks_at, 10, 10])
-    monkeypatch.setattr(sight, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    one = Sight("looks")
+    monkeypatch.setattr(coverage, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    one = Coverage("looks")
     for _ in looks_at:
         one.audit()
     expected = [f"the auditor was blind: the thread that looks saw nothing for {blind} s of 10"] if blind else []
@@ -94,7 +94,7 @@ class Hasty(Application):
     """It says that nothing is right any more before it has changed a row, which an auditor must take for a fault."""
 
     def _change(self, statement: LiteralString, *parameters: object) -> None:
-        self._truth.forget(parameters[-1])
+        self._oracle.forget(parameters[-1])
         super()._change(statement, *parameters)
 
 
@@ -103,14 +103,14 @@ def test_whoever_waits_for_a_row_is_accused_only_if_it_was_hasty(kind: type[Appl
     """A worker holds the row for as long as it commits: the application's DELETE or UPDATE waits, the auditor looks."""
     with make_world(seed=1) as world:
         world.fill(2, large=0)
-        application = kind(world, world.truth, seed=1)
+        application = kind(world, world.oracle, seed=1)
         with closing(application._connection):
             for row_id, act in ((1, application._delete), (2, application._rename)):
                 application.keys = {row_id: key_of(row_id)}
                 audit_while_it_waits(world, row_id, act)
                 assert accused == has_violation(world, f"row {row_id} names an object of ")
         assert [row["id"] for row in world.query("select id from public.avatars")] == [2]
-        assert world.truth.ids() == {"2"}
+        assert world.oracle.ids() == {"2"}
         before = world.auditor.count
         world.auditor.check_all()
         assert world.auditor.count == before
@@ -133,24 +133,24 @@ def audit_while_it_waits(world: World, row_id: int, act: Callable[[], None]) -> 
 
 def test_the_journal_tells_what_the_queue_gets_wrong() -> None:
     with make_world(seed=1) as world:
-        journal = Journal(world)
+        audit_log = AuditLog(world)
         world.fill(ENTRIES)
         world.enqueue(ENTRIES)
         world.rowferry("worker", "--until-empty")
-        assert journal.moves == ENTRIES
-        assert list(journal.differences({"rows inserted": 0})) == []
+        assert audit_log.moves == ENTRIES
+        assert list(audit_log.differences({"rows inserted": 0})) == []
         world.query(COUNT_A_MOVE)
-        assert list(journal.differences({})) == [
+        assert list(audit_log.differences({})) == [
             f"the queue tells of {ENTRIES + 1} rows that were moved, the table of {ENTRIES}"
         ]
         world.query(MAKE_A_CHANGE_UP)
-        assert list(journal.differences({})) == [
+        assert list(audit_log.differences({})) == [
             "the queue tells of 1 rows that were changed or deleted, the table of 0"
         ]
         world.query(COUNT_NO_CHANGE)
         with psycopg.connect(world.migration.dsn, application_name="rowferry worker planted") as planted:
             planted.execute(MOVE_BACK)
-        assert list(journal.differences({"rows deleted": 1})) == [
+        assert list(audit_log.differences({"rows deleted": 1})) == [
             "workers did something else to a row, 1 times",
             "the application tells of 1 rows deleted, the table of 0",
         ]

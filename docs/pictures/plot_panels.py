@@ -29,7 +29,7 @@ from matplotlib import pyplot as plt  # noqa: E402  # pyright: ignore[reportMiss
 
 from grafana import View, list_panels  # noqa: E402 - found by the path above
 from prometheus_server import Prometheus, running_prometheus  # noqa: E402
-from rowferry_lab.simulated.environment import Stage, set_stage  # noqa: E402
+from rowferry_lab.simulated.environment import Environment, start_environment  # noqa: E402
 from scrape import find_served_port  # noqa: E402
 
 PICTURES, LOST = 6000, 12
@@ -118,11 +118,11 @@ def rowferry(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "rowferry_cli", *arguments], check=True)
 
 
-def migrate(stage: Stage, folder: Path) -> None:
+def migrate(environment: Environment, folder: Path) -> None:
     """Migrate with two processes, one of which is killed, and plot what the panels say in the end."""
     rowferry("prepare", str(PICTURES), "--yes", "--clean-production")
     rowferry("init")
-    lose_objects(stage)
+    lose_objects(environment)
     start = datetime.now(UTC)
     dsn = os.environ["DATABASE_URL"]
     worker = ("worker", "--processes", "2", "--parallel", "4", "--slots", "2", "--metrics-port", "0")
@@ -143,9 +143,9 @@ def migrate(stage: Stage, folder: Path) -> None:
             plot(board, source)
 
 
-def lose_objects(stage: Stage) -> None:
+def lose_objects(environment: Environment) -> None:
     """Delete some legacy objects that rows point at."""
-    s3 = stage.open_s3()
+    s3 = environment.open_s3()
     for item in s3.list_objects_v2(Bucket="sketch-legacy-s3", Prefix="image/", MaxKeys=LOST)["Contents"]:
         s3.delete_object(Bucket="sketch-legacy-s3", Key=item["Key"])
 
@@ -202,5 +202,5 @@ def draw(axis: Any, panel: dict[str, Any], answers: dict[str, list[tuple[float, 
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as name, set_stage() as running:
+    with tempfile.TemporaryDirectory() as name, start_environment() as running:
         migrate(running, Path(name))

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from rowferry.logs import LogFile
 from rowferry_cli.run.local_workers import LocalWorkers
-from rowferry_lab.simulated.environment import Stage, set_stage
+from rowferry_lab.simulated.environment import Environment, start_environment
 
 PICTURE = Path(__file__).with_name("watch.svg")
 WIDTH, HEIGHT = 88, 18
@@ -66,13 +66,13 @@ SVG = """\
 
 
 def main() -> None:
-    """Set the stage, migrate, take the picture in the middle, and leave nothing behind."""
-    with set_stage() as stage:
-        stage.plan_path.write_text(stage.plan_path.read_text() + SECOND_TABLE)
-        prepare(stage)
-        log = LogFile(stage.folder / "workers.log")
+    """Start an environment, migrate, take the picture during the migration, and clean up."""
+    with start_environment() as environment:
+        environment.plan_path.write_text(environment.plan_path.read_text() + SECOND_TABLE)
+        prepare(environment)
+        log = LogFile(environment.folder / "workers.log")
         with (
-            terminal(stage, f"{sys.executable} -m rowferry_cli watch --interval 0.5") as capture,
+            terminal(environment, f"{sys.executable} -m rowferry_cli watch --interval 0.5") as capture,
             LocalWorkers(WORKERS, ["--parallel", "4"], log, lambda _line: None),
         ):
             frame = wait_for_frame(capture)
@@ -80,11 +80,11 @@ def main() -> None:
     print(Text.from_ansi(frame).plain)  # noqa: T201 - what a script is for
 
 
-def prepare(stage: Stage) -> None:
+def prepare(environment: Environment) -> None:
     """Make two tables and their objects, lose some of the objects, and enqueue."""
     rowferry("prepare", str(PICTURES), "--yes", "--clean-production")
     rowferry("init")
-    s3 = stage.open_s3()
+    s3 = environment.open_s3()
     for prefix, lost in (("image/", 2), ("cover/", 1)):
         listing = s3.list_objects_v2(Bucket="sketch-legacy-s3", Prefix=prefix, MaxKeys=lost)
         for item in listing["Contents"]:
@@ -98,9 +98,9 @@ def rowferry(*arguments: str) -> None:
 
 
 @contextmanager
-def terminal(stage: Stage, command: str) -> Iterator[Callable[[], str]]:
+def terminal(environment: Environment, command: str) -> Iterator[Callable[[], str]]:
     """Run a command in a tmux of its own; yield what returns its screen, with colours as escape sequences."""
-    tmux = ["tmux", "-S", str(stage.folder / "tmux"), "-f", "/dev/null"]
+    tmux = ["tmux", "-S", str(environment.folder / "tmux"), "-f", "/dev/null"]
     size = ["-x", str(WIDTH), "-y", str(HEIGHT)]
     subprocess.run(
         [*tmux, "-u", "new-session", "-d", *size, command], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"}

@@ -1,4 +1,4 @@
-"""The demo's story: prepare, migrate, lose a worker, miss some objects, repair, and audit the end."""
+"""The steps of the demo: prepare, migrate, kill a worker, lose some objects, repair, and audit the result."""
 
 import json
 import os
@@ -18,42 +18,42 @@ from rich.console import Console
 from rich.rule import Rule
 
 from rowferry.db.connection import connect
-from rowferry.db.statements import statement
 from rowferry.errors import RowferryError
 from rowferry.reports.progress import read_counts
-from rowferry_lab.simulated.environment import Stage, set_stage
+from rowferry_lab.queries import statement
+from rowferry_lab.simulated.environment import Environment, start_environment
 
 HIDDEN_OBJECTS = 3
 """How many legacy objects are lost by accident before the migration."""
 KILL_DEADLINE = timedelta(seconds=60)
 
 
-def tell_story(entries: int, workers: int, *, keep: bool) -> int:
+def run_demo(entries: int, workers: int, *, keep: bool) -> int:
     """Run the demo and return its exit status: 0 when every row points at an object and the counts balance."""
     console = Console(highlight=False)
     began = time.monotonic()
     _head(console, "A PostgreSQL and an S3 server of our own")
-    with set_stage() as stage:
-        console.print(f"[dim]Both run in temporary folders; the plan is {stage.plan_path}:[/]\n")
-        console.print(stage.plan_path.read_text(), markup=False)
-        _head(console, f"{entries:,} small pictures, some legacy, some production, and a row for each")
+    with start_environment() as environment:
+        console.print(f"[dim]Both run in temporary folders; the plan is {environment.plan_path}:[/]\n")
+        console.print(environment.plan_path.read_text(), markup=False)
+        _head(console, f"{entries:,} small images, some legacy, some production, and a row for each")
         _run("prepare", str(entries), "--yes", "--clean-production")
         _run("init")
-        hidden = _hide_objects(stage)
-        console.print(f"[dim]By accident, {len(hidden)} legacy objects are lost. Nobody has noticed yet.[/]")
+        hidden = _hide_objects(environment)
+        console.print(f"[dim]By accident, {len(hidden)} legacy objects are lost. This has not been noticed yet.[/]")
         _head(console, f"{workers} workers migrate, and one of them is killed (SIGKILL)")
         _migrate(console, workers)
         _head(console, "What went wrong?")
         _run("errors")
-        _put_back(stage, hidden)
+        _put_back(environment, hidden)
         console.print("[dim]The lost objects are found and put back. The batches go back in the queue:[/]")
         _run("requeue", "--all")
         _head(console, "The rest")
-        _run("migrate", "--yes", "--processes", str(workers), "--log-file", str(stage.folder / "migrate.log"))
-        passed = _audit(console, stage)
+        _run("migrate", "--yes", "--processes", str(workers), "--log-file", str(environment.folder / "migrate.log"))
+        passed = _audit(console, environment)
         console.print(f"\n[dim]The demo took {time.monotonic() - began:.0f} s.[/]")
         if keep:
-            _keep(console, stage)
+            _keep(console, environment)
     return 0 if passed else 1
 
 
@@ -102,9 +102,9 @@ def _kill_a_worker(console: Console, done: Event) -> None:
                 return
 
 
-def _hide_objects(stage: Stage) -> dict[str, dict[str, Any]]:
+def _hide_objects(environment: Environment) -> dict[str, dict[str, Any]]:
     """Delete some legacy objects that rows point at, and return what is needed to put them back."""
-    s3 = stage.open_s3()
+    s3 = environment.open_s3()
     hidden: dict[str, dict[str, Any]] = {}
     listing = s3.list_objects_v2(Bucket="sketch-legacy-s3", Prefix="image/", MaxKeys=HIDDEN_OBJECTS)
     for item in listing.get("Contents", []):
@@ -114,20 +114,20 @@ def _hide_objects(stage: Stage) -> dict[str, dict[str, Any]]:
     return hidden
 
 
-def _put_back(stage: Stage, hidden: dict[str, dict[str, Any]]) -> None:
-    s3 = stage.open_s3()
+def _put_back(environment: Environment, hidden: dict[str, dict[str, Any]]) -> None:
+    s3 = environment.open_s3()
     for key, content in hidden.items():
         s3.put_object(Bucket="sketch-legacy-s3", Key=key, **content)
 
 
-def _audit(console: Console, stage: Stage) -> bool:
+def _audit(console: Console, environment: Environment) -> bool:
     """Hold every row against the buckets themselves, and the counts against each other."""
     _head(console, "The audit: every row, every object")
     status = subprocess.run(
         [sys.executable, "-m", "rowferry_cli", "status", "--json", "--no-objects"], check=True, capture_output=True
     )
     legacy = json.loads(status.stdout)["entries"]["legacy"]
-    paginator = stage.open_s3().get_paginator("list_objects_v2")
+    paginator = environment.open_s3().get_paginator("list_objects_v2")
     pages = paginator.paginate(Bucket="sketch-production-s3")
     standing = {item["Key"] for page in pages for item in page.get("Contents", [])}
     with connect("demo", autocommit=True) as connection:
@@ -145,10 +145,10 @@ def _audit(console: Console, stage: Stage) -> bool:
     return all(checks.values())
 
 
-def _keep(console: Console, stage: Stage) -> None:
+def _keep(console: Console, environment: Environment) -> None:
     """Keep the servers until Ctrl-C."""
     console.print("\nThe servers go on until Ctrl-C. In another terminal:\n")
-    console.print(stage.exports(), markup=False, soft_wrap=True)
+    console.print(environment.exports(), markup=False, soft_wrap=True)
     stop = Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     try:

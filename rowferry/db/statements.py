@@ -5,7 +5,7 @@ knows values only: these queries need identifiers, and other queries as parts, w
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import LiteralString, cast
@@ -36,7 +36,7 @@ def read_sql(path: Path) -> sql.SQL:
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
     """Return the named query with its `{placeholders}` filled in; its values are `%(parameters)s` on execution."""
-    return _load_queries()[name].format(**parts)
+    return _load_own_queries()[name].format(**parts)
 
 
 def split_queries(text: str) -> Iterator[tuple[str, str]]:
@@ -47,9 +47,14 @@ def split_queries(text: str) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def _load_queries() -> dict[str, sql.SQL]:
+def _load_own_queries() -> dict[str, sql.SQL]:
     """Return all named queries; a millisecond, at the first statement of a process."""
-    texts = (path.read_text(encoding="utf-8") for path in list_sql("queries"))
+    return load_queries(list_sql("queries"))
+
+
+def load_queries(files: Iterable[Path]) -> dict[str, sql.SQL]:
+    """Return the named queries of these files, which belong to the project: their text counts as literal."""
+    texts = (path.read_text(encoding="utf-8") for path in files)
     return {name: _trusted(query) for text in texts for name, query in split_queries(text)}
 
 

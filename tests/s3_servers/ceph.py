@@ -7,7 +7,7 @@ from uuid import uuid4
 from processes import wait_for
 from rowferry_lab.servers.s3_servers import START_DEADLINE, answers_http
 from rowferry_lab.servers.server_process import ServerFailed
-from s3_servers.own import Crew, ManyPrograms, find_low_port, find_program
+from s3_servers.own import ManyPrograms, Programs, find_low_port, find_program
 
 ADVICE = "install ceph-mon, ceph-mgr, ceph-osd and radosgw (`tools/install-debian-servers`, as root)"
 CONFIG = """\
@@ -57,36 +57,36 @@ class CephServer(ManyPrograms):
         for program in ("ceph", "monmaptool", "ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "radosgw-admin"):
             find_program(program, advice=ADVICE)
 
-    def start_all(self, crew: Crew, port: int) -> None:
-        folder, config = crew.folder, crew.folder / "ceph.conf"
+    def start_all(self, programs: Programs, port: int) -> None:
+        folder, config = programs.folder, programs.folder / "ceph.conf"
         monitor_port, fsid = find_low_port(), uuid4()
         for name in FOLDERS:
             (folder / name).mkdir()
         config.write_text(CONFIG.format(fsid=fsid, monitor_port=monitor_port, folder=folder, port=port))
         read = ("-c", config)
-        start_cluster(crew, fsid=str(fsid), monitor_port=monitor_port, read=read)
-        crew.start("radosgw", "-f", "-n", "client.rgw.x", *read, until=lambda: answers_http(port))
+        start_cluster(programs, fsid=str(fsid), monitor_port=monitor_port, read=read)
+        programs.start("radosgw", "-f", "-n", "client.rgw.x", *read, until=lambda: answers_http(port))
         keys = (f"--access-key={self.access_key}", f"--secret-key={self.secret_key}")
-        crew.run("radosgw-admin", *read, "user", "create", "--uid=test", "--display-name=test", *keys)
+        programs.run("radosgw-admin", *read, "user", "create", "--uid=test", "--display-name=test", *keys)
 
 
-def start_cluster(crew: Crew, *, fsid: str, monitor_port: int, read: tuple[str, Path]) -> None:
+def start_cluster(programs: Programs, *, fsid: str, monitor_port: int, read: tuple[str, Path]) -> None:
     """Start what stores the objects. An OSD that has lost its monitor ends at no other signal than SIGKILL."""
-    crew.run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v1:127.0.0.1:{monitor_port}]", "monmap")
-    crew.run("ceph-mon", "--mkfs", "-i", "a", "--monmap", "monmap", *read)
-    crew.start("ceph-mon", "-f", "-i", "a", *read)
-    crew.start("ceph-mgr", "-f", "-i", "x", *read)
+    programs.run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v1:127.0.0.1:{monitor_port}]", "monmap")
+    programs.run("ceph-mon", "--mkfs", "-i", "a", "--monmap", "monmap", *read)
+    programs.start("ceph-mon", "-f", "-i", "a", *read)
+    programs.start("ceph-mgr", "-f", "-i", "x", *read)
     osd = str(uuid4())
     tell = ("ceph", *read, "--connect-timeout", "10")
-    wait_for(lambda: succeeds(crew, *tell, "osd", "new", osd), deadline=START_DEADLINE)
-    crew.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd, *read)
-    crew.start("ceph-osd", "-f", "-i", "0", *read, end=signal.SIGKILL)
+    wait_for(lambda: succeeds(programs, *tell, "osd", "new", osd), deadline=START_DEADLINE)
+    programs.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd, *read)
+    programs.start("ceph-osd", "-f", "-i", "0", *read, end=signal.SIGKILL)
 
 
-def succeeds(crew: Crew, *command: str | Path) -> bool:
+def succeeds(programs: Programs, *command: str | Path) -> bool:
     """Return whether a command succeeds by now: a monitor that has just begun refuses some, and takes them twice."""
     try:
-        crew.run(*command)
+        programs.run(*command)
     except ServerFailed:
         return False
     return True

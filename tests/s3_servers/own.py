@@ -89,7 +89,7 @@ def lists_buckets(server: S3Server) -> bool:
     return False
 
 
-class Crew:
+class Programs:
     """The processes of a server that is made of several, which end in the reverse order of their start."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -123,24 +123,24 @@ class Crew:
 class ManyPrograms(S3Server):
     """A server of several processes, on low ports."""
 
-    _crew: Crew | None = None
+    _programs: Programs | None = None
 
-    def start_all(self, crew: Crew, port: int) -> None:
+    def start_all(self, programs: Programs, port: int) -> None:
         """Start every process; the one on this port speaks S3."""
         raise NotImplementedError
 
     def start(self) -> None:
         folder, port = Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-")), find_low_port()
-        self._folder, self._crew = folder, Crew(folder)
+        self._folder, self._programs = folder, Programs(folder)
         try:
-            self.start_all(self._crew, port)
+            self.start_all(self._programs, port)
         except BaseException:
             self.close()
             raise
         self.endpoint_url = f"http://127.0.0.1:{port}"
 
     def close(self) -> None:
-        if self._crew is not None:
-            self._crew.close()
-            self._crew = None
+        if self._programs is not None:
+            self._programs.close()
+            self._programs = None
         super().close()

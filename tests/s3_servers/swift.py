@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rowferry_lab.servers.s3_servers import answers_http
-from s3_servers.own import Crew, ManyPrograms, find_low_port, find_program
+from s3_servers.own import ManyPrograms, Programs, find_low_port, find_program
 
 ADVICE = (
     "install swift-proxy, swift-account, swift-container, swift-object and memcached "
@@ -76,29 +76,29 @@ class SwiftServer(ManyPrograms):
         ):
             find_program(program, advice=ADVICE)
 
-    def start_all(self, crew: Crew, port: int) -> None:
-        folder, cache_port = crew.folder, find_low_port()
+    def start_all(self, programs: Programs, port: int) -> None:
+        folder, cache_port = programs.folder, find_low_port()
         (folder / "devices" / "sda").mkdir(parents=True)
         (folder / "swift.conf").write_text(COMMON)
         filters = compose_filters(cache_port=cache_port, secret_key=self.secret_key)
         proxy = PROXY.format(port=port, folder=folder, pipeline=PIPELINE, filters=filters)
         (folder / "proxy-server.conf").write_text(proxy)
-        crew.start("memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", str(cache_port))
+        programs.start("memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", str(cache_port))
         for name in STORES:
-            start_store(crew, name)
-        crew.start("swift-proxy-server", folder / "proxy-server.conf", until=lambda: answers_http(port))
+            start_store(programs, name)
+        programs.start("swift-proxy-server", folder / "proxy-server.conf", until=lambda: answers_http(port))
 
 
-def start_store(crew: Crew, name: str) -> None:
+def start_store(programs: Programs, name: str) -> None:
     """Start the server of accounts, of containers or of objects, on a ring of its own."""
-    folder, port = crew.folder, find_low_port()
+    folder, port = programs.folder, find_low_port()
     ring = folder / f"{name}.builder"
-    crew.run("swift-ring-builder", ring, "create", "4", "1", "1")
-    crew.run("swift-ring-builder", ring, "add", f"r1z1-127.0.0.1:{port}/sda", "1")
-    crew.run("swift-ring-builder", ring, "rebalance")
+    programs.run("swift-ring-builder", ring, "create", "4", "1", "1")
+    programs.run("swift-ring-builder", ring, "add", f"r1z1-127.0.0.1:{port}/sda", "1")
+    programs.run("swift-ring-builder", ring, "rebalance")
     config = Path(folder / f"{name}-server.conf")
     config.write_text(STORE.format(port=port, folder=folder, name=name))
-    crew.start(f"swift-{name}-server", config, until=lambda: answers_http(port))
+    programs.start(f"swift-{name}-server", config, until=lambda: answers_http(port))
 
 
 def compose_filters(**values: object) -> str:

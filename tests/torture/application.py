@@ -11,7 +11,7 @@ from typing import LiteralString, Self
 import psycopg
 
 from entry_table import FROM
-from torture.truth import Truth
+from torture.oracle import Oracle
 from torture.world import World, key_of
 
 LONGEST_PAUSE = timedelta(seconds=0.02)
@@ -20,13 +20,13 @@ FIRST_OWN_ID = 1_000_000
 
 
 class Application:
-    """One thread that does one thing after the other, and says in the truth what it is about to do.
+    """One thread that does one thing after the other, and says in the oracle what it is about to do.
 
     It knows nothing of the migration: it writes legacy keys and reads none.
     """
 
-    def __init__(self, world: World, truth: Truth, seed: int) -> None:
-        self._world, self._truth, self._chance = world, truth, random.Random(seed)
+    def __init__(self, world: World, oracle: Oracle, seed: int) -> None:
+        self._world, self._oracle, self._chance = world, oracle, random.Random(seed)
         self._ended = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self._connection = psycopg.connect(world.migration.dsn, autocommit=True, application_name="application")
@@ -64,7 +64,7 @@ class Application:
         """A new object, and then the row that points at it."""
         row_id = FIRST_OWN_ID + self.done["rows inserted"]
         key, body = self._new_key(row_id), self._new_body()
-        self._truth.expect(row_id, body)
+        self._oracle.expect(row_id, body)
         self._put(key, body)
         self._change("insert into public.avatars values (%s, %s)", row_id, key)
         self.keys[row_id], self.bodies[row_id] = key, body
@@ -74,10 +74,10 @@ class Application:
         """A new object under another key, and then the row points at that one."""
         row_id = self._choose()
         key, body = self._new_key(row_id), self._new_body()
-        self._truth.allow(row_id, body)
+        self._oracle.allow(row_id, body)
         self._put(key, body)
         self._change("update public.avatars set path = %s where id = %s", key, row_id)
-        self._truth.expect(row_id, body)
+        self._oracle.expect(row_id, body)
         self.retired.add(self.keys[row_id])
         self.keys[row_id], self.bodies[row_id] = key, body
         self.done["rows renamed"] += 1
@@ -86,7 +86,7 @@ class Application:
         """The row, and now and then its object as well."""
         row_id = self._choose()
         self._change("delete from public.avatars where id = %s", row_id)
-        self._truth.forget(row_id)
+        self._oracle.forget(row_id)
         key = self.keys.pop(row_id)
         self.bodies.pop(row_id, None)
         self.retired.add(key)
@@ -100,7 +100,7 @@ class Application:
         """The object under its old key; the row stays as it is."""
         row_id = self._choose()
         body = self._new_body()
-        self._truth.allow(row_id, body)
+        self._oracle.allow(row_id, body)
         self._put(self.keys[row_id], body)
         self.bodies[row_id] = body
         self.done["objects overwritten"] += 1

@@ -11,7 +11,7 @@ from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from servers import Buckets, connect_s3, find_versitygw, make_schema, temporary_folders_in_memory
 from torture.auditor import Auditor
-from torture.truth import Truth
+from torture.oracle import Oracle
 from torture.world import World
 
 PART_BYTES = 5 * 1024 * 1024
@@ -46,10 +46,10 @@ def make_world(
         migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
         for name, table in (plan or {}).items():
             migration.plan.setdefault(name, {}).update(table)
-        truth = Truth()
-        auditor = Auditor(dsn, s3, migration.legacy, migration.production, truth, seed=seed)
+        oracle = Oracle()
+        auditor = Auditor(dsn, s3, migration.legacy, migration.production, oracle, seed=seed)
         until.enter_context(auditor)
-        yield World(seed, folder, postgres, s3, migration, truth, auditor)
+        yield World(seed, folder, postgres, s3, migration, oracle, auditor)
 
 
 def make_s3_server() -> S3Server:

@@ -23,10 +23,10 @@ from processes import wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server
 from torture.auditor import Auditor
-from torture.crew import Command, Crew
+from torture.final_checks import Expected, run_final_checks
 from torture.legacy_record import LegacyRecord
-from torture.settlement import Expected, settle
-from torture.truth import Truth
+from torture.oracle import Oracle
+from torture.workers import Command, WorkerPool
 
 COMMAND_DEADLINE = timedelta(seconds=120)
 LARGE_BYTES = 11 * 1024 * 1024
@@ -44,13 +44,13 @@ class World:
     postgres: EmbeddedPostgres
     s3: S3Server
     migration: Migration
-    truth: Truth
+    oracle: Oracle
     auditor: Auditor
     legacy_record: LegacyRecord = field(init=False)
     environment: dict[str, str] = field(default_factory=dict)
     """What workers find in their environment besides what every worker must: a proxy's address, for instance."""
     killed_pids: set[int] = field(default_factory=set)
-    crews: list[Crew] = field(default_factory=list)
+    pools: list[WorkerPool] = field(default_factory=list)
     entries: int = 0
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class World:
         sizes |= dict.fromkeys(self.random.sample(numbers, large), LARGE_BYTES)
         bodies = {number: self.random.randbytes(size) for number, size in sizes.items()}
         for number, body in bodies.items():
-            self.truth.expect(number, body)
+            self.oracle.expect(number, body)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(self._put, bodies.keys(), bodies.values()))
         self.legacy_record.take(key_of(number) for number in numbers)
@@ -103,19 +103,19 @@ class World:
             self.migration.enqueue(batch_size)
 
     @contextmanager
-    def workers(self, seats: int, *arguments: str, command: Command | None = None) -> Iterator[Crew]:
+    def workers(self, seats: int, *arguments: str, command: Command | None = None) -> Iterator[WorkerPool]:
         """Yield running workers, each replaced when it dies."""
         environment = {**self.migration.environment, **self.environment}
-        with Crew(seats, self.folder, environment, *arguments, command=command) as crew:
-            self.crews.append(crew)
+        with WorkerPool(seats, self.folder, environment, *arguments, command=command) as pool:
+            self.pools.append(pool)
             with self.auditor.awake("workers ran"):
-                yield crew
+                yield pool
 
-    def end_alive(self, crew: Crew, seats: int) -> None:
+    def end_alive(self, pool: WorkerPool, seats: int) -> None:
         """Tell workers to finish, which none may fail to do, and report each that has died before."""
-        assert crew.stop() == [0] * seats
-        for death in crew.deaths:
-            self.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
+        assert pool.stop() == [0] * seats
+        for death in pool.deaths:
+            self.auditor.report(f"a worker died of it: {death}: {pool.log_of(death.seat)[-800:]}")
 
     def ask(self, query: str, *parameters: object) -> Any:
         """Return the one value of the one row, on a connection that survives restarts of PostgreSQL."""
@@ -150,10 +150,10 @@ class World:
 
     # What has become of it
 
-    def settle(self, expected: "Expected | None" = None) -> None:
+    def run_final_checks(self, expected: "Expected | None" = None) -> None:
         """Make the final account; workers must have been stopped. What does not add up, the auditor counts."""
         self.auditor.end()
-        for words in settle(self, expected or Expected()):
+        for words in run_final_checks(self, expected or Expected()):
             self.auditor.report(words)
 
     def report(self) -> dict[str, Any]:

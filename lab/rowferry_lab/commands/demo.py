@@ -13,6 +13,6 @@ def command(entries: int, workers: int, keep: bool) -> int:
     On the way a worker is killed and some objects are missing, to show what happens then. Everything is stopped and
     removed at the end. Needs neither Docker nor root.
     """
-    from rowferry_lab.demo import tell_story
+    from rowferry_lab.demo import run_demo
 
-    return tell_story(entries, workers, keep=keep)
+    return run_demo(entries, workers, keep=keep)

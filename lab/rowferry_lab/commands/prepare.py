@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rowferry_lab.simulated.prepare import Prepared
 
 
-@click.command("prepare", short_help="Make a simulated environment: a table and two buckets of small pictures.")
+@click.command("prepare", short_help="Make a simulated environment: a table and two buckets of small images.")
 @click.argument("count", metavar="N", type=click.IntRange(1, 100_000_000))
 @plan_option
 @click.option("-c", "--clean-production", is_flag=True, help="Delete all objects of the production bucket, too.")
-@click.option("--seed", type=click.IntRange(0), help="Make the same pictures as another time; left out: other ones.")
+@click.option("--seed", type=click.IntRange(0), help="Make the same images as another time; left out: other ones.")
 @click.option(
     "--role-password",
     envvar="ROWFERRY_ROLE_PASSWORD",
@@ -42,7 +42,7 @@ def command(
     once: bool,
     yes: bool,
 ) -> None:
-    """Make N rows and their pictures, half of them legacy, half production, to try a migration with.
+    """Make N rows and their images, half of them legacy, half production, to try a migration with.
 
     DELETES what is there: drops the plan's tables and makes them anew, and deletes all objects of the legacy bucket.
     It therefore refuses to run unless the plan's [migration] says `simulated = true`. It also makes the role
@@ -101,15 +101,15 @@ def _show_bar() -> Generator[Callable[[int, int], None]]:
         yield lambda _done, _total: None
         return
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("making pictures", total=None)
+        task = progress.add_task("making images", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _report(plan: Plan, prepared: Prepared) -> None:
-    pictures, role = prepared.pictures, prepared.role
+    images, role = prepared.images, prepared.role
     click.echo(
-        f"Made {prepared.rows:,} rows with {pictures['legacy']:,} pictures in {plan.legacy.bucket} and "
-        f"{pictures['production']:,} in {plan.production.bucket} (seed {prepared.seed})."
+        f"Made {prepared.rows:,} rows with {images['legacy']:,} images in {plan.legacy.bucket} and "
+        f"{images['production']:,} in {plan.production.bucket} (seed {prepared.seed})."
     )
     if not role.is_there:
         click.echo(f"Role {role.name} was not made: this role may not make others. See `rowferry init --grants`.")

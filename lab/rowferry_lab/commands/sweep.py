@@ -13,10 +13,9 @@ from rowferry_cli.options import json_option
 from rowferry_lab.commands.sweep_values import Latency, Numbers
 
 if TYPE_CHECKING:
-    from rowferry_lab.sweep.grid import Grid
+    from rowferry_lab.sweep.grid import Grid, Result
+    from rowferry_lab.sweep.reporter import Reporter
     from rowferry_lab.sweep.results import CsvFile
-    from rowferry_lab.sweep.screen import Screen
-    from rowferry_lab.sweep.summary import Result
 
 
 @click.command("sweep", short_help="Measure which batch size and parallelism are best, in a simulated environment.")
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     default=1,
     show_default=True,
     type=click.IntRange(0),
-    help="Decides the pictures and the order of the runs.",
+    help="Decides the images and the order of the runs.",
 )
 @click.option(
     "--csv",
@@ -95,9 +94,9 @@ def command(
     plot_path: Path | None,
     as_json: bool,
 ) -> int:
-    """Migrate simulated pictures again and again, with every batch size and every parallelism, and compare.
+    """Migrate simulated images again and again, with every batch size and every parallelism, and compare.
 
-    Each run makes rows and pictures anew on a PostgreSQL and an S3 server of its own, migrates them with one worker,
+    Each run makes rows and images anew on a PostgreSQL and an S3 server of its own, migrates them with one worker,
     and checks every row, every object and the counts. Nothing of yours is touched.
 
     \b
@@ -111,7 +110,7 @@ def command(
     Exit status: 0, or 1 when a run was not correct.
     """
     from rowferry_lab.sweep.grid import Grid, choose_rows
-    from rowferry_lab.sweep.plot import check_picture
+    from rowferry_lab.sweep.plot import check_plot_path
     from rowferry_lab.sweep.results import CsvFile
 
     grid = Grid(
@@ -124,7 +123,7 @@ def command(
         seed=seed,
     )
     if plot_path is not None:
-        check_picture(plot_path)
+        check_plot_path(plot_path)
     with CsvFile(csv_path) as csv_file:
         return _run(grid, within / 100, csv_file, plot_path, as_json=as_json)
 
@@ -133,40 +132,40 @@ def _run(grid: Grid, within: float, csv_file: CsvFile, plot_path: Path | None, *
     """Run the sweep, tell what came of it, and return the exit status."""
     import json
 
-    from rowferry_lab.sweep.plot import draw_picture
+    from rowferry_lab.sweep.grid import recommend, summarise
+    from rowferry_lab.sweep.plot import draw_plot
+    from rowferry_lab.sweep.reporter import Reporter
     from rowferry_lab.sweep.results import describe_sweep
-    from rowferry_lab.sweep.screen import Screen
-    from rowferry_lab.sweep.summary import recommend, summarise
 
-    screen = Screen(grid, quiet=as_json)
-    results = _collect(grid, csv_file, screen)
+    reporter = Reporter(grid, quiet=as_json)
+    results = _collect(grid, csv_file, reporter)
     summaries = summarise(results)
     recommendation = recommend(summaries, within)
     for summary in summaries:
         csv_file.add_summary(summary)
-    screen.conclude(summaries, recommendation)
+    reporter.conclude(summaries, recommendation)
     if plot_path is not None and summaries:
-        draw_picture(plot_path, summaries, grid)
-        screen.say(f"Plot: {plot_path}")
+        draw_plot(plot_path, summaries, grid)
+        reporter.print(f"Plot: {plot_path}")
     if as_json:
         click.echo(json.dumps(describe_sweep(grid, results, summaries, recommendation), indent=2))
     return 1 if any(result.problems for result in results) else 0
 
 
-def _collect(grid: Grid, csv_file: CsvFile, screen: Screen) -> list[Result]:
+def _collect(grid: Grid, csv_file: CsvFile, reporter: Reporter) -> list[Result]:
     """Return the results of all runs, each in the CSV as soon as it is there. Raises click.Abort on Ctrl-C, SIGTERM."""
-    from rowferry_lab.sweep.session import open_arena, run_sweep
+    from rowferry_lab.sweep.run import open_environment, run_sweep
 
     results: list[Result] = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does: nothing is left behind
-    screen.introduce()
+    reporter.introduce()
     try:
-        with open_arena() as arena, screen.show_progress():
-            for result in run_sweep(arena, grid, screen.start):
+        with open_environment() as environment, reporter.show_progress():
+            for result in run_sweep(environment, grid, reporter.start):
                 results.append(result)
                 csv_file.add_result(result)
-                screen.finish(result)
+                reporter.finish(result)
     except KeyboardInterrupt:
-        screen.say(f"Stopped after {len(results)} of {grid.runs} runs; the servers are gone.")
+        reporter.print(f"Stopped after {len(results)} of {grid.runs} runs; the servers are gone.")
         raise click.exceptions.Abort from None
     return results

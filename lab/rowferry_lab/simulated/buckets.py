@@ -20,10 +20,10 @@ from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import send_with_retries
-from rowferry_lab.simulated.images import Picture
+from rowferry_lab.simulated.images import SampleImage
 
 IN_FLIGHT = 32
-"""Pictures on their way at once."""
+"""Images on their way at once."""
 DEADLINE = timedelta(seconds=60)
 
 
@@ -80,10 +80,10 @@ def _translated(side: Side) -> Generator[None]:
 
 
 class Uploads:
-    """Writes pictures to both buckets, many at once; a context manager that waits for all of them in the end."""
+    """Writes images to both buckets, many at once; a context manager that waits for all of them in the end."""
 
     def __init__(self, plan: Plan) -> None:
-        """Connect at the first picture. Raises UsageError unless the plan is simulated."""
+        """Connect at the first image. Raises UsageError unless the plan is simulated."""
         refuse_real_data(plan)
         self._plan = plan
         self._clients: dict[SideName, ObjectClient] = {}
@@ -106,12 +106,12 @@ class Uploads:
             for future in self._in_flight:
                 future.cancel()
 
-    def send(self, picture: Picture) -> None:
-        """Send a picture as soon as there is room. Raises UsageError where an upload has failed."""
+    def send(self, image: SampleImage) -> None:
+        """Send a image as soon as there is room. Raises UsageError where an upload has failed."""
         if len(self._in_flight) >= IN_FLIGHT:
             self._finish_some(FIRST_COMPLETED)
-        request = put_object(picture.key, picture.body, headers=picture.headers, if_none_match=False)
-        client = self._clients[picture.side]
+        request = put_object(image.key, image.body, headers=image.headers, if_none_match=False)
+        client = self._clients[image.side]
         self._in_flight.add(event_loop.submit(send_with_retries(client.send, request)))
 
     def wait(self) -> None:
@@ -124,7 +124,7 @@ class Uploads:
             try:
                 future.result()
             except ObjectError as error:
-                raise UsageError(f"A picture could not be written: {error}.") from error
+                raise UsageError(f"A image could not be written: {error}.") from error
 
 
 def _open_writer(side: Side) -> ObjectClient:

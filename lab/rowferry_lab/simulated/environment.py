@@ -1,4 +1,4 @@
-"""The stage of the demo: a PostgreSQL, an S3 server and a plan, and the environment that leads to them."""
+"""The environment of demo and sweep: a PostgreSQL, an S3 server, a plan, and the variables that lead to them."""
 
 # pyright: reportMissingTypeStubs=false
 # boto3 carries no types.
@@ -40,17 +40,17 @@ to = "avatar/"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Running servers, a plan file, and the environment that leads to them."""
+class Environment:
+    """Running servers, a plan file, and the variables that lead to them."""
 
     folder: Path
     plan_path: Path
     s3_server: S3Server
-    environment: dict[str, str]
+    variables: dict[str, str]
 
     def exports(self) -> str:
-        """Return the environment as shell commands."""
-        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment.items())
+        """Return the variables as shell commands."""
+        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.variables.items())
 
     def open_s3(self) -> Any:
         """Return a boto3 client of the S3 server."""
@@ -64,8 +64,8 @@ class Stage:
 
 
 @contextmanager
-def set_stage(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Stage]:
-    """Start both servers, write the plan, and point this process's environment at them; undo it all in the end."""
+def start_environment(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Environment]:
+    """Start both servers, write the plan, and point this process's environment at them; undo all of it afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="rowferry-demo-") as name,
         EmbeddedPostgres() as postgres,
@@ -74,7 +74,7 @@ def set_stage(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Stage
         folder = Path(name)
         plan_path = folder / "rowferry.toml"
         plan_path.write_text(PLAN.format(endpoint_url=s3_server.endpoint_url), encoding="utf-8")
-        environment = {
+        variables = {
             "DATABASE_URL": postgres.dsn(),
             "ROWFERRY_PLAN": str(plan_path),
             **{
@@ -89,9 +89,9 @@ def set_stage(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Stage
         before = dict(os.environ)
         for variable in [name for name in before if name.startswith(("ROWFERRY_", "DATABASE_URL"))]:
             del os.environ[variable]  # What is set for the real migration is not meant for this one.
-        os.environ.update(environment)
+        os.environ.update(variables)
         try:
-            yield Stage(folder, plan_path, s3_server, environment)
+            yield Environment(folder, plan_path, s3_server, variables)
         finally:
             os.environ.clear()
             os.environ.update(before)

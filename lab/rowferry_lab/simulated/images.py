@@ -11,12 +11,12 @@ from rowferry.keys import form_of_key
 from rowferry.plan import Entries, SideName
 
 SIDE_PIXELS = 8
-"""Pictures are squares of this many pixels: about 300 bytes."""
+"""Images are squares of this many pixels: about 300 bytes."""
 CACHE_CONTROL = "public, max-age=31536000"
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class SampleImage:
     """One object to be: where it lies, its bytes, and the headers that it is written with."""
 
     side: SideName
@@ -25,8 +25,8 @@ class Picture:
     headers: tuple[tuple[str, str], ...]
 
 
-def draw_pictures(entries: Entries, numbers: Iterator[int], rng: Random) -> Iterator[Picture]:
-    """Yield one picture a number, legacy or production by the toss of a coin; some with cache header, metadata, tags.
+def draw_images(entries: Entries, numbers: Iterator[int], rng: Random) -> Iterator[SampleImage]:
+    """Yield one image a number, legacy or production by the toss of a coin; some with cache header, metadata, tags.
 
     Raises UsageError when keys of such names would not have the forms that the prefixes promise.
     """
@@ -36,7 +36,7 @@ def draw_pictures(entries: Entries, numbers: Iterator[int], rng: Random) -> Iter
             raise UsageError(f"No simulated {side} key can be made of `from` and `to` of {entries.label}.")
     for number in numbers:
         side = "legacy" if rng.random() < 0.5 else "production"
-        yield Picture(side, f"{prefixes[side]}avatar-{number}.png", draw_png(number, rng), _describe(number, rng))
+        yield SampleImage(side, f"{prefixes[side]}avatar-{number}.png", draw_png(number, rng), _describe(number, rng))
 
 
 def draw_png(number: int, rng: Random) -> bytes:

@@ -1,4 +1,4 @@
-"""Prepares a simulated environment: tables and buckets made anew, with many small pictures to migrate."""
+"""Prepares a simulated environment: tables and buckets made anew, with many small images to migrate."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,14 +8,15 @@ from random import Random, SystemRandom
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.schema import check_version
-from rowferry.db.statements import statement
+from rowferry.db.statements import statement as core_statement
 from rowferry.errors import ObjectError, UsageError
 from rowferry.plan import Plan, SideName
+from rowferry_lab.queries import statement
 from rowferry_lab.simulated.buckets import Uploads, ready_bucket, refuse_real_data
-from rowferry_lab.simulated.images import draw_pictures
+from rowferry_lab.simulated.images import draw_images
 from rowferry_lab.simulated.tables import MigrationRole, SimulatedTable, list_tables, make_role, share_rows
 
-OnPicture = Callable[[int, int], None]
+OnImage = Callable[[int, int], None]
 """Told how many of how many rows have been made."""
 
 
@@ -24,11 +25,11 @@ class Prepared:
     """What there is now."""
 
     rows: int
-    pictures: dict[SideName, int]
+    images: dict[SideName, int]
     """Objects written to each bucket."""
     role: MigrationRole
     seed: int
-    """Makes the same pictures again."""
+    """Makes the same images again."""
 
 
 def prepare(
@@ -39,11 +40,11 @@ def prepare(
     seed: int | None = None,
     clean_production: bool = False,
     role_password: str | None = None,
-    on_progress: OnPicture = lambda _done, _total: None,
+    on_progress: OnImage = lambda _done, _total: None,
 ) -> Prepared:
-    """Drop and make anew the plan's tables, empty its legacy bucket, and make `count` rows with their pictures.
+    """Drop and make anew the plan's tables, empty its legacy bucket, and make `count` rows with their images.
 
-    Each row gets one picture for each key column of its table, legacy or production at random. The production bucket
+    Each row gets one image for each key column of its table, legacy or production at random. The production bucket
     is emptied only if `clean_production`. Batches of this migration that are in the queue are forgotten: their rows
     are gone. Raises UsageError, and touches nothing, unless the plan says that it is simulated, and when another
     version of rowferry has initialised the database.
@@ -51,7 +52,7 @@ def prepare(
     refuse_real_data(plan)
     tables = list_tables(plan)
     seed = SystemRandom().getrandbits(32) if seed is None else seed
-    has_schema = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
+    has_schema = bool(fetch_one(connection, core_statement("has_schema"))["has_schema"])
     if has_schema:
         check_version(connection)
     _ready_buckets(plan, clean_production=clean_production)
@@ -60,11 +61,11 @@ def prepare(
             connection.execute(statement("forget_batches"), {"migration": plan.name})
         for table in tables:
             table.recreate(connection)
-        pictures = _fill(connection, plan, share_rows(count, tables), seed, on_progress)
+        images = _fill(connection, plan, share_rows(count, tables), seed, on_progress)
         role = make_role(connection, plan, role_password)
         for table in tables:
             table.analyze(connection)
-    return Prepared(count, pictures, role, seed)
+    return Prepared(count, images, role, seed)
 
 
 def _ready_buckets(plan: Plan, *, clean_production: bool) -> None:
@@ -76,9 +77,9 @@ def _ready_buckets(plan: Plan, *, clean_production: bool) -> None:
 
 
 def _fill(
-    connection: Connection, plan: Plan, shares: list[tuple[SimulatedTable, int]], seed: int, on_progress: OnPicture
+    connection: Connection, plan: Plan, shares: list[tuple[SimulatedTable, int]], seed: int, on_progress: OnImage
 ) -> dict[SideName, int]:
-    """Write pictures and rows side by side, and return how many pictures each bucket got."""
+    """Write images and rows side by side, and return how many images each bucket got."""
     rng = Random(seed)  # noqa: S311 - to be repeatable, not to be secret
     numbers = count_from(1)
     counts: Counter[SideName] = Counter()
@@ -86,14 +87,14 @@ def _fill(
     done = 0
     with Uploads(plan) as uploads:
         for table, share in shares:
-            columns = [draw_pictures(entries, numbers, rng) for entries in table.entries]
+            columns = [draw_images(entries, numbers, rng) for entries in table.entries]
             with table.fill(connection) as copy:
                 for _ in range(share):
-                    pictures = [next(column) for column in columns]
-                    for picture in pictures:
-                        uploads.send(picture)
-                        counts[picture.side] += 1
+                    images = [next(column) for column in columns]
+                    for image in images:
+                        uploads.send(image)
+                        counts[image.side] += 1
                     done += 1
-                    copy.write_row([f"avatar {done}", *(picture.key for picture in pictures)])
+                    copy.write_row([f"avatar {done}", *(image.key for image in images)])
                     on_progress(done, total)
     return {"legacy": counts["legacy"], "production": counts["production"]}

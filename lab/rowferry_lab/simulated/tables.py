@@ -9,9 +9,10 @@ from psycopg import Copy, sql
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import split_table
 from rowferry.db.grants import PURPOSES, compose_grants, compose_table_grants
-from rowferry.db.statements import statement
+from rowferry.db.statements import statement as core_statement
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
+from rowferry_lab.queries import statement
 
 _COMMA = sql.SQL(", ")
 
@@ -95,7 +96,7 @@ def make_role(connection: Connection, plan: Plan, password: str | None) -> Migra
     name = f"rowferry_{plan.name}"[:63]
     role = sql.Identifier(name)
     found = fetch_one(connection, statement("look_up_role"), {"role": name})
-    has_schema = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
+    has_schema = bool(fetch_one(connection, core_statement("has_schema"))["has_schema"])
     if not found["is_there"]:
         if not found["may_create"]:
             return MigrationRole(name, is_there=False, has_own_grants=False)

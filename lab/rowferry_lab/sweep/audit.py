@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from rowferry.db.connection import Connection, translated_errors
-from rowferry.db.statements import statement
 from rowferry.errors import ObjectError
 from rowferry.http import event_loop
 from rowferry.keys import production_key
@@ -21,8 +20,9 @@ from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request, get_object, get_object_tagging
 from rowferry.s3.responses import Response, read_tags
 from rowferry.s3.retry import send_many
-from rowferry_lab.simulated.environment import Stage
-from rowferry_lab.simulated.images import Picture
+from rowferry_lab.queries import statement
+from rowferry_lab.simulated.environment import Environment
+from rowferry_lab.simulated.images import SampleImage
 
 IN_FLIGHT = 64
 DEADLINE = timedelta(seconds=30)
@@ -35,32 +35,29 @@ Listing = Mapping[str, tuple[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is known before a run: the pictures, where they will be, and the legacy bucket as it stands."""
+    """What is known before a run: the images, where they will be, and the legacy bucket as it stands."""
 
-    pictures: Sequence[Picture]
-    at: Mapping[str, Picture]
-    """By production key: where every picture must stand in the end."""
+    images: Sequence[SampleImage]
+    at: Mapping[str, SampleImage]
+    """By production key: where every image must stand in the end."""
     legacy: Listing
 
     @classmethod
-    def of(cls, plan: Plan, pictures: Sequence[Picture], legacy: Listing) -> "Expected":
-        """Work out where the pictures must end."""
+    def of(cls, plan: Plan, images: Sequence[SampleImage], legacy: Listing) -> "Expected":
+        """Work out where the images must end."""
         (entries,) = plan.entries
-        ends = {
-            production_key(picture.key, entries) if picture.side == "legacy" else picture.key: picture
-            for picture in pictures
-        }
-        return cls(pictures, ends, legacy)
+        ends = {production_key(image.key, entries) if image.side == "legacy" else image.key: image for image in images}
+        return cls(images, ends, legacy)
 
     @property
     def legacy_entries(self) -> int:
         """Return how many there are to migrate."""
-        return sum(picture.side == "legacy" for picture in self.pictures)
+        return sum(image.side == "legacy" for image in self.images)
 
 
-def list_bucket(stage: Stage, bucket: str) -> Listing:
+def list_bucket(environment: Environment, bucket: str) -> Listing:
     """Return all objects of a bucket."""
-    s3: Any = stage.open_s3()
+    s3: Any = environment.open_s3()
     try:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         return {
@@ -70,21 +67,21 @@ def list_bucket(stage: Stage, bucket: str) -> Listing:
         s3.close()
 
 
-def find_problems(connection: Connection, stage: Stage, plan: Plan, expected: Expected) -> list[str]:
+def find_problems(connection: Connection, environment: Environment, plan: Plan, expected: Expected) -> list[str]:
     """Return what is wrong, in words; nothing where the migration was correct."""
     return [
         *_check_rows(connection, expected),
         *_check_counts(connection, plan, expected.legacy_entries),
-        *_check_objects(stage, plan.production, expected.at),
+        *_check_objects(environment, plan.production, expected.at),
         *_name_keys(
             "legacy objects were written, deleted or added",
-            _differ(list_bucket(stage, plan.legacy.bucket), expected.legacy),
+            _differ(list_bucket(environment, plan.legacy.bucket), expected.legacy),
         ),
     ]
 
 
 def _check_rows(connection: Connection, expected: Expected) -> list[str]:
-    """Compare the keys of all rows with those they must have; each belongs to one picture."""
+    """Compare the keys of all rows with those they must have; each belongs to one image."""
     with translated_errors():
         keys = [row["path"] for row in connection.execute(statement("demo_keys"))]
     wanted = expected.at.keys()
@@ -105,37 +102,37 @@ def _check_counts(connection: Connection, plan: Plan, legacy_entries: int) -> li
     return problems
 
 
-def _check_objects(stage: Stage, side: Side, expected: Mapping[str, Picture]) -> list[str]:
-    """Read every production object and compare bytes, headers and tags with its picture's."""
+def _check_objects(environment: Environment, side: Side, expected: Mapping[str, SampleImage]) -> list[str]:
+    """Read every production object and compare bytes, headers and tags with its image's."""
     bodies = _ask_all(side, [get_object("production", key) for key in expected])
-    tagged = [key for key, picture in expected.items() if _tags_of(picture)]
+    tagged = [key for key, image in expected.items() if _tags_of(image)]
     tags = _ask_all(side, [get_object_tagging("production", key) for key in tagged])
-    wrong = [key for key, picture in expected.items() if not _is_picture(bodies[key], picture)]
+    wrong = [key for key, image in expected.items() if not _is_image(bodies[key], image)]
     wrong += [key for key in tagged if not _has_tags(tags[key], expected[key])]
-    strangers = list_bucket(stage, side.bucket).keys() - expected.keys()
+    strangers = list_bucket(environment, side.bucket).keys() - expected.keys()
     return [
         *_name_keys("production objects are missing or not equal", sorted(set(wrong))),
         *_name_keys("production objects that nobody asked for", sorted(strangers)),
     ]
 
 
-def _has_tags(response: Response | ObjectError, picture: Picture) -> bool:
-    return isinstance(response, Response) and dict(read_tags(response.body)) == _tags_of(picture)
+def _has_tags(response: Response | ObjectError, image: SampleImage) -> bool:
+    return isinstance(response, Response) and dict(read_tags(response.body)) == _tags_of(image)
 
 
-def _is_picture(response: Response | ObjectError, picture: Picture) -> bool:
-    """Return whether a response has the picture's bytes and every header that it was written with."""
-    said = [(name.lower(), value) for name, value in picture.headers if name.lower() != "x-amz-tagging"]
+def _is_image(response: Response | ObjectError, image: SampleImage) -> bool:
+    """Return whether a response has the image's bytes and every header that it was written with."""
+    said = [(name.lower(), value) for name, value in image.headers if name.lower() != "x-amz-tagging"]
     return (
         isinstance(response, Response)
-        and response.body == picture.body
+        and response.body == image.body
         and all(response.headers.get(name) == value for name, value in said)
-        and response.headers.get("x-amz-tagging-count", "0") == str(len(_tags_of(picture)))
+        and response.headers.get("x-amz-tagging-count", "0") == str(len(_tags_of(image)))
     )
 
 
-def _tags_of(picture: Picture) -> dict[str, str]:
-    tagging = dict(picture.headers).get("x-amz-tagging", "")
+def _tags_of(image: SampleImage) -> dict[str, str]:
+    tagging = dict(image.headers).get("x-amz-tagging", "")
     return dict(re.findall(r"([^=&]+)=([^&]*)", tagging))
 
 

@@ -1,5 +1,6 @@
-"""What is tried: the settings, how often, and in which order. Pure."""
+"""The settings that a sweep tries, in which order, and what the runs say together. Pure."""
 
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,6 +9,8 @@ from random import Random
 ROUNDS = 2
 """How often a run fills all slots with its largest batches, so that one drains while another fills."""
 FEWEST_ROWS, MOST_ROWS = 2_000, 100_000
+BUSY_SHARE = 0.8
+"""From this share of a core on, the simulated S3 server may be what holds a run up."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,3 +90,111 @@ class Grid:
             for setting in settings:
                 number += 1
                 yield Trial(number, setting, repetition)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one run gave."""
+
+    trial: Trial
+    entries: int
+    """Legacy entries that were there to migrate."""
+    duration: timedelta
+    """From the first claim to the last verdict."""
+    worker_cpu: timedelta
+    """Of the worker's process, its start included."""
+    server_cpu: timedelta
+    """Of the simulated S3 server, meanwhile."""
+    problems: tuple[str, ...] = ()
+    """What is not as it must be afterwards; empty when the migration was correct."""
+
+    @property
+    def rate(self) -> float:
+        """Return entries a second."""
+        return self.entries / max(self.duration.total_seconds(), 1e-6)
+
+    @property
+    def server_share(self) -> float:
+        """Return how much of one core the simulated S3 server used."""
+        return self.server_cpu / max(self.duration, timedelta(microseconds=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The runs of one setting."""
+
+    setting: Setting
+    runs: int
+    mean: float
+    """Entries a second."""
+    stdev: float
+    """Sample standard deviation of the same; 0 of a single run."""
+    server_share: float
+    """The mean share of a core that the simulated S3 server used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The setting to take, and why."""
+
+    setting: Setting
+    why: tuple[str, ...]
+    """Sentences."""
+
+
+def summarise(results: Sequence[Result]) -> list[Summary]:
+    """Return one summary a setting, the smallest parallelism first; runs that were not correct count for nothing."""
+    grouped: dict[Setting, list[Result]] = {}
+    for result in results:
+        if not result.problems:
+            grouped.setdefault(result.trial.setting, []).append(result)
+    return [_summarise_one(setting, grouped[setting]) for setting in sorted(grouped)]
+
+
+def _summarise_one(setting: Setting, results: Sequence[Result]) -> Summary:
+    rates = [result.rate for result in results]
+    return Summary(
+        setting,
+        len(results),
+        statistics.mean(rates),
+        statistics.stdev(rates) if len(rates) > 1 else 0.0,
+        statistics.mean(result.server_share for result in results),
+    )
+
+
+def recommend(summaries: Sequence[Summary], within: float) -> Recommendation | None:
+    """Return the smallest setting whose mean is at least `1 - within` of the best mean; None where nothing was correct.
+
+    Smallest is the fewest objects in flight, then the fewest entries in a batch: fewer requests at once are kinder to
+    the provider, and a smaller batch loses less when its worker dies.
+    """
+    if not summaries:
+        return None
+    best = max(summaries, key=lambda summary: summary.mean)
+    chosen = min(
+        (summary for summary in summaries if summary.mean >= (1 - within) * best.mean), key=lambda one: one.setting
+    )
+    return Recommendation(chosen.setting, tuple(_explain(chosen, best, summaries, within)))
+
+
+def _explain(chosen: Summary, best: Summary, summaries: Sequence[Summary], within: float) -> list[str]:
+    rate = f"{chosen.mean:,.0f} ± {chosen.stdev:,.0f} entries/s"
+    if chosen is best:
+        why = [
+            f"It is the fastest of all that were tried ({rate}), and nothing smaller comes within {within:.0%} of it."
+        ]
+    else:
+        why = [
+            f"It reaches {chosen.mean / best.mean:.0%} of the fastest ({rate} of {best.mean:,.0f} ± {best.stdev:,.0f}, "
+            f"which takes {best.setting.parallel:,} in flight and batches of {best.setting.batch_size:,}), and is the "
+            f"smallest setting within {within:.0%} of it."
+        ]
+    parallels = {summary.setting.parallel for summary in summaries}
+    if len(parallels) > 1 and chosen.setting.parallel == max(parallels):
+        why.append("It is also the largest parallelism that was tried: larger ones may be faster still.")
+    if chosen.server_share >= BUSY_SHARE:
+        why.append(
+            f"The simulated S3 server used {chosen.server_share:.0%} of a core meanwhile: this machine may be the "
+            "limit, rather than the latency."
+        )
+    return why

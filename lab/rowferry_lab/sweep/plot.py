@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from rowferry.errors import UsageError
-from rowferry_lab.sweep.grid import Grid
-from rowferry_lab.sweep.summary import Summary
+from rowferry_lab.sweep.grid import Grid, Summary
 
 FORMATS = ("png", "svg", "pdf")
 
 
-def check_picture(path: Path) -> None:
-    """Raise UsageError when no such picture could be drawn in the end: it is better known before the first run."""
+def check_plot_path(path: Path) -> None:
+    """Raise UsageError when no such image could be drawn in the end: it is better known before the first run."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(f"The plot {path} must end in .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}.")
     if find_spec("matplotlib") is None:
@@ -23,7 +22,7 @@ def check_picture(path: Path) -> None:
         raise UsageError(f"The plot {path} cannot be written: its folder does not exist.")
 
 
-def draw_picture(path: Path, summaries: Sequence[Summary], grid: Grid) -> None:
+def draw_plot(path: Path, summaries: Sequence[Summary], grid: Grid) -> None:
     """Draw the plot. Raises UsageError when the file cannot be written."""
     figure = cast("Any", import_module("matplotlib.figure")).Figure(figsize=(7.2, 4.2), layout="constrained")
     axis = figure.subplots()

@@ -11,8 +11,7 @@ from typing import Any, Self
 
 from rowferry import __version__
 from rowferry.errors import UsageError
-from rowferry_lab.sweep.grid import Grid
-from rowferry_lab.sweep.summary import Recommendation, Result, Summary
+from rowferry_lab.sweep.grid import Grid, Recommendation, Result, Summary
 
 COLUMNS = (
     "kind",

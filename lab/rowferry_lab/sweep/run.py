@@ -1,64 +1,81 @@
-"""One run of a sweep: make the environment anew, enqueue, let one worker migrate, look at the end of it."""
+"""The runs of a sweep: for each, make the data anew, enqueue, let one worker migrate, and check the result."""
 
 import os
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count, islice
 from random import Random
 
-from rowferry.db.connection import Connection, fetch_one, translated_errors
-from rowferry.db.statements import statement
+from rowferry.db.connection import Connection, connect, fetch_one, translated_errors
+from rowferry.db.schema import initialise
 from rowferry.errors import RowferryError
 from rowferry.interrupts import hold_interrupts
 from rowferry.plan import Plan
+from rowferry.plan_file import read_plan
 from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_lab.queries import statement
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import dismiss_guard, post_guard
-from rowferry_lab.simulated.environment import Stage
-from rowferry_lab.simulated.images import Picture, draw_pictures
+from rowferry_lab.simulated.environment import Environment, start_environment
+from rowferry_lab.simulated.images import SampleImage, draw_images
 from rowferry_lab.simulated.prepare import prepare
 from rowferry_lab.sweep.audit import Expected, find_problems, list_bucket
-from rowferry_lab.sweep.grid import Grid, Setting, Trial
-from rowferry_lab.sweep.summary import Result
+from rowferry_lab.sweep.grid import Grid, Result, Setting, Trial
 
 REQUESTS_AN_ENTRY = 3
 """At the most, where nothing fails: a look, a copy, and the one copy that asks what the server honours."""
-PATIENCE = 10
+TIME_FACTOR = 10
 """How many times as long as the latency alone would take, a run may take."""
 AT_LEAST = timedelta(seconds=60)
 STOP_WITHIN = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Arena:
+class SweepEnvironment:
     """The running servers of a sweep, and the plan between their buckets."""
 
     connection: Connection
-    stage: Stage
+    base: Environment
     server: FakeS3Server
-    """The S3 server of the stage."""
+    """The S3 server of the environment."""
     plan: Plan
 
 
-def run_trial(arena: Arena, grid: Grid, trial: Trial) -> Result:
+@contextmanager
+def open_environment() -> Generator[SweepEnvironment]:
+    """Start a PostgreSQL and a simulated S3 server of our own; stop and remove both in the end."""
+    server = FakeS3Server()
+    with start_environment(lambda: server) as base, connect("sweep", autocommit=True) as connection:
+        initialise(connection)
+        yield SweepEnvironment(connection, base, server, read_plan(base.plan_path))
+
+
+def run_sweep(environment: SweepEnvironment, grid: Grid, on_start: Callable[[Trial], None]) -> Generator[Result]:
+    """Yield the result of each run as it ends. Raises RowferryError when one cannot be finished."""
+    for trial in grid.order():
+        on_start(trial)
+        yield run_trial(environment, grid, trial)
+
+
+def run_trial(environment: SweepEnvironment, grid: Grid, trial: Trial) -> Result:
     """Run one trial and return what it gave. Raises RowferryError when its worker fails or takes far too long."""
-    connection, server, plan = arena.connection, arena.server, arena.plan
+    connection, server, plan = environment.connection, environment.server, environment.plan
     server.set_latency(timedelta(0))
     prepare(connection, plan, grid.entries, seed=grid.seed, clean_production=True)
-    expected = Expected.of(plan, _draw_again(plan, grid), list_bucket(arena.stage, plan.legacy.bucket))
+    expected = Expected.of(plan, _draw_again(plan, grid), list_bucket(environment.base, plan.legacy.bucket))
     enqueue(connection, plan, Request(trial.setting.batch_size))
     server.set_latency(grid.latency)
     cpu_before = server.read_cpu_seconds()
     worker_cpu = _work(trial.setting, grid)
     server_cpu = timedelta(seconds=server.read_cpu_seconds() - cpu_before)
     server.set_latency(timedelta(0))
-    problems = find_problems(connection, arena.stage, plan, expected)
+    problems = find_problems(connection, environment.base, plan, expected)
     duration = _read_span(connection, plan)
     return Result(trial, expected.legacy_entries, duration, worker_cpu, server_cpu, tuple(problems))
 
@@ -70,14 +87,14 @@ def compose_command(setting: Setting, slots: int) -> list[str]:
 
 def bound_run(grid: Grid, setting: Setting) -> timedelta:
     """Return how long the worker of a run may take at the most."""
-    return AT_LEAST + PATIENCE * REQUESTS_AN_ENTRY * grid.latency * grid.entries / setting.parallel
+    return AT_LEAST + TIME_FACTOR * REQUESTS_AN_ENTRY * grid.latency * grid.entries / setting.parallel
 
 
-def _draw_again(plan: Plan, grid: Grid) -> list[Picture]:
-    """Return the pictures that `prepare` has just made: the same seed draws the same."""
+def _draw_again(plan: Plan, grid: Grid) -> list[SampleImage]:
+    """Return the images that `prepare` has just made: the same seed draws the same."""
     (entries,) = plan.entries
     rng = Random(grid.seed)  # noqa: S311 - to be repeatable, not to be secret
-    return list(islice(draw_pictures(entries, count(1), rng), grid.entries))
+    return list(islice(draw_images(entries, count(1), rng), grid.entries))
 
 
 def _work(setting: Setting, grid: Grid) -> timedelta:

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from entry_table import FROM, TO
 from torture.application import Application
-from torture.journal import Journal
+from torture.audit_log import AuditLog
+from torture.final_checks import Expected
 from torture.run import Run
-from torture.settlement import Expected
 from torture.world import World
 
 WHAT = "the application inserts, renames and deletes rows, and overwrites and deletes objects, throughout"
@@ -34,22 +34,22 @@ def torture(run: Run) -> None:
     """Migrate under the running application; once it rests, a last pass and a repair must make everything agree."""
     entries, seconds = (400, 6) if run.short else (4000, 60)
     with run.world() as world:
-        journal = Journal(world)
+        audit_log = AuditLog(world)
         world.fill(entries, large=2)
         world.enqueue()
-        with world.workers(SEATS, "--parallel=8") as crew:
-            with Application(world, world.truth, run.random.randrange(2**32)) as application:
-                go_on(run, world, application, journal, seconds)
+        with world.workers(SEATS, "--parallel=8") as pool:
+            with Application(world, world.oracle, run.random.randrange(2**32)) as application:
+                go_on(run, world, application, audit_log, seconds)
             if application.fault is not None:
                 raise application.fault
             run.faults.update(application.done)
             make_passes(run, world)
-            assert crew.stop() == [0] * SEATS
+            assert pool.stop() == [0] * SEATS
         verified = repair(run, world)
-        account(world, application, journal, verified)
+        account(world, application, audit_log, verified)
 
 
-def go_on(run: Run, world: World, application: Application, journal: Journal, seconds: float) -> None:
+def go_on(run: Run, world: World, application: Application, audit_log: AuditLog, seconds: float) -> None:
     """Return when the application has done all that it can do, for long enough, and workers half of their work."""
     began = time.monotonic()
 
@@ -59,10 +59,10 @@ def go_on(run: Run, world: World, application: Application, journal: Journal, se
         if application.fault is not None:
             return True
         is_late = time.monotonic() - began > seconds
-        return is_late and journal.moves > world.entries // 2 and all(application.done[kind] for kind in FAULTS)
+        return is_late and audit_log.moves > world.entries // 2 and all(application.done[kind] for kind in FAULTS)
 
     while not is_enough():
-        assert time.monotonic() - began < WITHIN.total_seconds(), f"{application.done}, {journal.moves} moves"
+        assert time.monotonic() - began < WITHIN.total_seconds(), f"{application.done}, {audit_log.moves} moves"
         time.sleep(1)
 
 
@@ -95,21 +95,21 @@ def repair(run: Run, world: World) -> int:
     return 3 * world.ask(ROWS) - again
 
 
-def account(world: World, application: Application, journal: Journal, verified: int) -> None:
-    """Hold the queue against the table's own journal; from now on only what was written last is right.
+def account(world: World, application: Application, audit_log: AuditLog, verified: int) -> None:
+    """Hold the queue against the table's own audit log; from now on only what was written last is right.
 
     The auditor must have ended: what it has read before the repair, it would now take for a violation.
     """
     world.auditor.end()
     world.entries += application.done["rows inserted"]
     for row_id, body in application.bodies.items():
-        world.truth.expect(row_id, body)
-    for words in journal.differences(application.done):
+        world.oracle.expect(row_id, body)
+    for words in audit_log.differences(application.done):
         world.auditor.report(words)
-    world.settle(
+    world.run_final_checks(
         Expected(
             written=application.written,
             strays=lambda key: key.replace(TO, FROM, 1) in application.retired,
-            sum_of_entries=journal.moves + journal.explained + verified,
+            sum_of_entries=audit_log.moves + audit_log.explained + verified,
         )
     )

@@ -6,8 +6,8 @@ import psycopg
 
 from entry_table import FROM, TO
 from processes import wait_for
+from torture.final_checks import Expected
 from torture.run import Run
-from torture.settlement import Expected
 from torture.world import World, key_of
 
 WHAT = "rows whose UPDATE kills its backend with SIGKILL, so that PostgreSQL restarts, over one worker"
@@ -41,17 +41,17 @@ def torture(run: Run) -> None:
     with run.world() as world:
         world.fill(entries, large=1)
         ids = sorted(run.random.sample(range(1, entries + 1), culprits))
-        plant(world, ids)
+        seed_fault(world, ids)
         world.enqueue(5 if run.short else 25)  # Each halving has its losses, and each loss its wait.
-        with world.workers(SEATS, "--parallel=8") as crew:
+        with world.workers(SEATS, "--parallel=8") as pool:
             run.say("waiting for all but the rows that kill")
             wait_for(lambda: are_others_done(world, ids), deadline=WITHIN)
             world.wait_until_done(WITHIN)
-            world.end_alive(crew, SEATS)
+            world.end_alive(pool, SEATS)
         account(run, world, ids)
 
 
-def plant(world: World, ids: list[int]) -> None:
+def seed_fault(world: World, ids: list[int]) -> None:
     """Have each update of these rows to a production key kill its own backend."""
     statement = KILL_BACKEND.replace("{ids}", "{" + ",".join(map(str, ids)) + "}")
     with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
@@ -75,7 +75,7 @@ def account(run: Run, world: World, ids: list[int]) -> None:
     if (alone := world.ask(ERRORS_ALONE)) != [1] * len(ids):
         world.auditor.report(f"the batches in ERROR have {alone} entries instead of one each")
     copied = {key_of(number).replace(FROM, TO, 1) for number in ids}
-    world.settle(
+    world.run_final_checks(
         Expected(
             legacy_left={str(number) for number in ids},
             error=lambda batch: batch["failed"] > 0,

@@ -42,14 +42,14 @@ def migrate(run: Run, world: World, bad: BadS3) -> None:
     rates, bad.rates = bad.rates, {}
     world.enqueue()
     bad.rates = rates
-    with world.workers(SEATS, "--parallel=8", f"--request-timeout={REQUEST_TIMEOUT.total_seconds()}") as crew:
+    with world.workers(SEATS, "--parallel=8", f"--request-timeout={REQUEST_TIMEOUT.total_seconds()}") as pool:
         finish(world)
         run.faults["batches in ERROR"] += world.ask(IN_ERROR)
         bad.rates = {}
         world.rowferry("requeue", "--all")
         finish(world)
-        world.end_alive(crew, SEATS)
-    world.settle()
+        world.end_alive(pool, SEATS)
+    world.run_final_checks()
 
 
 def finish(world: World) -> None:

@@ -55,15 +55,15 @@ def torture(run: Run) -> None:
         lines = lead_through(world, toxiproxy)
         world.fill(400, large=2)
         world.enqueue(20)
-        with world.workers(SEATS, "--parallel=8") as crew:
+        with world.workers(SEATS, "--parallel=8") as pool:
             for line in lines:
                 for fault in SHORT if run.short else TOXICS:
                     run.say(f"{line.server}: {fault}")
                     spoil(run, world, line, fault)
             run.say("waiting for the rest")
             world.wait_until_done()
-            world.end_alive(crew, SEATS)
-        world.settle()
+            world.end_alive(pool, SEATS)
+        world.run_final_checks()
 
 
 def lead_through(world: World, toxiproxy: Toxiproxy) -> list[Line]:

@@ -35,7 +35,7 @@ def torture(run: Run) -> None:
     with run.world() as world:
         world.fill(entries, large=2)
         world.enqueue(20)
-        with world.workers(SEATS, "--parallel=8") as crew:
+        with world.workers(SEATS, "--parallel=8") as pool:
             wait_for(lambda: world.ask(LIVE) == SEATS, deadline=LIVE_WITHIN)
             for number in range(restarts):
                 terminate_backends(run, world)
@@ -43,8 +43,8 @@ def torture(run: Run) -> None:
                 run.say(f"{number + 1} of {restarts} restarts, {run.faults['terminated backends']} terminated backends")
             run.say("waiting for the rest")
             world.wait_until_done()
-            world.end_alive(crew, SEATS)
-        world.settle()
+            world.end_alive(pool, SEATS)
+        world.run_final_checks()
 
 
 def restart(run: Run, world: World, mode: StopMode) -> None:

@@ -30,7 +30,7 @@ def torture(run: Run) -> None:
         world.fill(entries, large=1)
         world.enqueue(10)
         slow.delay = DELAY
-        with world.workers(SEATS, "--parallel=8") as crew:
+        with world.workers(SEATS, "--parallel=8") as pool:
             for number in range(changes):
                 run.say(f"{number} of {changes} changes")
                 change(run, world, CHANGES[number % 2])
@@ -38,8 +38,8 @@ def torture(run: Run) -> None:
             slow.delay = timedelta()
             run.say("waiting for the rest")
             world.wait_until_done()
-            world.end_alive(crew, SEATS)
-        world.settle()
+            world.end_alive(pool, SEATS)
+        world.run_final_checks()
 
 
 def change(run: Run, world: World, statement: str) -> None:

@@ -16,9 +16,9 @@ import psycopg
 from processes import is_running, wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.server_process import choose_account
-from torture.crew import Crew
 from torture.run import Run
 from torture.standby import execute
+from torture.workers import WorkerPool
 from torture.world import World
 
 WHAT = "The disk of the tables is full, then that of the write-ahead log (PostgreSQL panics), and there is space again"
@@ -49,16 +49,16 @@ def torture(run: Run) -> None:
         world = until.enter_context(run.world(postgres=postgres, dsn=postgres.dsn("small")))
         world.fill(entries, large=2)
         world.enqueue(10)
-        with world.workers(SEATS, "--parallel=4") as crew:
+        with world.workers(SEATS, "--parallel=4") as pool:
             wait_for_progress(world)
-            fill_tables(run, crew, tables)
+            fill_tables(run, pool, tables)
             wait_for_progress(world)
             fill_wal(run, world, wal)
             world.wait_until_done()
-            assert crew.stop() == [0] * SEATS
-            for death in crew.deaths:
+            assert pool.stop() == [0] * SEATS
+            for death in pool.deaths:
                 world.auditor.report(f"a worker died of it: {death}")
-        world.settle()
+        world.run_final_checks()
 
 
 def why_not() -> str | None:
@@ -130,11 +130,11 @@ def suppress_full_disk() -> Iterator[None]:
             raise
 
 
-def fill_tables(run: Run, crew: Crew, disk: Path) -> None:
+def fill_tables(run: Run, pool: WorkerPool, disk: Path) -> None:
     """Fill the disk of the tables until workers have felt it."""
     run.say("no space for tables")
     with no_space(disk):
-        wait_for(lambda: crew.logs().count(NO_SPACE) >= SEEN_BY_WORKERS, deadline=WITHIN)
+        wait_for(lambda: pool.logs().count(NO_SPACE) >= SEEN_BY_WORKERS, deadline=WITHIN)
     run.faults["full disks"] += 1
 
 

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 
 from processes import wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
+from torture.final_checks import Expected
 from torture.run import Run
-from torture.settlement import Expected
 from torture.standby import cut_off, dsn_of_both, make_standby, promote, wait_for_standby
 from torture.world import World
 
@@ -40,17 +40,17 @@ def fail_over(run: Run, *, synchronous: bool) -> None:
         run.say("the standby streams")
         world.fill(entries, large=2)
         world.enqueue(BATCH_SIZE)
-        with world.workers(SEATS, "--parallel=8") as crew:
+        with world.workers(SEATS, "--parallel=8") as pool:
             wait_until_done_are(world, entries // BATCH_SIZE // 4)
             if not synchronous:
                 cut_off(primary, standby)
                 wait_until_done_are(world, entries // BATCH_SIZE // 2)
             lose_primary(run, world, primary, standby, synchronous=synchronous)
             world.wait_until_done()
-            assert crew.stop() == [0] * SEATS
-            for death in crew.deaths:
+            assert pool.stop() == [0] * SEATS
+            for death in pool.deaths:
                 world.auditor.report(f"a worker died of it: {death}")
-        world.settle(Expected(ledger_went_back=not synchronous))
+        world.run_final_checks(Expected(ledger_went_back=not synchronous))
 
 
 def lose_primary(

@@ -11,9 +11,9 @@ from psycopg.conninfo import make_conninfo
 import fleet
 from processes import wait_for
 from torture.bad_s3 import BadS3
-from torture.crew import WORKER
 from torture.namespace import inside
 from torture.run import Run
+from torture.workers import WORKER
 from torture.world import World
 
 WHAT = "four hosts as network namespaces; one loses every packet, both ways, in the middle of a batch, and comes back"
@@ -74,7 +74,7 @@ def relayed(world: World) -> AbstractContextManager[BadS3]:
 def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet.Host]) -> None:
     world.fill(600, large=2)
     world.enqueue(25)
-    with world.workers(HOSTS, command=lambda seat: hosts[seat].command(*WORKER, "--parallel=8")) as crew:
+    with world.workers(HOSTS, command=lambda seat: hosts[seat].command(*WORKER, "--parallel=8")) as pool:
         wait_for(lambda: world.ask(LIVE) == HOSTS, deadline=WITHIN)
         for victim in victims:
             held = cut(world, victim)
@@ -89,10 +89,10 @@ def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet
             run.faults["batches in hand then"] += taken
             run.faults["hosts cut off"] += taken > 0
         world.wait_until_done()
-        assert crew.stop() == [0] * HOSTS
-        for death in crew.deaths:
-            world.auditor.report(f"a worker died of it: {death}: {crew.log_of(death.seat)[-800:]}")
-    world.settle()
+        assert pool.stop() == [0] * HOSTS
+        for death in pool.deaths:
+            world.auditor.report(f"a worker died of it: {death}: {pool.log_of(death.seat)[-800:]}")
+    world.run_final_checks()
 
 
 def cut(world: World, victim: fleet.Host) -> list[int]:

@@ -5,8 +5,8 @@ from datetime import timedelta
 from signal import SIGKILL
 from typing import Any
 
-from torture.crew import Crew
 from torture.run import Run
+from torture.workers import WorkerPool
 from torture.world import World
 
 WHAT = "SIGKILL at random moments, over 8 workers that are replaced at once; server-side copies, then streamed ones"
@@ -43,27 +43,27 @@ def torture_way(run: Run, way: str) -> None:
     with run.world(plan=PLAN | {"migration": {**PLAN["migration"], "transfer": way}}) as world:
         world.fill(entries, large=entries // 100)
         world.enqueue()
-        with world.workers(seats, "--parallel=8") as crew:
-            kill_at_random(run, world, crew, kills)
+        with world.workers(seats, "--parallel=8") as pool:
+            kill_at_random(run, world, pool, kills)
             run.say("waiting for the rest")
             world.wait_until_done()
-            assert crew.stop() == [0] * seats
-            count_deaths(run, world, crew)
+            assert pool.stop() == [0] * seats
+            count_deaths(run, world, pool)
         run.faults["batches cut off"] += world.ask(CUT_OFF)
         run.faults["uploads cut off"] += len(world.migration.production.open_uploads())
-        world.settle()
+        world.run_final_checks()
 
 
-def count_deaths(run: Run, world: World, crew: Crew) -> None:
+def count_deaths(run: Run, world: World, pool: WorkerPool) -> None:
     """Count the workers that SIGKILL has ended; what else one may have died of is a violation."""
-    for death in crew.deaths:
+    for death in pool.deaths:
         if death.status == -SIGKILL:
             run.faults["SIGKILL"] += 1
         else:
-            world.auditor.report(f"a worker died of something else: {death}: {crew.log_of(death.seat)[-800:]}")
+            world.auditor.report(f"a worker died of something else: {death}: {pool.log_of(death.seat)[-800:]}")
 
 
-def kill_at_random(run: Run, world: World, crew: Crew, kills: int) -> None:
+def kill_at_random(run: Run, world: World, pool: WorkerPool, kills: int) -> None:
     """Kill so many workers, most of them in the middle of a batch; add entries whenever the work runs out."""
     for number in range(kills):
         pid = None
@@ -73,5 +73,5 @@ def kill_at_random(run: Run, world: World, crew: Crew, kills: int) -> None:
                 world.enqueue()
             time.sleep(run.random.uniform(0, LONGEST_LIFE.total_seconds()))
             at_work = {row["pid"] for row in world.query(AT_WORK)}
-            pid = crew.kill_one(run.random, among=at_work if run.random.random() < SHARE_AT_WORK else None)
+            pid = pool.kill_one(run.random, among=at_work if run.random.random() < SHARE_AT_WORK else None)
         run.say(f"{number + 1} of {kills} killed; {world.waiting()} batches wait")

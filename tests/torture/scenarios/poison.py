@@ -14,8 +14,8 @@ import psycopg
 
 from entry_table import FROM, TO
 from processes import wait_for
+from torture.final_checks import Expected
 from torture.run import Run
-from torture.settlement import Expected
 from torture.world import World, key_of
 
 WHAT = "entries that kill the process, CHECK violations, a trigger that raises, locked rows, a deadlocking application"
@@ -96,7 +96,7 @@ def torture(run: Run) -> None:
         world.fill(entries, large=2)
         chosen = run.random.sample(range(1, entries + 1), 4 * each)
         poison = Poison(*(sorted(chosen[kind * each : (kind + 1) * each]) for kind in range(4)))
-        plant(world, poison)
+        seed_fault(world, poison)
         world.enqueue()
         with row_locks(world, poison.locked), deadlocking(world, poison), crew_of(run, world):
             run.say("waiting for all but the poison")
@@ -109,7 +109,7 @@ def torture(run: Run) -> None:
         account_at_the_end(world, poison)
 
 
-def plant(world: World, poison: Poison) -> None:
+def seed_fault(world: World, poison: Poison) -> None:
     """Make the entries poisonous: in the worker's process, and in the database."""
     hook = world.folder / "hook"
     hook.mkdir()
@@ -126,15 +126,15 @@ def plant(world: World, poison: Poison) -> None:
 @contextmanager
 def crew_of(run: Run, world: World) -> Iterator[None]:
     """Run workers, and count those that the poison kills; any other death is a violation."""
-    with world.workers(SEATS, "--parallel=8", "--lock-timeout=0.5") as crew:
+    with world.workers(SEATS, "--parallel=8", "--lock-timeout=0.5") as pool:
         yield
-        statuses = crew.stop()
-        killed = {pid for pid, status in zip(crew.pids, statuses, strict=True) if status == -SIGKILL}
+        statuses = pool.stop()
+        killed = {pid for pid, status in zip(pool.pids, statuses, strict=True) if status == -SIGKILL}
         world.killed_pids |= killed
-        run.faults["workers killed by an entry"] += len(crew.deaths) + len(killed)
-        for death in crew.deaths:
+        run.faults["workers killed by an entry"] += len(pool.deaths) + len(killed)
+        for death in pool.deaths:
             if death.status != -SIGKILL:
-                world.auditor.report(f"a worker died of something else: {death}: {crew.log_of(death.seat)[-800:]}")
+                world.auditor.report(f"a worker died of something else: {death}: {pool.log_of(death.seat)[-800:]}")
 
 
 @contextmanager
@@ -194,7 +194,7 @@ def account_at_the_end(world: World, poison: Poison) -> None:
     if (failed := world.ask(FAILED)) != len(poison.lasting):
         world.auditor.report(f"{failed} entries failed instead of {len(poison.lasting)}")
     copied = {key_of(number).replace(FROM, TO, 1) for number in poison.lasting}
-    world.settle(
+    world.run_final_checks(
         Expected(
             legacy_left={str(number) for number in poison.lasting},
             error=lambda batch: batch["failed"] > 0,

@@ -28,7 +28,7 @@ def torture(run: Run) -> None:
     with run.world() as world:
         world.fill(entries, large=1)
         world.enqueue(20)
-        with world.workers(SEATS, "--parallel=8") as crew:
+        with world.workers(SEATS, "--parallel=8") as pool:
             # One that starts without a database that takes writes ends with a sentence, as with a wrong address.
             wait_for(lambda: world.ask(LIVE) == SEATS, deadline=WITHIN)
             for number in range(moments):
@@ -37,10 +37,10 @@ def torture(run: Run) -> None:
                 forbid_writes(run, world)
             run.say("waiting for the rest")
             world.wait_until_done()
-            world.end_alive(crew, SEATS)
+            world.end_alive(pool, SEATS)
         if troubled := world.ask(TROUBLED):
             world.auditor.report(f"{troubled} batches were held to have failed or crashed")
-        world.settle()
+        world.run_final_checks()
 
 
 def forbid_writes(run: Run, world: World) -> None:

@@ -43,15 +43,15 @@ def torture(run: Run) -> None:
         world.fill(entries, large=1)
         world.enqueue(20)
         slow.delay = DELAY
-        with world.workers(SEATS, "--parallel=8", "--slots=1") as crew:
+        with world.workers(SEATS, "--parallel=8", "--slots=1") as pool:
             strike(run, world, strikes)
             slow.delay = timedelta()
             run.say("waiting for the rest")
             world.wait_until_done()
-            world.end_alive(crew, SEATS)
-            if COUNTED in crew.logs() or world.ask(CRASHES):
+            world.end_alive(pool, SEATS)
+            if COUNTED in pool.logs() or world.ask(CRASHES):
                 world.auditor.report("a batch was taken for one that kills workers, and every worker lived")
-        world.settle()
+        world.run_final_checks()
 
 
 def strike(run: Run, world: World, strikes: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from processes import same_packages, wait_for
-from torture.doomed_worker import MID_COPY, STEPS
+from torture.crash_injector import MID_COPY, STEPS
 from torture.run import Run
 from torture.world import COMMAND_DEADLINE, World
 
@@ -61,7 +61,7 @@ def torture(run: Run) -> None:
             for step in STEPS:
                 run.say(step)
                 kill_at(run, world, step)
-        world.settle()
+        world.run_final_checks()
 
 
 def kill_at(run: Run, world: World, step: str) -> None:
@@ -101,7 +101,7 @@ def faults_of(before: dict[str, int], after: dict[str, int], objects: int) -> It
 
 def die_at(world: World, step: str) -> None:
     """Run a worker that kills itself after the step; AssertionError when it ends otherwise."""
-    command = [sys.executable, "-m", "torture.doomed_worker", step, "--until-empty", "--slots=1"]
+    command = [sys.executable, "-m", "torture.crash_injector", step, "--until-empty", "--slots=1"]
     environment = {**same_packages(), **world.migration.environment}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
         _, words = worker.communicate(timeout=COMMAND_DEADLINE.total_seconds())

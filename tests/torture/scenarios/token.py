@@ -34,15 +34,15 @@ def torture(run: Run) -> None:
         world.fill(entries, large=1)
         world.enqueue(10)
         s3.delay = timedelta(seconds=0.02)
-        with world.workers(SEATS, "--parallel=4") as crew:
+        with world.workers(SEATS, "--parallel=4") as pool:
             for number in range(times):
                 run.say(f"{number} of {times} tokens")
                 expire(run, world, s3)
             run.faults["requests with an expired token"] += s3.counts["refused"]
             run.say("waiting for the rest")
             world.wait_until_done()
-            world.end_alive(crew, SEATS)
-        world.settle()
+            world.end_alive(pool, SEATS)
+        world.run_final_checks()
 
 
 def expire(run: Run, world: World, s3: BadS3) -> None:

@@ -1,4 +1,4 @@
-"""What one thread of the auditor has seen, and how long it saw nothing: an auditor that was blind proves nothing."""
+"""How much of the run a thread of the auditor has covered: an auditor that saw nothing proves nothing."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ MOST_BLIND = 0.5
 """Of its life, a thread may have been blind for so much: PostgreSQL is away on purpose now and then, never mostly."""
 
 
-class Sight:
+class Coverage:
     """Told by its own thread of each look; read by others when that thread has ended."""
 
     def __init__(self, name: str) -> None:

@@ -7,10 +7,12 @@ import psycopg
 from torture.world import World
 
 KEEP = """
-create table public.journal (id bigint not null, did text not null, old_key text, new_key text, by_whom text not null);
+create table public.audit_log (
+    id bigint not null, did text not null, old_key text, new_key text, by_whom text not null
+);
 create function public.note_change() returns trigger language plpgsql as $$
 begin
-    insert into public.journal
+    insert into public.audit_log
     values (coalesce(new.id, old.id), tg_op, old.path, new.path, current_setting('application_name'));
     return null;
 end $$;
@@ -18,11 +20,11 @@ create trigger note_change after insert or update or delete on public.avatars
 for each row execute function public.note_change();
 """
 MOVES = """
-select count(*)::int from public.journal
+select count(*)::int from public.audit_log
 where by_whom like 'rowferry worker%%' and old_key like 'image/%%' and new_key = 'avatar/' || substr(old_key, 7)
 """
 FOREIGN = """
-select count(*)::int from public.journal
+select count(*)::int from public.audit_log
 where
     by_whom like 'rowferry%%'
     and (did <> 'UPDATE' or old_key not like 'image/%%' or new_key <> 'avatar/' || substr(old_key, 7))
@@ -31,7 +33,7 @@ EXPLAINED = """
 select count(*)::int from rowferry.entry_failure as f
 where
     exists (
-        select from public.journal as j
+        select from public.audit_log as j
         where j.id::text = f.entry_id and j.by_whom = 'application'
         and case f.outcome
             when 'changed' then j.did = 'UPDATE' and j.old_key = f.key
@@ -42,10 +44,10 @@ where
 TOLD_MOVES = "select coalesce(sum(migrated + kept), 0)::int from rowferry.batch_queue where queue_name = 'migrate'"
 TOLD_CHANGES = "select coalesce(sum(changed + deleted), 0)::int from rowferry.batch_queue"
 DONE = {"rows inserted": "INSERT", "rows renamed": "UPDATE", "rows deleted": "DELETE"}
-DID = "select count(*)::int from public.journal where by_whom = 'application' and did = %s"
+DID = "select count(*)::int from public.audit_log where by_whom = 'application' and did = %s"
 
 
-class Journal:
+class AuditLog:
     """Kept from now on by a trigger, in the transaction of each change: what was rolled back stands nowhere."""
 
     def __init__(self, world: World) -> None:

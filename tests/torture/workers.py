@@ -40,7 +40,7 @@ class Seat:
     pids: list[int] = field(default_factory=list)
 
 
-class Crew:
+class WorkerPool:
     """A context manager: its seats are taken at once, and kept taken until `stop` or the end."""
 
     def __init__(

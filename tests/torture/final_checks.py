@@ -1,4 +1,4 @@
-"""The final account of a scenario: nothing lost, nothing doubled, nothing left behind, the legacy bucket as it was."""
+"""The final checks of a scenario: nothing lost, nothing doubled, nothing left over, the legacy bucket unchanged."""
 
 from __future__ import annotations
 
@@ -50,28 +50,28 @@ class Expected:
     """PostgreSQL itself lost commits, as when a standby that had fallen behind is promoted: verdicts among them."""
 
 
-def settle(world: World, expected: Expected) -> Iterator[str]:
+def run_final_checks(world: World, expected: Expected) -> Iterator[str]:
     """Yield, in words, each thing that does not add up. No worker may be running."""
-    yield from settle_rows(world, expected)
-    yield from settle_batches(world, expected)
-    yield from settle_production(world, expected)
-    yield from settle_legacy(world, expected)
-    yield from settle_uploads(world, expected)
-    yield from settle_locks(world, expected)
-    yield from settle_attempts(world, expected)
+    yield from check_rows(world, expected)
+    yield from check_batches(world, expected)
+    yield from check_production(world, expected)
+    yield from check_legacy(world, expected)
+    yield from check_uploads(world, expected)
+    yield from check_locks(world, expected)
+    yield from check_attempts(world, expected)
 
 
-def settle_rows(world: World, expected: Expected) -> Iterator[str]:
+def check_rows(world: World, expected: Expected) -> Iterator[str]:
     """Check every row once more: it is there, its object is right, and it has the form that it should have."""
     there = world.auditor.check_all()
-    for row_id in sorted(world.truth.ids() ^ there):
+    for row_id in sorted(world.oracle.ids() ^ there):
         yield f"row {row_id} {'appeared' if row_id in there else 'is lost'}"
     left = {row["id"] for row in world.query("select id::text from public.avatars where path like %s", FROM + "%")}
     for row_id in sorted(left ^ set(expected.legacy_left)):
         yield f"row {row_id} {'is still legacy' if row_id in left else 'was migrated, which it should not be'}"
 
 
-def settle_batches(world: World, expected: Expected) -> Iterator[str]:
+def check_batches(world: World, expected: Expected) -> Iterator[str]:
     """Check that every batch is finished and balances, that each entry has one outcome, and that the report agrees."""
     total = 0
     for batch in world.query("select * from rowferry.batch_queue order by id"):
@@ -91,7 +91,7 @@ def settle_batches(world: World, expected: Expected) -> Iterator[str]:
         yield f"the report has {reported} entries instead of {wanted}"
 
 
-def settle_production(world: World, expected: Expected) -> Iterator[str]:
+def check_production(world: World, expected: Expected) -> Iterator[str]:
     """Check that production holds one object for each production row, and no others; what travels along, of some."""
     there = set(world.migration.production.listing())
     rows = world.query("select distinct path from public.avatars where path like %s", TO + "%")
@@ -107,12 +107,12 @@ def settle_production(world: World, expected: Expected) -> Iterator[str]:
     yield from world.legacy_record.foreign_properties(untouched, world.migration.production)
 
 
-def settle_legacy(world: World, expected: Expected) -> Iterator[str]:
+def check_legacy(world: World, expected: Expected) -> Iterator[str]:
     """Check that the legacy bucket is what it was, byte by byte."""
     yield from world.legacy_record.differences(expected.written)
 
 
-def settle_uploads(world: World, _: Expected) -> Iterator[str]:
+def check_uploads(world: World, _: Expected) -> Iterator[str]:
     """Check that `rowferry clean-uploads` takes back what killed workers have begun, and leaves nothing open."""
     if world.migration.production.open_uploads():
         world.rowferry("clean-uploads", "--older-than=0m", "--yes")
@@ -122,7 +122,7 @@ def settle_uploads(world: World, _: Expected) -> Iterator[str]:
         yield f"a multipart upload of the legacy object {key!r} is open"
 
 
-def settle_locks(world: World, _: Expected) -> Iterator[str]:
+def check_locks(world: World, _: Expected) -> Iterator[str]:
     """Check that no session of a worker holds a lock or a transaction once PostgreSQL has noticed its end."""
     try:
         wait_for(lambda: not (world.query(LOCKS) or world.query(IDLE)), deadline=LOCKS_END_WITHIN)
@@ -130,11 +130,11 @@ def settle_locks(world: World, _: Expected) -> Iterator[str]:
         yield f"locks are left: {world.query(LOCKS)} {world.query(IDLE)}"
 
 
-def settle_attempts(world: World, expected: Expected) -> Iterator[str]:
+def check_attempts(world: World, expected: Expected) -> Iterator[str]:
     """Check that attempts without a verdict are those of workers that died; the others have signed off."""
     if expected.ledger_went_back:
         return
-    died = {death.pid for crew in world.crews for death in crew.deaths} | world.killed_pids
+    died = {death.pid for pool in world.pools for death in pool.deaths} | world.killed_pids
     for attempt in world.query(OPEN_ATTEMPTS):
         if attempt["stopped_at"] is not None or attempt["pid"] not in died:
             yield f"attempt {attempt['id']} at batch {attempt['batch_id']} is open, but its worker did not die"

@@ -13,7 +13,7 @@ from rowferry.errors import UsageError
 from rowferry.keys import form_of_key
 from rowferry.plan import Entries
 from rowferry.plan_file import parse_plan
-from rowferry_lab.simulated.images import draw_pictures, draw_png
+from rowferry_lab.simulated.images import draw_images, draw_png
 from rowferry_lab.simulated.tables import list_tables, share_rows
 
 
@@ -38,14 +38,14 @@ def test_no_two_pictures_are_the_same() -> None:
 
 def test_keys_have_the_form_of_their_side() -> None:
     entries = Entries("t", "id", "k", "image/", "image/new/")
-    for picture in islice(draw_pictures(entries, count(1), Random(1)), 20):
+    for picture in islice(draw_images(entries, count(1), Random(1)), 20):
         assert form_of_key(picture.key, entries) == picture.side
 
 
 def test_prefixes_that_allow_no_such_key_are_refused() -> None:
     entries = Entries("t", "id", "k", "avatar", "")
     with pytest.raises(UsageError, match="No simulated production key"):
-        next(draw_pictures(entries, count(1), Random(1)))
+        next(draw_images(entries, count(1), Random(1)))
 
 
 @given(st.integers(1, 10_000), st.integers(1, 5))

@@ -1,22 +1,22 @@
-"""Faults to plant in a world whose migration has come to its end: what the auditor and the final account must find."""
+"""Faults to seed in a finished migration, which the auditor and the final checks must find."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from torture.settlement import (
+from torture.final_checks import (
     Expected,
-    settle_attempts,
-    settle_batches,
-    settle_legacy,
-    settle_production,
-    settle_rows,
-    settle_uploads,
+    check_attempts,
+    check_batches,
+    check_legacy,
+    check_production,
+    check_rows,
+    check_uploads,
 )
 from torture.world import World, key_of
 
 ENTRIES = 12
 """In the world that is to be spoilt."""
 
-Plant = Callable[[World], str]
+SeededFault = Callable[[World], str]
 """Spoils something, and returns how the violation begins that must be found then."""
 Part = Callable[[World, Expected], Iterator[str]]
 
@@ -117,13 +117,13 @@ def forget_sign_off(world: World) -> str:
     return f"worker {worker} has neither died nor signed off"
 
 
-PLANTS: Mapping[Part, Sequence[Plant]] = {
-    settle_rows: [spoil_row, swap_rows, lose_row, add_row, leave_row_behind, spoil_object, lose_object],
-    settle_production: [add_object, spoil_properties],
-    settle_legacy: [rewrite_legacy_object, delete_legacy_object, add_legacy_object],
-    settle_uploads: [open_upload],
-    settle_batches: [reopen_batch, count_twice],
-    settle_attempts: [leave_attempt_open, forget_sign_off],
+SEEDED_FAULTS: Mapping[Part, Sequence[SeededFault]] = {
+    check_rows: [spoil_row, swap_rows, lose_row, add_row, leave_row_behind, spoil_object, lose_object],
+    check_production: [add_object, spoil_properties],
+    check_legacy: [rewrite_legacy_object, delete_legacy_object, add_legacy_object],
+    check_uploads: [open_upload],
+    check_batches: [reopen_batch, count_twice],
+    check_attempts: [leave_attempt_open, forget_sign_off],
 }
 
 

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry_lab.sweep.grid import Grid, Setting, Trial, choose_rows
+from rowferry_lab.sweep.grid import Grid, Result, Setting, Summary, Trial, choose_rows, recommend, summarise
+from rowferry_lab.sweep.reporter import Reporter
 from rowferry_lab.sweep.results import CsvFile, describe_sweep
-from rowferry_lab.sweep.screen import Screen
-from rowferry_lab.sweep.summary import Result, Summary, recommend, summarise
-from rowferry_lab.sweep.terminal_plot import draw_plot
 
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True).map(lambda found: tuple(sorted(found)))
 
@@ -67,11 +65,11 @@ def test_a_run_fills_all_slots_twice_with_the_largest_batch(sizes: tuple[int, ..
 
 
 def test_too_few_rows_are_told_before_the_first_run(capsys: pytest.CaptureFixture[str]) -> None:
-    Screen(make_grid((10, 500, 1000), entries=2000), quiet=False).introduce()
+    Reporter(make_grid((10, 500, 1000), entries=2000), quiet=False).introduce()
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "--entries" in line]
     assert "do not fill 2 slots with batches of 500, 1,000, whose figures" in line
     assert line.endswith("that takes --entries 8000.")
-    Screen(make_grid((10, 500), entries=4000), quiet=False).introduce()
+    Reporter(make_grid((10, 500), entries=4000), quiet=False).introduce()
     assert "--entries" not in capsys.readouterr().out
 
 
@@ -114,28 +112,6 @@ def test_the_reason_names_both_figures_and_what_would_change_it() -> None:
     edge = recommend([make_summary(16, 100, 20), make_summary(64, 100, 100, server_share=0.9)], 0.05)
     assert edge is not None
     assert ["fastest" in edge.why[0], "larger ones" in edge.why[1], "90% of a core" in edge.why[2]] == [True] * 3
-
-
-@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), min_size=4, max_size=4))
-def test_the_plot_has_a_mark_for_every_setting_whatever_the_figures(figures: list[tuple[float, float]]) -> None:
-    settings = make_grid().settings
-    lines = draw_plot([Summary(one, 3, mean, stdev, 0) for one, (mean, stdev) in zip(settings, figures, strict=True)])
-    canvas = [line.partition("┤")[2] for line in lines if "┤" in line]
-    assert [sum(line.count(mark) for line in canvas) for mark in "●▲"] == [2, 2]
-    assert "● batches of 100" in lines[-1]
-
-
-def test_higher_throughput_is_drawn_higher_and_deviation_as_a_bar() -> None:
-    lines = draw_plot([make_summary(16, 100, 100, stdev=0), make_summary(64, 100, 1000, stdev=300)])
-    canvas = [line.partition("┤")[2] for line in lines if "┤" in line]
-    low, high = (
-        next(number for number, line in enumerate(canvas) if "●" in line[part]) for part in (slice(4), slice(4, 99))
-    )
-    assert high < low
-    bar = [line[8:9] for line in canvas]
-    assert bar.count("│") >= 4
-    assert "│" in bar[:high]
-    assert "│" in bar[high + 1 :]
 
 
 def test_the_csv_is_complete_after_each_run(tmp_path: Path) -> None:

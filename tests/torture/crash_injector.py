@@ -1,4 +1,4 @@
-"""`python -m torture.doomed_worker STEP …`: a `rowferry worker` that kills itself right after a named step of a batch.
+"""`python -m torture.crash_injector STEP …`: a `rowferry worker` that kills itself right after a named step of a batch.
 
 Nothing in rowferry knows of it: the functions of the steps are wrapped here, from outside.
 """

@@ -1,11 +1,11 @@
-"""What every row's object may hold, at this moment: known to the harness alone."""
+"""The contents that each row's object may have at this moment. Only the test harness knows them."""
 
 from collections.abc import Iterable
 from hashlib import sha256
 from threading import Lock
 
 
-class Truth:
+class Oracle:
     """Digests by row id; threads may share it.
 
     What becomes right is said here before it is done, what is right no longer only afterwards: whoever looks on in

@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: a bar and a line a run, then the table, the plot and the recommendation."""
+"""What a person sees of a sweep: a bar and a line a run, then the table and the recommendation."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -7,12 +7,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rowferry_lab.sweep.grid import Grid, Trial, count_needed_rows
-from rowferry_lab.sweep.summary import Recommendation, Result, Summary
-from rowferry_lab.sweep.terminal_plot import draw_plot
+from rowferry_lab.sweep.grid import Grid, Recommendation, Result, Summary, Trial, count_needed_rows
 
 
-class Screen:
+class Reporter:
     """Says things on stdout; with `quiet`, where stdout is for JSON, on stderr and only to a terminal."""
 
     def __init__(self, grid: Grid, *, quiet: bool) -> None:
@@ -25,17 +23,17 @@ class Screen:
     def introduce(self) -> None:
         """Say what will be done."""
         grid = self._grid
-        self.say(
+        self.print(
             f"{grid.runs} runs: {grid.entries:,} rows each, batches of {_list(grid.batch_sizes)}, "
             f"{_list(grid.parallels)} in flight, {1000 * grid.latency.total_seconds():g} ms; seed {grid.seed}."
         )
         if starved := grid.starved_sizes:
             needed = count_needed_rows(max(starved), grid.slots)
-            self.say(
+            self.print(
                 f"So few rows do not fill {grid.slots} slots with batches of {_list(starved)}, whose figures will be "
                 f"too low: that takes --entries {needed}."
             )
-        self.say("Starting a PostgreSQL and a simulated S3 server …")
+        self.print("Starting a PostgreSQL and a simulated S3 server …")
 
     @contextmanager
     def show_progress(self) -> Generator[None]:
@@ -60,7 +58,7 @@ class Screen:
         """Say what a run gave."""
         verdict = "correct" if not result.problems else f"NOT CORRECT: {'; '.join(result.problems)}"
         width = len(str(self._grid.runs))
-        self.say(
+        self.print(
             f"{result.trial.number:>{width}}/{self._grid.runs}  batches of {result.trial.setting.batch_size:>6,}  "
             f"{result.trial.setting.parallel:>6,} in flight  {result.rate:>8,.0f} entries/s  {verdict}"
         )
@@ -68,9 +66,9 @@ class Screen:
             self._progress.advance(self._task)
 
     def conclude(self, summaries: Sequence[Summary], recommendation: Recommendation | None) -> None:
-        """Show the table, the plot, and what to do."""
+        """Show the table and the recommended setting."""
         if recommendation is None:
-            self.say("No run was correct, so nothing is recommended.")
+            self.print("No run was correct, so nothing is recommended.")
             return
         table = Table(box=None, header_style="bold")
         for heading in ("in flight", "batches of", "runs", "entries/s", "±", "S3 server's core"):
@@ -87,16 +85,16 @@ class Screen:
             )
         self._console.print()
         self._console.print(table)
-        self.say("", *draw_plot(summaries), "")
+        self.print("")
         self._recommend(recommendation)
 
     def _recommend(self, recommendation: Recommendation) -> None:
         setting = recommendation.setting
-        self.say(f"Recommended: {setting}.", *recommendation.why, "")
-        self.say(f"  rowferry enqueue --batch-size {setting.batch_size}")
-        self.say(f"  rowferry worker --parallel {setting.parallel} --slots {self._grid.slots}")
+        self.print(f"Recommended: {setting}.", *recommendation.why, "")
+        self.print(f"  rowferry enqueue --batch-size {setting.batch_size}")
+        self.print(f"  rowferry worker --parallel {setting.parallel} --slots {self._grid.slots}")
 
-    def say(self, *lines: str) -> None:
+    def print(self, *lines: str) -> None:
         """Print lines, above the bar where there is one."""
         console = self._progress.console if self._progress else self._console
         for line in lines:
