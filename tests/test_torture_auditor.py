@@ -131,7 +131,7 @@ def audit_while_it_waits(world: World, row_id: int, act: Callable[[], None]) -> 
     world.auditor.check_all()
 
 
-def test_the_journal_tells_what_the_queue_gets_wrong() -> None:
+def test_the_audit_log_shows_what_the_queue_gets_wrong() -> None:
     with make_world(seed=1) as world:
         audit_log = AuditLog(world)
         world.fill(ENTRIES)
