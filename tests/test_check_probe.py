@@ -155,5 +155,5 @@ def test_a_dry_run_writes_nothing_at_all(logged_migration: Migration, log: Reque
 def test_the_help_says_what_a_check_writes_and_where(migration: Migration) -> None:
     words = " ".join(migration.run("check", "--help").stdout.split()).replace("- ", "-")
     assert "rowferry-check-" in words
-    assert "removes them again" in words
+    assert "deletes it again" in words
     assert "change nothing" not in migration.run("--help").stdout
