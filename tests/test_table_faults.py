@@ -14,7 +14,7 @@ CHANGES = {
     "renamed id": ("alter table public.avatars rename column id to number", "has no column id"),
     "another id": (
         "alter table public.avatars alter column id type uuid using gen_random_uuid()",
-        "are not of type uuid any more",
+        "are no longer of type uuid",
     ),
     "key of numbers": ("alter table public.avatars alter column path type integer using 1", "is integer, not text"),
     "key of JSON": (

@@ -5,12 +5,17 @@ from typing import Literal
 import psycopg
 
 from rowferry.batch import Entry
-from rowferry.db.connection import Connection
+from rowferry.db.connection import Connection, summarise
 from rowferry.db.entries import EntrySql
+from rowferry.errors import MigrationFault
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.table_faults import refuse_unreadable
 
 Form = Literal["legacy", "production"]
+
+_NAMES_AND_RIGHTS = "42"
+"""The class of SQLSTATE of undefined names, wrong types and missing rights."""
+_VALUES = "22"
+"""The class of invalid values."""
 
 
 def find_entry_sql(context: BatchContext) -> EntrySql:
@@ -53,3 +58,37 @@ def read_entries(
     query = entry_sql.compose("read_entries", wanted=entry_sql.has_form(form))
     rows = connection.execute(query, entry_sql.parameters(first=first, last=last))
     return [Entry(row["id"], row["key"]) for row in rows]
+
+
+def refuse_unreadable(connection: Connection, entry_sql: EntrySql, error: psycopg.Error, first: str, last: str) -> None:
+    """Raise MigrationFault if the table, not one of its rows, made the read of a range fail.
+
+    The savepoint of that statement has been rolled back.
+    """
+    state = error.sqlstate or ""
+    if state.startswith((_NAMES_AND_RIGHTS, _VALUES)):
+        entry_sql.check(connection, update=False)
+    if state.startswith(_NAMES_AND_RIGHTS):
+        reason = f"the entries of {entry_sql.entries.label} cannot be read: {summarise(error)}"
+        raise MigrationFault(f"{reason}; correct the table or the plan") from error
+    if state.startswith(_VALUES) and not _are_ids(connection, entry_sql, first, last):
+        reason = f"the ids of the waiting batches are no longer of type {entry_sql.id_type}"
+        raise MigrationFault(f"{reason} ({entry_sql.entries.label}): change the column back, or delete those batches")
+
+
+def refuse_unwritable(connection: Connection, entry_sql: EntrySql, error: psycopg.Error) -> None:
+    """Raise MigrationFault if the table made an update fail. A trigger that fails counts as a fault of its row.
+
+    The savepoint of that statement has been rolled back.
+    """
+    if (error.sqlstate or "").startswith((_NAMES_AND_RIGHTS, _VALUES)):
+        entry_sql.check(connection, update=True)
+
+
+def _are_ids(connection: Connection, entry_sql: EntrySql, first: str, last: str) -> bool:
+    try:
+        with connection.transaction():
+            connection.execute(entry_sql.compose("cast_bounds"), {"first": first, "last": last})
+    except psycopg.DataError:
+        return False
+    return True

@@ -13,8 +13,7 @@ from rowferry.db.entries import EntrySql
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.entries import find_entry_sql
-from rowferry_worker.batch.table_faults import refuse_unwritable
+from rowferry_worker.batch.entries import find_entry_sql, refuse_unwritable
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.verbose import log_rows
 
