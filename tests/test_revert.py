@@ -180,7 +180,7 @@ def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
     migrated.work()
     done = migrated.run("revert", "--yes", "--processes", "1")
     assert done.returncode == 0, done.stderr
-    words = "1 batch of migration avatars in ERROR: a later `rowferry migrate` leaves the rows of such a batch alone"
+    words = "1 batch of migration avatars in ERROR: a later `rowferry migrate` skips their rows"
     assert words in done.stdout
     assert "until `rowferry requeue`" in done.stdout
 

@@ -107,7 +107,7 @@ def test_batches_that_an_operator_puts_off_for_ever_are_told(two: Migration) -> 
     two.write_plan()
     shown = two.run("watch", "--once")
     assert shown.returncode == 0, shown.stderr
-    assert "Resting batches: 1, none is due" in shown.stdout
+    assert "Batches to retry: 1, none is due" in shown.stdout
 
 
 def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration) -> None:

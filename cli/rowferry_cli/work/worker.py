@@ -1,33 +1,174 @@
-"""`rowferry worker`: run one worker process, or several behind one command."""
+"""`rowferry worker`: run one worker process, or several under a supervisor."""
 
+import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import click
 
+from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER
 from rowferry.errors import DatabaseUnavailable
 from rowferry.formatting import show_text
-from rowferry.logs import set_up_logging
+from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.options import Seconds, log_format_option
-from rowferry_cli.work.worker_choices import Choices
+
+NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
+"""The supervisor's own options: it starts the processes, and serves the metrics of all on one port."""
+
+
+def number_option(name: str, default: int, most: int, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+    """Return an option that takes a whole number from 1 to `most`."""
+    return click.option(name, default=default, show_default=True, type=click.IntRange(1, most), help=help, **more)
+
+
+def seconds_option(name: str, default: float, least: float, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+    """Return an option that takes at least `least` seconds."""
+    return click.option(name, default=default, show_default=True, type=Seconds(least), help=help, **more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The options of the command; times in seconds."""
+
+    processes: int
+    parallel: int
+    min_parallel: int
+    slots: int
+    queues: tuple[str, ...]
+    migrations: tuple[str, ...]
+    until_empty: bool
+    end_when_unusable: bool
+    grace: float
+    time_budget: float
+    request_timeout: float
+    lock_timeout: float
+    lost_after: float
+    idle_timeout: float
+    pgbouncer: bool
+    metrics_port: int | None
+    metrics_host: str
+    log_format: LogFormat
+    trace: bool
+    verbose: bool
+
+    def check(self) -> None:
+        """Raise click.UsageError if two options contradict each other."""
+        if self.min_parallel > self.parallel:
+            raise click.UsageError(f"--min-parallel {self.min_parallel} is more than --parallel {self.parallel}")
+        if self.idle_timeout <= self.time_budget:
+            raise click.UsageError(
+                f"--idle-timeout {self.idle_timeout:g} is not more than --time-budget {self.time_budget:g}"
+            )
+
+    def set_timeouts(self) -> None:
+        """Set the timeouts of every connection of this process and of its children."""
+        os.environ |= {LOCK_TIMEOUT: str(self.lock_timeout), PGBOUNCER: str(int(self.pgbouncer))}
+        os.environ |= {LOST_AFTER: str(self.lost_after), IDLE_TIMEOUT: str(self.idle_timeout)}
+
+
+@click.command("worker")
+@number_option("--processes", 1, 256, "Worker processes; one per core.")
+@number_option("--parallel", 64, 10_000, "Objects in flight per process.")
+@number_option(
+    "--min-parallel",
+    1,
+    10_000,
+    "Objects in flight per process that are always allowed, even if a server throttles or slows down.",
+    envvar="ROWFERRY_MIN_PARALLEL",
+)
+@number_option("--slots", 2, 64, "Batches at once per process.")
+@click.option("--queue", "queues", multiple=True, default=["migrate"], show_default=True, help="A queue to serve.")
+@click.option("--migration", "migrations", multiple=True, help="A migration to serve, by name.  [default: all]")
+@click.option("--until-empty", is_flag=True, help="Stop when no batch is left instead of waiting for more.")
+@click.option("--end-when-unusable", is_flag=True, hidden=True)
+@seconds_option("--grace", 30.0, 0, "Seconds to finish running batches after SIGTERM; then they are released.")
+@seconds_option(
+    "--time-budget", 20.0, 0.1, "Seconds per batch; entries not started by then return to the queue as a new batch."
+)
+@seconds_option("--request-timeout", 60.0, 0.1, "Seconds per S3 request; then it is retried with its batch.")
+@seconds_option(
+    "--lock-timeout",
+    5.0,
+    0.001,
+    "Seconds to wait for rows that the application has locked; then they are retried later.",
+    envvar="ROWFERRY_LOCK_TIMEOUT",
+)
+@seconds_option(
+    "--lost-after",
+    15.0,
+    3,
+    "Seconds after which PostgreSQL drops a worker whose host is silent, which releases its batches.",
+    envvar="ROWFERRY_LOST_AFTER",
+)
+@seconds_option(
+    "--idle-timeout",
+    600.0,
+    1,
+    "Seconds after which PostgreSQL ends a batch's transaction that waits for S3; more than --time-budget.",
+    envvar="ROWFERRY_IDLE_TIMEOUT",
+)
+@click.option(
+    "--pgbouncer",
+    is_flag=True,
+    envvar="ROWFERRY_PGBOUNCER",
+    help="DATABASE_URL points to PgBouncer in transaction mode.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    help="Serve /metrics, /healthz and /readyz on this port; 0: any free port.  [default: off; 9464 is usual]",
+)
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="The address to serve them on; 0.0.0.0: all."
+)
+@log_format_option
+@click.option("--trace", is_flag=True, help="Send a span per batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")
+@click.option("-v", "--verbose", is_flag=True, help="Also log each object and each row.")
+@click.pass_context
+def command(context: click.Context, **chosen: Any) -> int:
+    """Claim batches from the queue and process them, until told to stop.
+
+    Run as many as you like, on as many hosts as you like: they share the work through the database, and need only
+    DATABASE_URL (or PG*) and the S3 credentials. The plan is in the database.
+
+    SIGTERM or Ctrl-C stops claiming: running batches finish within --grace seconds, or are released. A second signal
+    releases them at once. The batches of a worker that is killed are released when its connection ends.
+
+    With --processes, dead processes are replaced, and one port serves the metrics of all.
+    """
+    arguments = Arguments(**chosen)
+    arguments.check()
+    set_up_logging(arguments.log_format, verbose=arguments.verbose)
+    arguments.set_timeouts()
+    return _supervise(context, arguments) if arguments.processes > 1 else _work(arguments)
+
+
+def _supervise(context: click.Context, arguments: Arguments) -> int:
+    """Run several processes of this command and return the exit status."""
+    from rowferry_worker.supervisor import run_processes
+
+    command = [sys.executable, "-m", "rowferry_cli", "worker", *forward_options(context, but=NOT_FORWARDED)]
+    grace = timedelta(seconds=arguments.grace)
+    return run_processes(arguments.processes, command, grace, arguments.metrics_host, arguments.metrics_port)
 
 
 def forward_options(context: click.Context, *, but: Collection[str]) -> list[str]:
-    """Return the arguments that give another process the options of this one, but for those named in `but`.
+    """Return the arguments that pass this command's options to another process, except those named in `but`.
 
-    Options are named as in `context.params`. Those without a value, and flags that are not set, are left out.
+    Names are those of `context.params`. Options without a value and flags that are not set are left out.
     """
     return [
         argument
         for option in context.command.params
         if isinstance(option, click.Option) and option.name not in but
-        for argument in _write(option, context.params[option.name])
+        for argument in _format_option(option, context.params[option.name])
     ]
 
 
-def _write(option: click.Option, value: object) -> Iterator[str]:
+def _format_option(option: click.Option, value: object) -> Iterator[str]:
     name = option.opts[-1]
     if option.is_flag:
         yield from [name] if value else []
@@ -37,153 +178,26 @@ def _write(option: click.Option, value: object) -> Iterator[str]:
         yield f"{name}={value}"
 
 
-NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
-"""Options that are the supervisor's own: it starts the processes, and serves the metrics of all on one port."""
-
-
-@click.command("worker")
-@click.option(
-    "--processes", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes; one a core."
-)
-@click.option(
-    "--parallel",
-    default=64,
-    show_default=True,
-    type=click.IntRange(1, 10_000),
-    help="Objects in flight at once, in each process.",
-)
-@click.option(
-    "--min-parallel",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, 10_000),
-    envvar="ROWFERRY_MIN_PARALLEL",
-    help="Objects in flight that stay allowed while a server throttles or slows down, in each process.",
-)
-@click.option(
-    "--slots",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Batches in hand at once, in each process.",
-)
-@click.option("--queue", "queues", multiple=True, default=["migrate"], show_default=True, help="A queue to serve.")
-@click.option("--migration", "migrations", multiple=True, help="A migration to serve, by its name.  [default: all]")
-@click.option("--until-empty", is_flag=True, help="Stop when no batch is left, instead of waiting for more.")
-@click.option("--end-when-unusable", is_flag=True, hidden=True)
-@click.option(
-    "--grace",
-    default=30.0,
-    show_default=True,
-    type=Seconds(0),
-    help="Seconds to finish the batches in hand after SIGTERM; then they are given back.",
-)
-@click.option(
-    "--time-budget",
-    default=20.0,
-    show_default=True,
-    type=Seconds(0.1),
-    help="Seconds for a batch; what has not begun by then goes back in the queue as a batch of its own.",
-)
-@click.option(
-    "--request-timeout",
-    default=60.0,
-    show_default=True,
-    type=Seconds(0.1),
-    help="Seconds for one S3 request; what has no answer by then is tried again with its batch.",
-)
-@click.option(
-    "--lock-timeout",
-    default=5.0,
-    show_default=True,
-    type=Seconds(0.001),
-    envvar="ROWFERRY_LOCK_TIMEOUT",
-    help="Seconds to wait for rows that the application holds locked; then they are put back for later.",
-)
-@click.option(
-    "--lost-after",
-    default=15.0,
-    show_default=True,
-    type=Seconds(3),
-    envvar="ROWFERRY_LOST_AFTER",
-    help="Seconds after which PostgreSQL gives up a worker whose host is silent, and frees its batches.",
-)
-@click.option(
-    "--idle-timeout",
-    default=600.0,
-    show_default=True,
-    type=Seconds(1),
-    envvar="ROWFERRY_IDLE_TIMEOUT",
-    help="Seconds after which PostgreSQL ends a batch's transaction that waits for S3; more than --time-budget.",
-)
-@click.option(
-    "--pgbouncer",
-    is_flag=True,
-    envvar="ROWFERRY_PGBOUNCER",
-    help="DATABASE_URL leads to PgBouncer in transaction mode.",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65_535),
-    help="Serve /metrics, /healthz and /readyz on this port; 0: any free one. Off unless given; 9464 is usual.",
-)
-@click.option(
-    "--metrics-host",
-    default="127.0.0.1",
-    show_default=True,
-    help="The address to serve them on; 0.0.0.0 lets other hosts in.",
-)
-@log_format_option
-@click.option("--trace", is_flag=True, help="Send a span a batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")
-@click.option("-v", "--verbose", is_flag=True, help="Log each object and each row as well.")
-@click.pass_context
-def command(context: click.Context, **chosen: Any) -> int:
-    """Claim batches from the queue and work on them, until told to stop.
-
-    Run as many as you like, on as many hosts as you like: they share the work through the database and need nothing
-    but DATABASE_URL (or PG*) and the S3 credentials. The plan comes from the database.
-
-    SIGTERM or Ctrl-C: nothing more is claimed, and batches in hand are finished within --grace seconds, else given
-    back. A second signal gives them back at once. A worker that is killed gives its batches back by dying.
-
-    With --processes a process that dies is replaced, and one port serves the metrics of all.
-    """
-    choices = Choices(**chosen)
-    choices.check()
-    set_up_logging(choices.log_format, verbose=choices.verbose)
-    choices.bound_sessions()
-    return _supervise(context, choices) if choices.processes > 1 else _work(choices)
-
-
-def _supervise(context: click.Context, choices: Choices) -> int:
-    """Look after several processes of this command and return the exit status."""
-    from rowferry_worker.supervisor import run_processes
-
-    command = [sys.executable, "-m", "rowferry_cli", "worker", *forward_options(context, but=NOT_FORWARDED)]
-    grace = timedelta(seconds=choices.grace)
-    return run_processes(choices.processes, command, grace, choices.metrics_host, choices.metrics_port)
-
-
-def _work(choices: Choices) -> int:
+def _work(arguments: Arguments) -> int:
     """Work in this process and return the exit status."""
     from rowferry_worker.daemon import Options, run_worker
     from rowferry_worker.monitoring.tracing import set_up_tracing
     from rowferry_worker.service import NO_DATABASE, PROCESS_NUMBER
 
-    set_up_tracing(asked=choices.trace)
+    set_up_tracing(asked=arguments.trace)
     options = Options(
-        parallel=choices.parallel,
-        min_parallel=choices.min_parallel,
-        slots=choices.slots,
-        queues=choices.queues,
-        migrations=choices.migrations,
-        end_when_unusable=choices.end_when_unusable,
-        until_empty=choices.until_empty,
-        grace=timedelta(seconds=choices.grace),
-        time_budget=timedelta(seconds=choices.time_budget),
-        request_timeout=timedelta(seconds=choices.request_timeout),
-        metrics_host=choices.metrics_host,
-        metrics_port=choices.metrics_port,
+        parallel=arguments.parallel,
+        min_parallel=arguments.min_parallel,
+        slots=arguments.slots,
+        queues=arguments.queues,
+        migrations=arguments.migrations,
+        end_when_unusable=arguments.end_when_unusable,
+        until_empty=arguments.until_empty,
+        grace=timedelta(seconds=arguments.grace),
+        time_budget=timedelta(seconds=arguments.time_budget),
+        request_timeout=timedelta(seconds=arguments.request_timeout),
+        metrics_host=arguments.metrics_host,
+        metrics_port=arguments.metrics_port,
     )
     try:
         run_worker(options)
