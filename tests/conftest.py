@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -198,3 +199,33 @@ def logged_migration(
     migration = make_migration(buckets, buckets)
     migration.reach_through(log.endpoint_url)
     return migration
+
+
+SERVERS = {"database_servers", "moto", "versitygw", "s3_server", "any_migration", "log", "logged_migration"}
+"""Fixtures that stand for a server: a test that needs none of them, directly or not, may be of the fast tier."""
+
+STARTS_PROCESSES = {
+    *("bench", "cli", "fleet", "pgbouncer", "prometheus_server", "secret_stage", "subprocess", "terminal", "torture"),
+    *("worker_process", "rowferry_lab.servers.postgres", "rowferry_lab.servers.s3_servers", "conformance"),
+}
+"""Modules that start processes: a file of tests that takes something from one of them is not of the fast tier."""
+
+
+def is_fast(item: pytest.Item) -> bool:
+    """Return whether a test starts no process: no server, no command, no worker."""
+    if SERVERS.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("soak"):
+        return False
+    module = item.getparent(pytest.Module)
+    taken = vars(module.obj).values() if module else ()
+    sources = {value.__name__ for value in taken if isinstance(value, ModuleType)}
+    sources |= {value.__module__ for value in taken if isinstance(value, FunctionType | type)}
+    return not any(source == name or source.startswith(f"{name}.") for source in sources for name in STARTS_PROCESSES)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the fast tier, and run it first; then what has to run one after the other, since that ends last."""
+    for item in items:
+        if is_fast(item):
+            item.add_marker(pytest.mark.fast)
+    items.sort(key=lambda item: (not item.get_closest_marker("fast"), not item.get_closest_marker("xdist_group")))

@@ -17,6 +17,8 @@ import pytest
 
 from doc_pages import ROOT
 
+pytestmark = pytest.mark.soak
+
 LOCKED = sorted((ROOT / "requirements").glob("*.txt"))
 PIN = f"leaky==1.0 --hash=sha256:{'a' * 64}\nsound==2.0 --hash=sha256:{'b' * 64}\n"
 FINDING = {

@@ -10,6 +10,8 @@ from bench import BENCHES, load_bench
 from bench.page import PAGE, compose_targets, fill_in, list_targets, read_results
 from bench.record import RESULTS, Record
 
+pytestmark = pytest.mark.soak
+
 PARTS = {"name", "what", "when", "seconds", "short", "machine", "versions", "settings", "targets", "notes", "absent"}
 PARTS |= {"summary", "repetitions", "series"}
 

@@ -12,6 +12,8 @@ from rich.console import Console
 from bench import __main__ as program
 from bench.record import Record
 
+pytestmark = pytest.mark.soak
+
 
 def measure(record: Record) -> None:
     record.expect(f"entries of {record.name}", 7, at_least=3)

@@ -13,6 +13,8 @@ from bench.page import write_number
 from bench.processor import HAS_PROC, ThreadClock, read_cpu_seconds
 from bench.record import tidy
 
+pytestmark = pytest.mark.soak
+
 BURN = "import time\nwhile time.process_time() < 0.6: pass"
 needs_proc = pytest.mark.skipif(not HAS_PROC, reason="there is no /proc here")
 

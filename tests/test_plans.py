@@ -28,7 +28,13 @@ QUEUES = ["migrate"]
 DUE_INDEX = "batch_queue_due_idx"
 
 
-@pytest.fixture(scope="module", params=sorted(INSTALLATIONS), ids="postgresql-{}".format)
+EACH_VERSION = [
+    pytest.param(version, marks=[] if number == 0 else pytest.mark.soak) for number, version in enumerate(INSTALLATIONS)
+]
+"""A million batches take their time: a push asks the first version, `make test-all` and the matrix the others too."""
+
+
+@pytest.fixture(scope="module", params=EACH_VERSION, ids="postgresql-{}".format)
 def crowd(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
     """A database with a million batches DONE, a million INIT, a million attempts and a million entries.
 

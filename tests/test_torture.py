@@ -18,8 +18,8 @@ pytestmark = pytest.mark.timeout(600)
 one_after_the_other = pytest.mark.xdist_group("torture")
 
 
-TELLING = ("kills", "poison", "backends", "sessions", "read_only", "token", "ddl")
-"""What every push is held to; the others are run by `make test-all`, and in their long form by `make torture`."""
+TELLING = ("kills",)
+"""What every push is held to; `make test-all` runs the others, `make torture` all of them in their long form."""
 
 
 def marks_of(name: str) -> list[pytest.MarkDecorator]:
@@ -52,6 +52,7 @@ def world() -> Iterator[World]:
         yield world
 
 
+@pytest.mark.soak
 @one_after_the_other
 def test_a_calm_migration_adds_up(world: World) -> None:
     world.auditor.end()
@@ -59,12 +60,14 @@ def test_a_calm_migration_adds_up(world: World) -> None:
     assert world.auditor.violations == []
 
 
+@pytest.mark.soak
 @one_after_the_other
 def test_large_objects_travel_part_by_part(world: World) -> None:
     etags = {size: str(etag) for etag, size, _ in world.migration.production.listing().values()}
     assert etags[LARGE_BYTES].strip('"').endswith(f"-{-(-LARGE_BYTES // PART_BYTES)}")
 
 
+@pytest.mark.soak
 @one_after_the_other
 @pytest.mark.parametrize(
     ("part", "seed_fault"), [(part, seed_fault) for part, faults in SEEDED_FAULTS.items() for seed_fault in faults]
@@ -75,6 +78,7 @@ def test_the_final_account_finds(part: Part, seed_fault: SeededFault, world: Wor
     assert any(words.startswith(expected) for words in found), found
 
 
+@pytest.mark.soak
 @one_after_the_other
 def test_the_final_account_finds_a_session_that_was_left_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(final_checks, "LOCKS_END_WITHIN", timedelta(seconds=0.1))

@@ -20,7 +20,7 @@ from torture.coverage import Coverage
 from torture.seeded_faults import ENTRIES, lose_object, spoil_object, spoil_row, swap_rows
 from torture.world import World, key_of
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("torture")]
+pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("torture"), pytest.mark.soak]
 
 WAITS = "select pid from pg_stat_activity where application_name = 'application' and wait_event_type = 'Lock'"
 COUNT_A_MOVE = "update rowferry.batch_queue set migrated = migrated + 1, entry_count = entry_count + 1 returning id"

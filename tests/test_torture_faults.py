@@ -18,7 +18,7 @@ from torture.scenarios.disk import suppress_full_disk
 from torture.symptoms import SYMPTOMS, feel
 from torture.toxiproxy import find_toxiproxy, running_toxiproxy
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = [pytest.mark.timeout(200), pytest.mark.soak]
 
 READ, WRITE = Seen("GET", "/legacy/a", "", {}), Seen("PUT", "/production/a", "uploadId=1", {})
 

@@ -16,6 +16,8 @@ from torture.page import HEAD, PAGE, fill_in, read_results, record
 from torture.run import WITHOUT_VERSITYGW, Run
 from torture.scenarios import NAMES, find_scenario
 
+pytestmark = pytest.mark.soak
+
 RunIt = Callable[..., Result]
 
 
