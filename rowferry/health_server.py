@@ -80,6 +80,9 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 self._send(404, TEXT, b"there are /metrics, /healthz and /readyz\n")
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def _send_metrics(self) -> None:
         encode, content_type = choose_encoder(self.headers.get("Accept", ""))
         try:
@@ -95,7 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Do not log requests."""

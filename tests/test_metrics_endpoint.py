@@ -76,6 +76,18 @@ def test_the_endpoint_listens_on_an_ipv6_address_as_well() -> None:
         assert fetch(endpoint.port, "/readyz", host="::1") == (503, "not ready\n")
 
 
+def test_a_head_request_gets_the_headers_alone() -> None:
+    with (
+        Endpoint("127.0.0.1", 0, CollectorRegistry(), lambda: True) as endpoint,
+        closing(socket.create_connection(("127.0.0.1", endpoint.port), timeout=60)) as connection,
+    ):
+        connection.sendall(b"HEAD /healthz HTTP/1.0\r\n\r\n")
+        response = connection.makefile("rb").read()
+    assert response.startswith(b"HTTP/1.0 200 ")
+    assert b"\r\nContent-Length: 3\r\n" in response
+    assert response.endswith(b"\r\n\r\n")
+
+
 def test_a_registry_that_fails_fails_one_scrape_and_not_the_endpoint(caplog: pytest.LogCaptureFixture) -> None:
     registry = CollectorRegistry()
     gauge = Gauge("broken", "Raises when it is read.", registry=registry)
