@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -58,11 +59,16 @@ def test_a_deadline_that_was_kept_cuts_nothing_later(database: str, monkeypatch:
 
 
 def test_threads_that_wait_at_the_same_time_share_one_monitor(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    slots = 8
+    slots = 4
     started = threading.Barrier(slots)
-    monkeypatch.setenv("DATABASE_URL", database)
-    before = threading.active_count()
-    monkeypatch.setattr(deadlines, "_monitor", DeadlineMonitor())
+    made: list[threading.Thread] = []
+
+    class SlowThread(threading.Thread):
+        def __init__(self, *arguments: Any, **settings: Any) -> None:
+            super().__init__(*arguments, **settings)
+            if self.name == "rowferry-deadlines":
+                made.append(self)
+                time.sleep(0.2)  # in which the other threads would make monitors of their own
 
     def work() -> None:
         with closing(psycopg.connect(database)) as connection:
@@ -70,7 +76,9 @@ def test_threads_that_wait_at_the_same_time_share_one_monitor(database: str, mon
             with deadline(connection, LONG):
                 connection.execute("select 1")
 
+    monkeypatch.setattr(deadlines, "_monitor", DeadlineMonitor())
+    monkeypatch.setattr(threading, "Thread", SlowThread)
     with ThreadPoolExecutor(slots) as pool:
         for ended in [pool.submit(work) for _ in range(slots)]:
             ended.result()
-    assert threading.active_count() == before + 1
+    assert len(made) == 1
