@@ -1,4 +1,4 @@
-"""HTTP proxies, where the environment wants one by botocore's own rule: CONNECT for https, plain requests for http."""
+"""HTTP proxies that the environment names, by botocore's rule: CONNECT for https, plain requests for http."""
 
 import asyncio
 import base64
@@ -9,12 +9,12 @@ from urllib.request import getproxies, proxy_bypass
 
 from rowferry.errors import ServerFault, SideFault, Unreachable, UsageError
 
-MAX_ANSWER_BYTES = 64 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy that is spoken to without TLS."""
+    """A proxy that is reached without TLS."""
 
     host: str
     port: int
@@ -48,21 +48,21 @@ def find_proxy(scheme: str, authority: str) -> Proxy | None:
 
 
 async def open_tunnel(connected: socket.socket, proxy: Proxy, host: str, port: int) -> None:
-    """Have the proxy connect to a server: what is said on the socket from then on, is said to that one.
+    """Have the proxy connect the socket to a server.
 
-    Raises SideFault when the proxy refuses that for good, Unreachable or ServerFault when it cannot do it now.
+    Raises SideFault when the proxy refuses that for good, Unreachable or ServerFault when it cannot do so now.
     """
     loop = asyncio.get_running_loop()
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     request = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{proxy.header}\r\n"
     await loop.sock_sendall(connected, request.encode())
-    answer = b""
-    while b"\r\n\r\n" not in answer:
+    response = b""
+    while b"\r\n\r\n" not in response:
         came = await loop.sock_recv(connected, 4096)
-        answer += came
-        if not came or len(answer) > MAX_ANSWER_BYTES:
+        response += came
+        if not came or len(response) > MAX_RESPONSE_BYTES:
             raise ServerFault("UnreadableAnswer", f"the proxy {proxy.host}:{proxy.port} did not answer CONNECT")
-    status = answer.split(b"\r\n", 1)[0].split(b" ")[1:2]
+    status = response.split(b"\r\n", 1)[0].split(b" ")[1:2]
     code = int(status[0]) if status and status[0].isdigit() and len(status[0]) == 3 else 0
     words = f"the proxy {proxy.host}:{proxy.port} answers {code or 'nonsense'} to CONNECT {authority}"
     if 400 <= code < 500:
@@ -72,7 +72,7 @@ async def open_tunnel(connected: socket.socket, proxy: Proxy, host: str, port: i
 
 
 def describe_target(proxy: Proxy | None, scheme: str, authority: str) -> tuple[str, str]:
-    """Return what stands before the path in the request line, and a header, of requests that a proxy passes on."""
+    """Return the start of the request line's target, and a header, for requests that a proxy forwards."""
     if proxy is None or scheme == "https":
         return "", ""
     return f"http://{authority}", proxy.header

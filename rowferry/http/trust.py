@@ -1,4 +1,4 @@
-"""Whose certificates are trusted: one rule for the hot path and for boto3."""
+"""Which certificate authorities are trusted: one rule for `client` and for boto3."""
 
 # pyright: reportMissingTypeStubs=false
 # botocore carries no types; what is used of it is narrowed at once.
@@ -13,7 +13,7 @@ from botocore.httpsession import get_cert_path  # pyright: ignore[reportUnknownV
 from rowferry.errors import UsageError
 
 VARIABLES = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
-"""Each names a file of authorities to trust instead of the system's; the first that is set is taken."""
+"""Each names a file of authorities to trust instead of the system's; the first one that is set counts."""
 
 
 def find_bundle(configured: str | None) -> str | None:
@@ -26,7 +26,7 @@ def find_bundle(configured: str | None) -> str | None:
 
 
 def check_bundle(path: str) -> None:
-    """Raise UsageError unless the file holds certificates: those who use it later would not say so."""
+    """Raise UsageError unless the file holds certificates: its users would not say so."""
     name = next((name for name in VARIABLES if os.environ.get(name) == path), "ca_bundle")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
@@ -53,7 +53,7 @@ def find_authorities(bundle: str | None) -> str | None:
 def trust(bundle: str | None) -> ssl.SSLContext:
     """Return TLS that checks certificates and names: against the file's authorities, or the system's.
 
-    Authorities of one's own are often not as RFC 5280 wants them: Python 3.13 began to refuse those, botocore does not.
+    Private authorities often break RFC 5280: Python 3.13 began to refuse them, botocore does not.
     """
     context = ssl.create_default_context(cafile=find_authorities(bundle))
     context.verify_flags &= ~(ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)

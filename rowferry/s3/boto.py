@@ -1,4 +1,4 @@
-"""One side's bucket by boto3, for all that is not hot: checks, counting, single objects."""
+"""One side's bucket through boto3, where speed does not matter: checks, counting, single objects."""
 
 # pyright: reportMissingTypeStubs=false
 # botocore carries no types; what is used of it is narrowed at once.
@@ -38,7 +38,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A multipart upload that somebody has begun."""
+    """A multipart upload that was neither completed nor aborted."""
 
     key: str
     id: str
@@ -46,7 +46,7 @@ class Upload:
 
 
 class Bucket:
-    """One side's bucket. Every method raises ObjectError subclasses, or UsageError for a name nobody could serve.
+    """One side's bucket. Every method raises ObjectError subclasses, or UsageError for a name that S3 does not allow.
 
     Nothing can be written to or deleted from a legacy bucket through it.
     """
@@ -75,11 +75,11 @@ class Bucket:
         """
         try:
             with self._translated():
-                answer = self._client.head_bucket(Bucket=self._side.bucket)
+                response = self._client.head_bucket(Bucket=self._side.bucket)
         except ObjectNotFound as error:
             # HEAD answers without a body: 404 is all it says.
             raise BucketNotFound("NoSuchBucket", f"there is no bucket {self._side.bucket!r}") from error
-        region = answer.get("BucketRegion", self._side.region)
+        region = response.get("BucketRegion", self._side.region)
         if self._side.endpoint_url is None and region != self._side.region:
             side = self._side
             raise UsageError(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")
@@ -96,19 +96,19 @@ class Bucket:
     def first_key(self, prefix: str = "") -> str | None:
         """Return the first key in the server's order that begins with `prefix`; None when there is none."""
         with self._translated():
-            answer = self._client.list_objects_v2(Bucket=self._side.bucket, Prefix=prefix, MaxKeys=1)
-        contents: list[dict[str, str]] = answer.get("Contents", [])
+            response = self._client.list_objects_v2(Bucket=self._side.bucket, Prefix=prefix, MaxKeys=1)
+        contents: list[dict[str, str]] = response.get("Contents", [])
         return contents[0]["Key"] if contents else None
 
     def head(self, key: str) -> ObjectInfo:
         """Return what the server tells of an object; raises ObjectNotFound."""
         with self._translated():
-            answer = self._client.head_object(Bucket=self._side.bucket, Key=key)
+            response = self._client.head_object(Bucket=self._side.bucket, Key=key)
         return ObjectInfo(
-            size_bytes=answer["ContentLength"],
-            etag=answer["ETag"].strip('"'),
-            content_type=answer.get("ContentType", ""),
-            metadata=answer["Metadata"],
+            size_bytes=response["ContentLength"],
+            etag=response["ETag"].strip('"'),
+            content_type=response.get("ContentType", ""),
+            metadata=response["Metadata"],
         )
 
     def get(self, key: str) -> bytes:
@@ -177,8 +177,8 @@ class Bucket:
             raise translate_boto_error(error, self._side) from error
 
 
-class _Given:
-    """Stands where botocore looks for credentials, and has those it was given, so that they are renewed as ever."""
+class _FixedProvider:
+    """A credential provider for botocore: gives it our credentials, which it then refreshes."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -189,15 +189,14 @@ class _Given:
 
 @cache
 def _share_models() -> Any:
-    """Return botocore's loader of its service models, which keeps what it has read: 0.1 s of CPU a client."""
+    """Return botocore's loader of service models, which caches them: they cost 0.1 s of CPU a client."""
     return cast("Any", botocore.loaders).create_loader()
 
 
 def open_bucket(side: Side, credentials: Credentials, *, within: timedelta | None = None) -> Bucket:
     """Return the bucket of `side`; nothing is sent yet. Raises UsageError for an unusable endpoint or region.
 
-    A server out of reach is given up after two tries of 10 s to connect and 30 s to answer; where `within` is given,
-    after one try of so long for each of the two.
+    There are two tries, each with 10 s to connect and 30 s to answer; with `within`, one try with so long for each.
     """
     return Bucket(side, open_client(side, credentials, within=within))
 
@@ -208,7 +207,7 @@ def open_client(
     """Return botocore's own S3 client of `side`, for what Bucket does not offer; its errors are botocore's."""
     endpoint = resolve_endpoint(side)
     session: Any = botocore.session.Session()
-    session.register_component("credential_provider", _Given(credentials))
+    session.register_component("credential_provider", _FixedProvider(credentials))
     session.register_component("data_loader", _share_models())
     config: Any = Config(
         connect_timeout=within.total_seconds() if within else 10,
@@ -222,6 +221,6 @@ def open_client(
         ignore_configured_endpoint_urls=True,
     )
     url = endpoint.url if side.endpoint_url else None
-    # None leaves it to botocore, which then takes the authorities that it brings along.
+    # None: botocore takes the authorities that come with it.
     verify = find_authorities(endpoint.ca_bundle)
     return session.create_client("s3", region_name=side.region, endpoint_url=url, config=config, verify=verify)

@@ -17,11 +17,11 @@ from rowferry.errors import CredentialsUnavailable, UsageError
 from rowferry.plan import Side
 
 CHECK_EVERY = timedelta(seconds=15)
-"""How often expiring credentials are looked at; botocore renews them 15 to 10 minutes before they expire."""
+"""How often expiring credentials are checked; botocore refreshes them 15 to 10 minutes before they expire."""
 
 
 class CredentialSnapshot(Protocol):
-    """What one signature needs, all from one moment."""
+    """The credentials of one moment."""
 
     @property
     def access_key(self) -> str:
@@ -40,7 +40,7 @@ class CredentialSnapshot(Protocol):
 
 
 class Credentials(Protocol):
-    """What rowferry needs of botocore's credentials, which carry no types."""
+    """The part of botocore's untyped credentials that rowferry uses."""
 
     def get_frozen_credentials(self) -> CredentialSnapshot:
         """Return the credentials of this moment, renewed first where they are about to expire."""
@@ -111,15 +111,15 @@ def take_snapshot(credentials: Credentials) -> CredentialSnapshot:
 
 
 class RefreshingCredentials:
-    """Expiring credentials, renewed ahead of time on a thread of their own, so that signing never waits for them."""
+    """Expiring credentials, refreshed ahead of time on a thread, so that signing never waits for them."""
 
     def __init__(self, credentials: Credentials) -> None:
-        """Fetch the credentials once and start renewing them. Raises CredentialsUnavailable if they cannot be had."""
+        """Fetch the credentials and start to refresh them. Raises CredentialsUnavailable where that fails."""
         self._credentials = credentials
         self.snapshot = take_snapshot(credentials)
-        """The credentials to sign with: the last that could be had."""
+        """The last credentials that could be fetched."""
         self.failure: str | None = None
-        """Why nothing can be signed now: renewing fails and the last ones have expired. None as a rule."""
+        """Why nothing can be signed: refreshing fails and the last ones have expired. None as a rule."""
         self._stopped = threading.Event()
         threading.Thread(target=self._refresh, name="rowferry-credentials", daemon=True).start()
 
@@ -127,7 +127,7 @@ class RefreshingCredentials:
         return "RefreshingCredentials(...)"
 
     def stop(self) -> None:
-        """End the renewing; the thread is gone after the check it may be at."""
+        """Stop to refresh; the thread ends after its current check."""
         self._stopped.set()
 
     def _refresh(self) -> None:

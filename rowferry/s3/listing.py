@@ -21,7 +21,7 @@ OnProgress = Callable[[str], None]
 
 
 def ignore_progress(words: str) -> None:
-    """Tell nobody."""
+    """Ignore it."""
     del words
 
 
