@@ -100,7 +100,7 @@ MARKS = {
     "output prepare": "Made 40 rows",
     "output check": "ROWFERRY_LEGACY_SECRET_ACCESS_KEY",
     "output status": "cannot be reached",
-    "output report": "Not settled",
+    "output report": "Unfinished",
     "file worker.log": '"message": "object copied"',
     "file barred.log": "The legacy bucket old-",
     "file migrate.log": "batch finished",

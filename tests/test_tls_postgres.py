@@ -110,8 +110,10 @@ def test_a_client_certificate_is_shown_to_the_server(secure: Secure, monkeypatch
 
 def test_the_system_s_authorities_are_trusted_when_asked_for(secure: Secure, run_rowferry: Run) -> None:
     url = f"{secure.dsn}?sslrootcert=system"
-    assert run_rowferry("errors", DATABASE_URL=url, SSL_CERT_FILE=str(secure.bundle)).returncode == 0
-    refused = run_rowferry("errors", DATABASE_URL=url, SSL_CERT_FILE=str(secure.strangers))
+    assert (
+        run_rowferry("errors", "--all-migrations", DATABASE_URL=url, SSL_CERT_FILE=str(secure.bundle)).returncode == 0
+    )
+    refused = run_rowferry("errors", "--all-migrations", DATABASE_URL=url, SSL_CERT_FILE=str(secure.strangers))
     assert (refused.returncode, "certificate verify failed" in refused.stderr) == (2, True)
 
 
@@ -146,7 +148,7 @@ def test_a_host_that_does_not_match_passes_where_only_the_authority_is_asked_for
 @pytest.mark.parametrize("mode", ["require", "verify-full"])
 def test_a_server_without_tls_is_refused_where_tls_is_asked_for(mode: str, database: str, run_rowferry: Run) -> None:
     trusted = "&sslrootcert=system" if mode == "verify-full" else ""
-    done = run_rowferry("errors", DATABASE_URL=f"{database}?sslmode={mode}{trusted}")
+    done = run_rowferry("errors", "--all-migrations", DATABASE_URL=f"{database}?sslmode={mode}{trusted}")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "server does not support SSL, but SSL was required" in done.stderr
 

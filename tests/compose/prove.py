@@ -51,7 +51,7 @@ class Proof:
 
     def come_up(self) -> str:
         self._engine.compose("up", "--detach", "--no-build", seconds=600)
-        self._rowferry("pause", "avatars")  # there is more to prove before it is over
+        self._rowferry("pause", "--migration", "avatars")  # there is more to prove before it is over
         self._wait("two healthy workers", lambda: self._healthy("worker") == 2)
         assert sum(map(int, self._ask(COUNT).split("|"))) == ENTRIES
         return f"up: {ENTRIES:,} entries prepared, the legacy ones enqueued, 2 workers healthy; paused the migration"
@@ -62,7 +62,7 @@ class Proof:
         self._wait("six healthy workers", lambda: self._healthy("worker") == 6)
         assert self._ask(CREATED) == before, "the data were made anew"
         live = self._ask("select count(*) from rowferry.live_workers")
-        self._rowferry("resume", "avatars")
+        self._rowferry("resume", "--migration", "avatars")
         return f"scaled to 6: {live} in rowferry.live_workers, the data left as they were; resumed the migration"
 
     def kill(self) -> str:
