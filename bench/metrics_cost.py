@@ -29,14 +29,13 @@ def measure(function: Callable[[], object]) -> float:
 def tell(mode: str) -> None:
     """Measure in this process, whose environment chooses the mode, and print one line."""
     from rowferry.s3.operations import head_object  # noqa: PLC0415
-    from rowferry.s3.responses import Answer  # noqa: PLC0415 - the mode is chosen before these are imported
+    from rowferry.s3.responses import Response  # noqa: PLC0415 - the mode is chosen before these are imported
     from rowferry_worker.monitoring import metrics  # noqa: PLC0415
-    from rowferry_worker.objects.concurrency import Limit  # noqa: PLC0415
-    from rowferry_worker.objects.traffic import observe_try  # noqa: PLC0415
+    from rowferry_worker.objects.concurrency import ConcurrencyLimit, record_request  # noqa: PLC0415
 
-    limit, request, answer = Limit(1, 64), head_object("legacy", "a"), Answer(200)
+    limit, request, response = ConcurrencyLimit(1, 64), head_object("legacy", "a"), Response(200)
     deciding = measure(lambda: limit.note("HeadObject", 0.01, throttled=False))
-    a_request = measure(lambda: observe_try(limit, request, answer, 0.01, again=False)) - deciding
+    a_request = measure(lambda: record_request(limit, request, response, 0.01, again=False)) - deciding
     landing = measure(metrics.objects_in_flight.dec) + measure(lambda: metrics.copy_seconds.observe(0.1))
     an_entry = REQUESTS_AN_ENTRY * a_request + landing
     sys.stdout.write(f"{mode:<12} {a_request:5.1f} µs a request  {an_entry:5.1f} µs an entry\n")

@@ -184,8 +184,8 @@ class CutOff(Unreachable):
     """The server has fallen silent: it answers neither the requests in flight nor a new connection."""
 
 
-class Withdrawn(ObjectError):
-    """The batch ended before the object's turn; no request was sent for it."""
+class NotStarted(ObjectError):
+    """The batch ended before the copy of the object started; no request was sent for it."""
 
     retryable = True
     costs_attempt = False

@@ -18,8 +18,8 @@ from rowferry.db.connection import connect
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.migration import Routes
-from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue
 from rowferry_worker.state import WorkerState
 from servers import Buckets
@@ -99,10 +99,12 @@ class Migration(EntryTable):
     def at_work(self, parallel: int = 16, queues: Iterable[str] = ("migrate",)) -> Iterator[Callable[[], bool]]:
         """Yield a function that works on the next due batch, and returns False when none is due."""
         with ExitStack() as until:
-            state = WorkerState("test", list(queues), Ledger("test"), Routes(parallel), Flight(parallel))
+            state = WorkerState(
+                "test", list(queues), Ledger("test"), MigrationContextCache(parallel), CopyScheduler(parallel)
+            )
             state.stopping.set()  # so that nothing rests between two turns
             until.callback(state.ledger.close)
-            until.callback(state.routes.close)
+            until.callback(state.migration_contexts.close)
             connection = until.enter_context(closing(connect("worker test")))
 
             def take_turn() -> bool:

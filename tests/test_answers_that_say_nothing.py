@@ -4,31 +4,32 @@ from collections.abc import Callable
 
 import pytest
 
-from journeys import NEW, OLD, move, shelves_with, way_of
+from copies import NEW, OLD, copy_once, fake_with, options_of
+from fake_buckets import FakeBuckets, Result, Stored, describe, header, refuse
 from migration import Migration
 from request_log import logged
 from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer
-from rowferry_worker.objects.conditional_writes import Condition, Guard
-from rowferry_worker.objects.multipart import Large, StreamedParts, send_in_parts
-from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
-from rowferry_worker.objects.verify import Demand, examine
+from rowferry.s3.responses import Response
+from rowferry_worker.objects.completion import Large
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteGuard
+from rowferry_worker.objects.multipart import StreamedParts, send_in_parts
+from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.objects.verify import VerifyOptions, verify_object
 from servers import Buckets
-from shelves import Shelves, Stored, describe, header, refuse
 from stand_in import StandIn, answer
 
 PAGE = b"<html>ETag please log in</html>"
-LOGIN_PAGE = Answer(200, {"content-type": "text/html", "content-length": str(len(PAGE))}, PAGE)
+LOGIN_PAGE = Response(200, {"content-type": "text/html", "content-length": str(len(PAGE))}, PAGE)
 
 
-def serve_page_from_file(request: Request) -> Answer | None:
-    """Answer as a web server does that knows one file and reading only."""
+def serve_page_from_file(request: Request) -> Result | None:
+    """Response as a web server does that knows one file and reading only."""
     headers = {**LOGIN_PAGE.headers, "etag": '"65f0a1b2-1e"', "last-modified": "Tue, 12 Mar 2024 10:00:00 GMT"}
     if request.method == "HEAD":
-        return Answer(200, headers)
-    return Answer(200, headers, PAGE) if request.operation == "GetObject" else refuse(405, "")
+        return Response(200, headers)
+    return Response(200, headers, PAGE) if request.operation == "GetObject" else refuse(405, "")
 
 
 @pytest.mark.parametrize("transfer", ["server", "stream"])
@@ -64,61 +65,63 @@ def test_a_login_page_before_both_sides_moves_no_row(migration: Migration) -> No
 
 
 @pytest.mark.parametrize("on_conflict", ["fail", "keep"])
-@pytest.mark.parametrize("carrier", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+@pytest.mark.parametrize("method", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
 def test_a_web_server_that_has_the_same_page_for_every_key_moves_no_row(
-    carrier: Carrier, on_conflict: OnConflict
+    method: CopyMethod, on_conflict: OnConflict
 ) -> None:
     """One that serves a file tells its size and an ETag, and sends ranges of it: HEAD and GET look like S3's."""
-    shelves = shelves_with()
-    shelves.interfere = serve_page_from_file
+    fake = fake_with()
+    fake.interfere = serve_page_from_file
     with pytest.raises(ServerFault, match="NoS3Server"):
-        move(shelves, way_of(carrier, on_conflict=on_conflict))
+        copy_once(fake, options_of(method, on_conflict=on_conflict))
     with pytest.raises(ServerFault, match="NoS3Server"):
-        shelves.travel(examine(way_of(carrier), OLD, NEW, Demand()))
+        fake.run(verify_object(fake.s3, options_of(method), OLD, NEW, VerifyOptions()))
 
 
 def test_the_page_of_a_web_server_is_not_written_for_an_object() -> None:
-    shelves = shelves_with()
-    shelves.interfere = lambda request: serve_page_from_file(request) if request.side == "legacy" else None
+    fake = fake_with()
+    fake.interfere = lambda request: serve_page_from_file(request) if request.side == "legacy" else None
     with pytest.raises(ServerFault, match="NoS3Server"):
-        move(shelves, way_of(StreamCopy()))
-    assert shelves.production == {}
+        copy_once(fake, options_of(StreamCopy()))
+    assert fake.production == {}
 
 
 def test_an_object_with_an_etag_of_another_kind_is_asked_for_no_more_than_that() -> None:
-    shelves = shelves_with()
-    shelves.legacy[OLD].etag = "no-digest"
-    assert move(shelves, way_of(StreamCopy(), "honoured")).outcome == "migrated"
-    assert shelves.operations == ["GetObject legacy", "HeadObject legacy", "PutObject production"]
+    fake = fake_with()
+    fake.legacy[OLD].etag = "no-digest"
+    assert copy_once(fake, options_of(StreamCopy(), "supported")).outcome == "migrated"
+    assert fake.operations == ["GetObject legacy", "HeadObject legacy", "PutObject production"]
 
 
 @pytest.mark.parametrize("is_file", [False, True])
-@pytest.mark.parametrize("carrier", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
-def test_a_write_that_is_answered_with_a_page_is_none(carrier: Carrier, is_file: bool) -> None:
-    shelves = shelves_with()
-    page = Answer(200, {**LOGIN_PAGE.headers, **({"etag": '"65f0a1b2-1e"'} if is_file else {})}, PAGE)
-    shelves.interfere = lambda request: page if request.operation == carrier.operation else None
+@pytest.mark.parametrize("method", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+def test_a_write_that_is_answered_with_a_page_is_none(method: CopyMethod, is_file: bool) -> None:
+    fake = fake_with()
+    page = Response(200, {**LOGIN_PAGE.headers, **({"etag": '"65f0a1b2-1e"'} if is_file else {})}, PAGE)
+    fake.interfere = lambda request: page if request.operation == method.operation else None
     with pytest.raises(ServerFault, match="UnreadableAnswer"):
-        move(shelves, way_of(carrier))
+        copy_once(fake, options_of(method))
 
 
 def test_a_page_is_not_read_for_an_object() -> None:
-    shelves = shelves_with()
-    shelves.interfere = lambda request: LOGIN_PAGE if request.operation == "GetObject" else None
+    fake = fake_with()
+    fake.interfere = lambda request: LOGIN_PAGE if request.operation == "GetObject" else None
     with pytest.raises(ServerFault, match="NoETag"):
-        move(shelves, way_of(StreamCopy()))
-    assert shelves.production == {}
+        copy_once(fake, options_of(StreamCopy()))
+    assert fake.production == {}
 
 
 # Sizes
 
 
-def without(name: str, side: str, shelves: Shelves) -> Callable[[Request], Answer | None]:
-    def interfere(request: Request) -> Answer | None:
+def without(name: str, side: str, fake: FakeBuckets) -> Callable[[Request], Result | None]:
+    def interfere(request: Request) -> Result | None:
         if request.operation != "HeadObject" or request.side != side:
             return None
-        found = describe(shelves.shelf(request).get(request.key))
-        return Answer(found.status, {n: v for n, v in found.headers.items() if n != name}, b"", found.error)
+        found = fake.bucket(request).get(request.key)
+        if found is None:
+            return refuse(404, "NoSuchKey")
+        return Response(200, {n: v for n, v in describe(found).headers.items() if n != name})
 
     return interfere
 
@@ -127,34 +130,35 @@ def without(name: str, side: str, shelves: Shelves) -> Callable[[Request], Answe
 @pytest.mark.parametrize(("name", "words"), [("content-length", "NoContentLength"), ("etag", "NoETag")])
 def test_a_head_that_leaves_something_out_proves_no_two_objects_equal(name: str, words: str, side: str) -> None:
     """Two different objects whose sizes nobody told were taken for equal: the row moved to another object."""
-    shelves = shelves_with()
-    shelves.legacy[OLD].etag = "W/legacy"
-    shelves.production[NEW] = Stored(b"different", etag="W/production")
+    fake = fake_with()
+    fake.legacy[OLD].etag = "W/legacy"
+    fake.production[NEW] = Stored(b"different", etag="W/production")
     for one in ("legacy", "production"):
-        shelves.interfere = without(name, one, shelves)
+        fake.interfere = without(name, one, fake)
         if one == side:
             break
     with pytest.raises(ServerFault, match=words) as caught:
-        move(shelves, way_of(ServerCopy("old")))
+        copy_once(fake, options_of(ServerCopy("old")))
     assert caught.value.where == f"HeadObject {side}"
     with pytest.raises(ServerFault, match=words):
-        shelves.travel(examine(way_of(ServerCopy("old")), OLD, NEW, Demand()))
+        fake.run(verify_object(fake.s3, options_of(ServerCopy("old")), OLD, NEW, VerifyOptions()))
 
 
-@pytest.mark.parametrize("carrier", [ServerCopy("old", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
-def test_a_large_object_whose_size_nobody_tells_does_not_arrive_empty(carrier: Carrier) -> None:
-    shelves = shelves_with(b"0123456789", too_large_bytes=4)
-    shelves.interfere = without("content-length", "legacy", shelves)
+@pytest.mark.parametrize("method", [ServerCopy("old", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
+def test_a_large_object_whose_size_nobody_tells_does_not_arrive_empty(method: CopyMethod) -> None:
+    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake.interfere = without("content-length", "legacy", fake)
     with pytest.raises(ServerFault, match="NoContentLength"):
-        move(shelves, way_of(carrier))
-    assert shelves.production == {}
+        copy_once(fake, options_of(method))
+    assert fake.production == {}
 
 
 def test_an_upload_of_no_parts_is_refused() -> None:
-    large = Large(OLD, Answer(200, {"content-length": "0", "etag": '"e"'}), NEW)
-    guard = Guard(Condition("new"), NEW)
+    large = Large(OLD, Response(200, {"content-length": "0", "etag": '"e"'}), NEW)
+    fake = FakeBuckets()
+    guard = WriteGuard(fake.s3, ConditionalWriteSupport("new"), NEW)
     with pytest.raises(ObjectRejected, match="EmptyUpload"):
-        Shelves().travel(send_in_parts(large, [], StreamedParts(large), part_bytes=4, guard=guard))
+        fake.run(send_in_parts(fake.s3, large, [], StreamedParts(fake.s3, large), part_bytes=4, guard=guard))
 
 
 # Ranges
@@ -169,66 +173,66 @@ RANGES = {
 }
 
 
-def answer_ranges(shelves: Shelves, headers: dict[str, str]) -> None:
-    def interfere(request: Request) -> Answer | None:
+def answer_ranges(fake: FakeBuckets, headers: dict[str, str]) -> None:
+    def interfere(request: Request) -> Result | None:
         is_second = request.operation == "GetObject" and header(request, "Range") == "bytes=4-7"
-        return Answer(206, {"etag": f'"{shelves.legacy[OLD].etag}"', **headers}, b"0123") if is_second else None
+        return Response(206, {"etag": f'"{fake.legacy[OLD].etag}"', **headers}, b"0123") if is_second else None
 
-    shelves.interfere = interfere
+    fake.interfere = interfere
 
 
 @pytest.mark.parametrize("kind", RANGES)
 def test_a_part_with_the_bytes_of_another_is_refused(kind: str) -> None:
     """The legacy object's ETag is no MD5, so the bytes alone would not tell."""
-    shelves = shelves_with(b"0123456789", too_large_bytes=4)
-    shelves.legacy[OLD].etag = f"{'a' * 32}-2"
-    answer_ranges(shelves, RANGES[kind])
+    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake.legacy[OLD].etag = f"{'a' * 32}-2"
+    answer_ranges(fake, RANGES[kind])
     with pytest.raises(ObjectDamaged, match="WrongRange"):
-        move(shelves, way_of(StreamCopy(threshold_bytes=4)))
-    assert (shelves.production, shelves.uploads) == ({}, {})
+        copy_once(fake, options_of(StreamCopy(threshold_bytes=4)))
+    assert (fake.production, fake.uploads) == ({}, {})
 
 
 def test_a_server_that_sends_the_whole_for_a_part_is_refused() -> None:
-    shelves = shelves_with(b"0123456789", too_large_bytes=4)
-    shelves.interfere = lambda request: (
-        Answer(200, describe(shelves.legacy[OLD]).headers, b"0123456789") if header(request, "Range") else None
+    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake.interfere = lambda request: (
+        Response(200, describe(fake.legacy[OLD]).headers, b"0123456789") if header(request, "Range") else None
     )
     with pytest.raises(ObjectDamaged, match="WrongRange"):
-        move(shelves, way_of(StreamCopy(threshold_bytes=4)))
+        copy_once(fake, options_of(StreamCopy(threshold_bytes=4)))
 
 
 def test_an_object_is_not_compared_by_the_bytes_of_another_range() -> None:
-    shelves = shelves_with(b"0123456789")
-    shelves.production[NEW] = Stored(b"0123456789", etag=f"{'e' * 32}-2")
-    shelves.interfere = lambda request: (
-        Answer(206, {"content-range": "bytes 0-3/10"}, b"0123") if header(request, "Range") else None
+    fake = fake_with(b"0123456789")
+    fake.production[NEW] = Stored(b"0123456789", etag=f"{'e' * 32}-2")
+    fake.interfere = lambda request: (
+        Response(206, {"content-range": "bytes 0-3/10"}, b"0123") if header(request, "Range") else None
     )
     with pytest.raises(ObjectDamaged, match="WrongRange"):
-        move(shelves, way_of(ServerCopy("old")))
+        copy_once(fake, options_of(ServerCopy("old")))
 
 
 def test_a_range_without_an_etag_may_be_of_another_object() -> None:
     """Neither the pin nor the answer tells, and the ETag that was seen is no MD5: two objects would be patched."""
-    shelves = shelves_with(b"0123456789", too_large_bytes=4)
-    shelves.heeds_pins = False
-    shelves.legacy[OLD].etag = f"{'a' * 32}-2"
+    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake.heeds_pins = False
+    fake.legacy[OLD].etag = f"{'a' * 32}-2"
 
-    def interfere(request: Request) -> Answer | None:
+    def interfere(request: Request) -> Result | None:
         if request.operation != "GetObject" or (span := header(request, "Range")) is None:
             return None
         first, last = (int(each) for each in span.removeprefix("bytes=").split("-"))
         body = (b"0123456789" if first == 0 else b"9876543210")[first : last + 1]
-        return Answer(206, {"content-range": f"bytes {first}-{last}/10"}, body)
+        return Response(206, {"content-range": f"bytes {first}-{last}/10"}, body)
 
-    shelves.interfere = interfere
+    fake.interfere = interfere
     with pytest.raises(ServerFault, match="NoETag"):
-        move(shelves, way_of(StreamCopy(threshold_bytes=4)))
-    assert (shelves.production, shelves.uploads) == ({}, {})
+        copy_once(fake, options_of(StreamCopy(threshold_bytes=4)))
+    assert (fake.production, fake.uploads) == ({}, {})
 
 
 def test_an_equal_etag_that_is_no_digest_is_not_believed() -> None:
     """Web servers make them of time and size."""
-    shelves = shelves_with(b"abc")
-    shelves.legacy[OLD].etag = "W/65f-3"
-    shelves.production[NEW] = Stored(b"abd", etag="W/65f-3")
-    assert move(shelves, way_of(ServerCopy("old"))).outcome == "conflict"
+    fake = fake_with(b"abc")
+    fake.legacy[OLD].etag = "W/65f-3"
+    fake.production[NEW] = Stored(b"abd", etag="W/65f-3")
+    assert copy_once(fake, options_of(ServerCopy("old"))).outcome == "conflict"

@@ -11,7 +11,7 @@ from held_batches import Held, crash, hold
 from rowferry.batch import Judgement, Verdict
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.run import process_batch
-from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue
 
 
@@ -47,7 +47,7 @@ def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable
 def context_without_route(held: Held) -> BatchContext:
     """Return the context of a batch that fails as soon as it is performed."""
     route: Any = SimpleNamespace(plan=SimpleNamespace(name="avatars"))
-    return BatchContext(held.batch, held.attempt, held.connection, route, Flight(1), Event())
+    return BatchContext(held.batch, held.attempt, held.connection, route, CopyScheduler(1), Event())
 
 
 def test_the_last_attempt_that_is_left_is_still_made(ten: EntryTable) -> None:

@@ -1,81 +1,75 @@
-"""The journey of one object: what it asks of the servers, in which order, and how it ends."""
+"""The copy of one object: what it asks of the servers, in which order, and how it ends."""
 
 import hashlib
 from collections.abc import Callable
 
 import pytest
 
-from journeys import NEW, OLD, shelves_with, way_of
+from copies import NEW, OLD, Support, fake_with, options_of, support_of
+from fake_buckets import WRITING, FakeBuckets, Result, Stored, header, query, refuse
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault, Throttled
 from rowferry.plan import OnConflict
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
 from rowferry_worker.objects import compare, transfer
-from rowferry_worker.objects.conditional_writes import Belief
-from rowferry_worker.objects.copy import Way, copy_object
-from rowferry_worker.objects.journey import Copied
-from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
-from shelves import WRITING, Shelves, Stored, header, query, refuse
+from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 
 
 @pytest.fixture(params=[ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
-def carrier(request: pytest.FixtureRequest) -> Carrier:
+def method(request: pytest.FixtureRequest) -> CopyMethod:
     return request.param
 
 
-def outcome_of(shelves: Shelves, way: Way) -> Outcome:
-    copied: Copied = shelves.travel(copy_object(way, OLD, NEW))
+def outcome_of(fake: FakeBuckets, options: CopyOptions) -> Outcome:
+    copied: CopyResult = fake.run(copy_object(fake.s3, options, OLD, NEW))
     return copied.outcome
 
 
-def belief_of(way: Way) -> Belief:
-    return way.condition.belief(way.carrier.operation)
-
-
-def writes(shelves: Shelves) -> int:
-    return sum(request.method == "PUT" for request in shelves.seen)
+def writes(fake: FakeBuckets) -> int:
+    return sum(request.method == "PUT" for request in fake.seen)
 
 
 def test_where_the_condition_is_honoured_one_request_copies() -> None:
-    shelves = shelves_with(honours=WRITING)
-    assert outcome_of(shelves, way_of(ServerCopy("old"), "honoured")) is Outcome.MIGRATED
-    assert shelves.operations == ["CopyObject production"]
-    assert header(shelves.seen[0], "If-None-Match") == "*"
+    fake = fake_with(honours=WRITING)
+    assert outcome_of(fake, options_of(ServerCopy("old"), "supported")) is Outcome.MIGRATED
+    assert fake.operations == ["CopyObject production"]
+    assert header(fake.seen[0], "If-None-Match") == "*"
 
 
 def test_where_it_is_ignored_a_look_comes_first() -> None:
-    shelves = shelves_with()
-    assert outcome_of(shelves, way_of(ServerCopy("old"))) is Outcome.MIGRATED
-    assert shelves.operations == ["HeadObject production", "CopyObject production"]
-    assert header(shelves.seen[1], "If-None-Match") is None
+    fake = fake_with()
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.MIGRATED
+    assert fake.operations == ["HeadObject production", "CopyObject production"]
+    assert header(fake.seen[1], "If-None-Match") is None
 
 
 @pytest.mark.parametrize("honours", [True, False])
-def test_the_first_object_copied_tells_whether_the_condition_is_honoured(honours: bool, carrier: Carrier) -> None:
-    shelves, way = shelves_with(honours=WRITING if honours else ()), way_of(carrier, "unknown")
-    assert outcome_of(shelves, way) is Outcome.MIGRATED
-    assert belief_of(way) == ("honoured" if honours else "ignored")
-    assert writes(shelves) == 2
-    assert shelves.production[NEW].body == b"legacy"
+def test_the_first_object_copied_tells_whether_the_condition_is_honoured(honours: bool, method: CopyMethod) -> None:
+    fake, options = fake_with(honours=WRITING if honours else ()), options_of(method, "unknown")
+    assert outcome_of(fake, options) is Outcome.MIGRATED
+    assert support_of(options) == ("supported" if honours else "ignored")
+    assert writes(fake) == 2
+    assert fake.production[NEW].body == b"legacy"
 
 
-def test_only_one_journey_asks(carrier: Carrier) -> None:
-    shelves, way = shelves_with(), way_of(carrier, "asking")
-    outcome_of(shelves, way)
-    assert writes(shelves) == 1
-    assert belief_of(way) == "asking"
+def test_only_one_copy_asks(method: CopyMethod) -> None:
+    fake, options = fake_with(), options_of(method, "probing")
+    outcome_of(fake, options)
+    assert writes(fake) == 1
+    assert support_of(options) == "probing"
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "belief"),
+    ("status", "code", "support"),
     [(400, "NotImplemented", "ignored"), (501, "NotImplemented", "ignored"), (503, "SlowDown", "unknown")],
 )
-def test_a_refusal_of_the_question_is_no_failure_of_the_copy(status: int, code: str, belief: str) -> None:
-    shelves, way = shelves_with(), way_of(ServerCopy("old"), "unknown")
-    shelves.interfere = lambda request: refuse(status, code) if header(request, "If-None-Match") else None
-    assert outcome_of(shelves, way) is Outcome.MIGRATED
-    assert belief_of(way) == belief
+def test_a_refusal_of_the_question_is_no_failure_of_the_copy(status: int, code: str, support: str) -> None:
+    fake, options = fake_with(), options_of(ServerCopy("old"), "unknown")
+    fake.interfere = lambda request: refuse(status, code) if header(request, "If-None-Match") else None
+    assert outcome_of(fake, options) is Outcome.MIGRATED
+    assert support_of(options) == support
 
 
 STANDING: dict[tuple[bytes, OnConflict], tuple[Outcome, bytes]] = {
@@ -88,59 +82,61 @@ STANDING: dict[tuple[bytes, OnConflict], tuple[Outcome, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("belief", ["unknown", "honoured", "ignored"])
+@pytest.mark.parametrize("support", ["unknown", "supported", "ignored"])
 @pytest.mark.parametrize(("standing", "on_conflict"), STANDING)
 def test_what_stands_at_the_production_key_is_treated_as_asked(
-    belief: Belief, standing: bytes, on_conflict: OnConflict, carrier: Carrier
+    support: Support, standing: bytes, on_conflict: OnConflict, method: CopyMethod
 ) -> None:
     outcome, body = STANDING[standing, on_conflict]
-    shelves = shelves_with(standing=standing, honours=WRITING if belief == "honoured" else ())
-    assert outcome_of(shelves, way_of(carrier, belief, on_conflict)) is outcome
-    assert shelves.production[NEW].body == body
+    fake = fake_with(existing=standing, honours=WRITING if support == "supported" else ())
+    assert outcome_of(fake, options_of(method, support, on_conflict)) is outcome
+    assert fake.production[NEW].body == body
 
 
-@pytest.mark.parametrize("belief", ["unknown", "honoured", "ignored"])
+@pytest.mark.parametrize("support", ["unknown", "supported", "ignored"])
 @pytest.mark.parametrize("standing", [None, b"legacy"])
-def test_without_a_legacy_object_the_entry_is_missing(belief: Belief, standing: bytes | None, carrier: Carrier) -> None:
-    shelves = shelves_with(standing=standing, honours=WRITING if belief == "honoured" else ())
-    del shelves.legacy[OLD]
+def test_without_a_legacy_object_the_entry_is_missing(
+    support: Support, standing: bytes | None, method: CopyMethod
+) -> None:
+    fake = fake_with(existing=standing, honours=WRITING if support == "supported" else ())
+    del fake.legacy[OLD]
     with pytest.raises(ObjectNotFound):
-        outcome_of(shelves, way_of(carrier, belief))
-    assert writes(shelves) <= 1
+        outcome_of(fake, options_of(method, support))
+    assert writes(fake) <= 1
 
 
-def test_an_object_that_came_and_went_is_tried_again(carrier: Carrier) -> None:
-    shelves = shelves_with(honours=WRITING, standing=b"another")
+def test_an_object_that_came_and_went_is_tried_again(method: CopyMethod) -> None:
+    fake = fake_with(honours=WRITING, existing=b"another")
 
-    def vanish(request: Request) -> Answer | None:
+    def vanish(request: Request) -> Result | None:
         if request.operation == "HeadObject" and request.side == "production":
-            shelves.production.clear()
+            fake.production.clear()
         return None
 
-    shelves.interfere = vanish
+    fake.interfere = vanish
     with pytest.raises(ServerFault, match="came and went") as caught:
-        outcome_of(shelves, way_of(carrier, "honoured"))
+        outcome_of(fake, options_of(method, "supported"))
     assert caught.value.retryable
 
 
 @pytest.mark.parametrize(
     ("status", "code", "error"), [(503, "SlowDown", Throttled), (403, "AccessDenied", AccessDenied)]
 )
-def test_every_other_error_ends_the_journey_as_it_comes(
-    status: int, code: str, error: type[Exception], carrier: Carrier
+def test_every_other_error_ends_the_copy_as_it_comes(
+    status: int, code: str, error: type[Exception], method: CopyMethod
 ) -> None:
-    shelves = shelves_with()
-    shelves.interfere = lambda request: refuse(status, code) if request.method == "PUT" else None
+    fake = fake_with()
+    fake.interfere = lambda request: refuse(status, code) if request.method == "PUT" else None
     with pytest.raises(error):
-        outcome_of(shelves, way_of(carrier))
+        outcome_of(fake, options_of(method))
 
 
-def test_a_journey_never_writes_to_the_legacy_side(carrier: Carrier) -> None:
+def test_a_copy_never_writes_to_the_legacy_side(method: CopyMethod) -> None:
     for standing in (None, b"legacy", b"another"):
         for on_conflict in ("fail", "keep", "overwrite"):
-            shelves = shelves_with(standing=standing)
-            outcome_of(shelves, way_of(carrier, "unknown", on_conflict))
-            assert {request.method for request in shelves.seen if request.side == "legacy"} <= {"GET", "HEAD"}
+            fake = fake_with(existing=standing)
+            outcome_of(fake, options_of(method, "unknown", on_conflict))
+            assert {request.method for request in fake.seen if request.side == "legacy"} <= {"GET", "HEAD"}
 
 
 # Are two objects the same?
@@ -152,27 +148,27 @@ def test_objects_whose_etags_say_nothing_are_compared_by_their_bytes(
 ) -> None:
     monkeypatch.setattr(compare, "RANGE_BYTES", 3)
     body = b"abc" * parts + b"d"
-    shelves = shelves_with(body)
-    shelves.production[NEW] = Stored(body, etag=f"{'e' * 32}-2")
-    assert outcome_of(shelves, way_of(ServerCopy("old"))) is Outcome.KEPT
-    gets = [request for request in shelves.seen if request.operation == "GetObject"]
+    fake = fake_with(body)
+    fake.production[NEW] = Stored(body, etag=f"{'e' * 32}-2")
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.KEPT
+    gets = [request for request in fake.seen if request.operation == "GetObject"]
     assert len(gets) == 2 * (parts + 1)
     assert {header(request, "If-Match") for request in gets} == {f'"{Stored(body).etag}"', f'"{"e" * 32}-2"'}
-    shelves.production[NEW] = Stored(body[:-1] + b"e", etag=f"{'e' * 32}-2")
-    assert outcome_of(shelves, way_of(ServerCopy("old"))) is Outcome.CONFLICT
+    fake.production[NEW] = Stored(body[:-1] + b"e", etag=f"{'e' * 32}-2")
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.CONFLICT
 
 
 def test_objects_whose_digests_differ_are_not_read() -> None:
-    shelves = shelves_with(b"abc", standing=b"abd")
-    assert outcome_of(shelves, way_of(ServerCopy("old"))) is Outcome.CONFLICT
-    assert "GetObject legacy" not in shelves.operations
+    fake = fake_with(b"abc", existing=b"abd")
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.CONFLICT
+    assert "GetObject legacy" not in fake.operations
 
 
 def test_an_etag_of_an_encrypted_object_is_no_digest() -> None:
-    shelves = shelves_with(b"abc", standing=b"abc")
-    shelves.production[NEW].etag = "f" * 32
-    shelves.production[NEW].headers["x-amz-server-side-encryption"] = "aws:kms"
-    assert outcome_of(shelves, way_of(ServerCopy("old"))) is Outcome.KEPT
+    fake = fake_with(b"abc", existing=b"abc")
+    fake.production[NEW].etag = "f" * 32
+    fake.production[NEW].headers["x-amz-server-side-encryption"] = "aws:kms"
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.KEPT
 
 
 # Streaming, and large objects
@@ -189,11 +185,11 @@ DESCRIBED = {
 
 
 def test_a_streamed_object_takes_along_what_describes_it() -> None:
-    shelves = shelves_with()
-    shelves.legacy[OLD].headers |= {**DESCRIBED, "server": "not this"}
-    shelves.legacy[OLD].tags = {"kind": "a b"}
-    assert outcome_of(shelves, way_of(StreamCopy())) is Outcome.MIGRATED
-    written = shelves.production[NEW].headers
+    fake = fake_with()
+    fake.legacy[OLD].headers |= {**DESCRIBED, "server": "not this"}
+    fake.legacy[OLD].tags = {"kind": "a b"}
+    assert outcome_of(fake, options_of(StreamCopy())) is Outcome.MIGRATED
+    written = fake.production[NEW].headers
     assert {name: written.get(name) for name in DESCRIBED} == DESCRIBED
     assert written["x-amz-tagging"] == "kind=a%20b"
     assert "server" not in written
@@ -201,40 +197,40 @@ def test_a_streamed_object_takes_along_what_describes_it() -> None:
 
 
 def test_bytes_that_changed_on_the_way_are_not_written() -> None:
-    shelves = shelves_with()
-    shelves.legacy[OLD].etag = hashlib.md5(b"others", usedforsecurity=False).hexdigest()
+    fake = fake_with()
+    fake.legacy[OLD].etag = hashlib.md5(b"others", usedforsecurity=False).hexdigest()
     with pytest.raises(ObjectDamaged, match="read"):
-        outcome_of(shelves, way_of(StreamCopy()))
-    assert shelves.production == {}
+        outcome_of(fake, options_of(StreamCopy()))
+    assert fake.production == {}
 
 
 def test_bytes_that_arrived_differently_are_noticed() -> None:
-    shelves = shelves_with()
-    answer = Answer(200, {"etag": f'"{"a" * 32}"'})
-    shelves.interfere = lambda request: answer if request.operation == "PutObject" else None
+    fake = fake_with()
+    answer = Response(200, {"etag": f'"{"a" * 32}"'})
+    fake.interfere = lambda request: answer if request.operation == "PutObject" else None
     with pytest.raises(ObjectDamaged, match="written"):
-        outcome_of(shelves, way_of(StreamCopy()))
+        outcome_of(fake, options_of(StreamCopy()))
 
 
 def test_a_website_redirect_is_refused_rather_than_lost() -> None:
-    shelves = shelves_with()
-    shelves.legacy[OLD].headers["x-amz-website-redirect-location"] = "/elsewhere"
+    fake = fake_with()
+    fake.legacy[OLD].headers["x-amz-website-redirect-location"] = "/elsewhere"
     with pytest.raises(ObjectRejected, match="redirect"):
-        outcome_of(shelves, way_of(StreamCopy()))
+        outcome_of(fake, options_of(StreamCopy()))
 
 
 @pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> Shelves:
-    """Shelves with an object of ten bytes, of which at most four go into one request."""
+def large(monkeypatch: pytest.MonkeyPatch) -> FakeBuckets:
+    """FakeBuckets with an object of ten bytes, of which at most four go into one request."""
     monkeypatch.setattr(transfer, "COPY_PART_BYTES", 4)
     monkeypatch.setattr(transfer, "STREAM_PART_BYTES", 4)
-    shelves = shelves_with(b"0123456789", too_large_bytes=4)
-    shelves.legacy[OLD].headers |= DESCRIBED
-    return shelves
+    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake.legacy[OLD].headers |= DESCRIBED
+    return fake
 
 
-def test_a_large_object_goes_in_parts_that_are_pinned_to_one_version(large: Shelves, carrier: Carrier) -> None:
-    assert large.travel(copy_object(way_of(carrier), OLD, NEW)) == Copied(Outcome.MIGRATED, 10)
+def test_a_large_object_goes_in_parts_that_are_pinned_to_one_version(large: FakeBuckets, method: CopyMethod) -> None:
+    assert large.run(copy_object(large.s3, options_of(method), OLD, NEW)) == CopyResult(Outcome.MIGRATED, 10)
     assert large.production[NEW].body == b"0123456789"
     pins = {header(request, "If-Match") or header(request, "x-amz-copy-source-if-match") for request in large.seen}
     assert pins == {None, f'"{large.legacy[OLD].etag}"'}
@@ -242,29 +238,29 @@ def test_a_large_object_goes_in_parts_that_are_pinned_to_one_version(large: Shel
     assert DESCRIBED.items() <= dict(begun.headers).items()
 
 
-def test_parts_are_numbered_from_one_without_a_gap(large: Shelves, carrier: Carrier) -> None:
-    large.travel(copy_object(way_of(carrier), OLD, NEW))
+def test_parts_are_numbered_from_one_without_a_gap(large: FakeBuckets, method: CopyMethod) -> None:
+    large.run(copy_object(large.s3, options_of(method), OLD, NEW))
     numbers = [query(request, "partNumber") for request in large.seen if "partNumber" in dict(request.query)]
     assert numbers == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("part", ["1", "3", "the end"])
-def test_an_upload_that_fails_is_aborted(part: str, large: Shelves, carrier: Carrier) -> None:
-    def fail(request: Request) -> Answer | None:
+def test_an_upload_that_fails_is_aborted(part: str, large: FakeBuckets, method: CopyMethod) -> None:
+    def fail(request: Request) -> Result | None:
         at_end = request.operation == "CompleteMultipartUpload" and part == "the end"
         return refuse(500, "InternalError") if at_end or dict(request.query).get("partNumber") == part else None
 
     large.interfere = fail
     with pytest.raises(ServerFault, match="InternalError"):
-        large.travel(copy_object(way_of(carrier), OLD, NEW))
+        large.run(copy_object(large.s3, options_of(method), OLD, NEW))
     assert large.uploads == {}
     assert large.production == {}
 
 
 @pytest.mark.parametrize("honours", [True, False])
-def test_a_large_object_is_protected_by_the_condition_as_well(honours: bool, large: Shelves, carrier: Carrier) -> None:
+def test_a_large_object_is_protected_by_the_condition_as_well(honours: bool, large: FakeBuckets, method: CopyMethod) -> None:
     large.honours, large.production[NEW] = WRITING if honours else (), Stored(b"another!!!")
-    assert outcome_of(large, way_of(carrier, "honoured" if honours else "ignored")) is Outcome.CONFLICT
+    assert outcome_of(large, options_of(method, "supported" if honours else "ignored")) is Outcome.CONFLICT
     assert large.production[NEW].body == b"another!!!"
     assert large.uploads == {}
 

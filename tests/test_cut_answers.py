@@ -2,28 +2,28 @@
 
 import pytest
 
+from fake_buckets import FakeBuckets, Result, Stored
 from rowferry.errors import ServerFault
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer
-from rowferry_worker.objects.conditional_writes import Condition
-from rowferry_worker.objects.copy import Way, copy_object
-from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
-from shelves import Shelves, Stored
+from rowferry.s3.responses import Response
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
+from rowferry_worker.objects.copy import CopyOptions, copy_object
+from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 
-CUT = Answer(200, {}, b'<?xml version="1.0" encoding="UTF-8"?>\n')
+CUT = Response(200, {}, b'<?xml version="1.0" encoding="UTF-8"?>\n')
 
 
-def shelves_that_cut(*operations: str) -> Shelves:
-    """Return shelves that answer these operations with the beginning of an answer, and do nothing."""
+def fake_that_cuts(*operations: str) -> FakeBuckets:
+    """Return fake that answer these operations with the beginning of an answer, and do nothing."""
 
-    def cut(request: Request) -> Answer | None:
+    def cut(request: Request) -> Result | None:
         return CUT if request.operation in operations else None
 
-    return Shelves(legacy={"image/a": Stored(b"0123456789")}, interfere=cut, too_large_bytes=4)
+    return FakeBuckets(legacy={"image/a": Stored(b"0123456789")}, interfere=cut, too_large_bytes=4)
 
 
 @pytest.mark.parametrize(
-    ("carrier", "operation"),
+    ("method", "operation"),
     [
         (ServerCopy("old"), "CopyObject"),
         (ServerCopy("old", 4), "UploadPartCopy"),
@@ -32,11 +32,11 @@ def shelves_that_cut(*operations: str) -> Shelves:
         (StreamCopy(threshold_bytes=4), "CompleteMultipartUpload"),
     ],
 )
-def test_a_cut_answer_is_a_fault_of_the_server(carrier: Carrier, operation: str) -> None:
-    shelves = shelves_that_cut(operation)
-    way = Way(carrier, Condition("new"))
+def test_a_cut_answer_is_a_fault_of_the_server(method: CopyMethod, operation: str) -> None:
+    fake = fake_that_cuts(operation)
+    options = CopyOptions(method, ConditionalWriteSupport("new"))
     with pytest.raises(ServerFault, match="UnreadableAnswer"):
-        shelves.travel(copy_object(way, "image/a", "avatar/a"))
-    assert shelves.production == {}
+        fake.run(copy_object(fake.s3, options, "image/a", "avatar/a"))
+    assert fake.production == {}
     # The server may still be at work on what it was told to complete.
-    assert bool(shelves.uploads) == (operation == "CompleteMultipartUpload")
+    assert bool(fake.uploads) == (operation == "CompleteMultipartUpload")

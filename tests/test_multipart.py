@@ -1,23 +1,25 @@
 """Large objects go part by part from the plan's bound on, with digests checked, and no upload outlives a stop."""
 
+import asyncio
 import hashlib
 import signal
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
+from fake_buckets import composite
 from migration import Migration
 from patient_worker import patient
 from processes import wait_for
 from request_log import RequestLog, Seen, logged
 from rowferry.errors import ObjectDamaged
-from rowferry.s3.responses import Answer
-from rowferry_worker.objects.completion import Part, Upload, _check_completed
-from rowferry_worker.objects.multipart import Large, StreamedParts
+from rowferry.s3.operations import Request, complete_multipart_upload
+from rowferry.s3.responses import Response
+from rowferry_worker.objects.completion import Large, Part, Upload, check_completed
+from rowferry_worker.objects.multipart import StreamedParts
+from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.transfer import describe_object
 from servers import Buckets
-from shelves import composite
 
 MIB = 1024 * 1024
 BOUND = 5 * MIB
@@ -99,7 +101,7 @@ def test_the_storage_class_of_a_large_object_travels_with_it(bounded: Migration)
 )
 def test_no_object_becomes_an_archive(storage_class: str, keep: bool, sent: str | None) -> None:
     """A row must never point at an object that has to be restored before it can be read."""
-    headers = describe_object(Answer(200, {"x-amz-storage-class": storage_class}), keep_class=keep)
+    headers = describe_object(Response(200, {"x-amz-storage-class": storage_class}), keep_class=keep)
     assert dict(headers).get("x-amz-storage-class") == sent
 
 
@@ -136,38 +138,38 @@ def test_a_bound_that_s3_does_not_allow_is_one_sentence(bound: object, migration
 BODY = b"abcdef"
 
 
-def send_all(parts: StreamedParts, read: bytes, *etags: str) -> list[Part]:
-    """Send parts of two bytes; the servers give `read` and answer with these ETags, `md5` being the right one."""
-    sent: list[Part] = []
-    for number, etag in enumerate(etags, 1):
-        first, last = number * 2 - 2, number * 2 - 1
-        steps = parts.send("u", number, first, last)
-        body = read[first : last + 1]
-        pinned = next(steps).headers
-        headers = {"etag": dict(pinned)["If-Match"], "content-range": f"bytes {first}-{last}/{len(BODY)}"}
-        request = steps.send(Answer(206, headers, body))
+def send_all(read: bytes, *etags: str, **headers: str) -> list[Part]:
+    """Send parts of two bytes; the servers give `read` and respond with these ETags, `md5` being the right one."""
+    seen = Response(200, {"content-length": str(len(BODY)), "etag": '"x"', **headers})
+
+    async def send(request: Request) -> Response:
+        sent = dict(request.headers)
+        if request.operation == "GetObject":
+            first, last = sent["Range"].removeprefix("bytes=").split("-")
+            told = {"etag": sent["If-Match"], "content-range": f"bytes {first}-{last}/{len(BODY)}"}
+            return Response(206, told, read[int(first) : int(last) + 1])
         assert request.operation == "UploadPart"
-        assert "Content-MD5" in dict(request.headers)
-        told = hashlib.md5(body).hexdigest() if etag == "md5" else etag
-        with pytest.raises(StopIteration) as stopped:
-            steps.send(Answer(200, {"etag": f'"{told}"'}))
-        sent.append(stopped.value.value)
-    return sent
+        assert "Content-MD5" in sent
+        etag = etags[int(dict(request.query)["partNumber"]) - 1]
+        return Response(200, {"etag": f'"{hashlib.md5(request.body).hexdigest() if etag == "md5" else etag}"'})
+
+    parts = StreamedParts(ObjectRequests(send), Large("old", seen, "new"))
+
+    async def send_parts() -> list[Part]:
+        return [await parts.send("u", number, number * 2 - 2, number * 2 - 1) for number in range(1, len(etags) + 1)]
+
+    return asyncio.run(send_parts())
 
 
 def check(parts: list[Part], told: str, **headers: str) -> None:
-    upload = Upload("old", Answer(200), "new", "u", parts, True)
+    upload = Upload(Large("old", Response(200), "new"), "u", True, parts)
     body = f"<CompleteMultipartUploadResult><ETag>&quot;{told}&quot;</ETag></CompleteMultipartUploadResult>"
-    assert _check_completed(upload, Answer(200, headers, body.encode())) is None
-
-
-def new_parts(**headers: str) -> StreamedParts:
-    head: Any = Answer(200, {"content-length": str(len(BODY)), "etag": '"x"', **headers})
-    return StreamedParts(Large("old", head, "new"))
+    request = complete_multipart_upload("new", upload_id="u", parts=[], if_none_match=False)
+    check_completed(upload, request, Response(200, headers, body.encode()))
 
 
 def test_the_etag_of_the_whole_is_held_against_the_parts() -> None:
-    parts = send_all(new_parts(), BODY, "md5", "md5", "md5")
+    parts = send_all(BODY, "md5", "md5", "md5")
     check(parts, composite(b"ab", b"cd", b"ef"))
     with pytest.raises(ObjectDamaged, match="should have ETag"):
         check(parts, composite(b"ab", b"cd", b"eX"))
@@ -176,20 +178,20 @@ def test_the_etag_of_the_whole_is_held_against_the_parts() -> None:
 
 
 def test_an_etag_that_is_no_digest_says_nothing() -> None:
-    parts = send_all(new_parts(), BODY, "md5", "not-an-md5", "md5")
+    parts = send_all(BODY, "md5", "not-an-md5", "md5")
     check(parts, composite(b"quite", b"different"))
-    parts = send_all(new_parts(), BODY, "md5", "md5", "md5")
+    parts = send_all(BODY, "md5", "md5", "md5")
     check(parts, "something-else")
     check(parts, composite(b"x"), **{"x-amz-server-side-encryption": "aws:kms"})
 
 
 def test_a_part_that_arrives_damaged_is_not_completed() -> None:
     with pytest.raises(ObjectDamaged, match="part 1 has MD5"):
-        send_all(new_parts(), BODY, hashlib.md5(b"other").hexdigest())
+        send_all(BODY, hashlib.md5(b"other").hexdigest())
 
 
 def test_what_was_read_is_held_against_the_digest_of_the_legacy_object() -> None:
     right, wrong = (hashlib.md5(body).hexdigest() for body in (BODY, b"abcdeX"))
-    send_all(new_parts(etag=f'"{right}"'), BODY, "md5", "md5", "md5")
+    send_all(BODY, "md5", "md5", "md5", etag=f'"{right}"')
     with pytest.raises(ObjectDamaged, match="the bytes read"):
-        send_all(new_parts(etag=f'"{wrong}"'), BODY, "md5", "md5", "md5")
+        send_all(BODY, "md5", "md5", "md5", etag=f'"{wrong}"')

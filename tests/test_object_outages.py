@@ -7,13 +7,13 @@ import pytest
 
 from migration import Migration
 from request_log import RequestLog, Seen, logged, writes_of
-from rowferry_worker.objects import patience
+from rowferry.s3 import retry
 from servers import Buckets
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "BASE", timedelta(milliseconds=1))
+    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
 
 
 @pytest.fixture

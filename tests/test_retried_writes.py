@@ -1,33 +1,32 @@
-"""After a pause the world may be another one: what writes looks again, and what was given up is not sent at all."""
+"""After a pause the world may be another one: what writes looks again, and a cancelled copy sends nothing more."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Coroutine
 from datetime import timedelta
-from functools import partial
 from threading import Event
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from journeys import NEW, OLD, shelves_with, way_of
+from copies import NEW, OLD, Support, fake_with, options_of
+from fake_buckets import WRITING, FakeBuckets, Result, Stored, refuse
 from rowferry.batch import Outcome
-from rowferry.errors import Cancelled
+from rowferry.errors import ObjectError
+from rowferry.s3 import retry
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
+from rowferry.s3.retry import Send
 from rowferry_worker.batch.context import BatchContext, BatchReleased
-from rowferry_worker.objects import patience
-from rowferry_worker.objects.conditional_writes import Belief
-from rowferry_worker.objects.copy import copy_object, overwrite
-from rowferry_worker.objects.journey import Copied, Journey
-from rowferry_worker.objects.scheduler import Ended, Flight
-from rowferry_worker.objects.transfer import Carrier, ServerCopy, StreamCopy
-from shelves import WRITING, Shelves, Stored, refuse
+from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.objects.copy import CopyResult, copy_object, overwrite
+from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 
-DEADLINE = timedelta(seconds=60)
 LARGE = b"0123456789"
 BUSY = refuse(503, "SlowDown")
 LOST = refuse(0, "ConnectionLost")
-CARRIERS = {
+METHODS = {
     "server": ServerCopy("old"),
     "stream": StreamCopy(),
     "server by parts": ServerCopy("old", 4),
@@ -35,94 +34,131 @@ CARRIERS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "BASE", timedelta(milliseconds=1))
+@pytest.fixture(params=METHODS)
+def method(request: pytest.FixtureRequest) -> CopyMethod:
+    return METHODS[request.param]
 
 
-@pytest.fixture(params=CARRIERS)
-def carrier(request: pytest.FixtureRequest) -> Carrier:
-    return CARRIERS[request.param]
+def large_fake(method: CopyMethod, existing: bytes | None = None, **more: Any) -> FakeBuckets:
+    return fake_with(LARGE, existing, too_large_bytes=getattr(method, "_threshold_bytes", None) or 100, **more)
 
 
-def fly(shelves: Shelves, journey: Journey) -> Ended | None:
-    """Drive a journey as a worker does, with its patience; return how it ended."""
-    flight = Flight(1)
-
-    def send(request: Request, on_answer: Callable[[Answer], None]) -> None:
-        flight.patience.alarm.call_later(timedelta(0), partial(on_answer, shelves.answer(request)))
-
-    load = flight.launch(send, [journey])
-    assert load.wait(DEADLINE)
-    return load.ends[0]
+def end_of(fake: FakeBuckets, copy: Coroutine[Any, Any, CopyResult]) -> CopyResult | ObjectError:
+    try:
+        return fake.run(copy)
+    except ObjectError as error:
+        return error
 
 
-def refuse_first(shelves: Shelves, answer: Answer, *, others: bytes | None = None, times: int = 1) -> None:
-    """Answer the first write so; during the pause after it, the application writes an object of its own."""
+def refuse_first(fake: FakeBuckets, error: ObjectError, *, others: bytes | None = None, times: int = 1) -> None:
+    """Respond to the first writes so; during the pause after them, the application writes an object of its own."""
 
-    def interfere(request: Request) -> Answer | None:
-        seen = sum(request.operation in WRITING for request in shelves.seen)
+    def interfere(request: Request) -> Result | None:
+        seen = sum(request.operation in WRITING for request in fake.seen)
         if request.operation not in WRITING or seen > times:
             return None
         if others is not None:
-            shelves.production[NEW] = Stored(others)
-        return answer
+            fake.production[NEW] = Stored(others)
+        return error.copy()
 
-    shelves.interfere = interfere
+    fake.interfere = interfere
 
 
-@pytest.mark.parametrize("answer", [BUSY, LOST], ids=["throttled", "lost"])
-@pytest.mark.parametrize("belief", ["unknown", "ignored"])
+@pytest.mark.parametrize("error", [BUSY, LOST], ids=["throttled", "lost"])
+@pytest.mark.parametrize("support", ["unknown", "ignored"])
 def test_what_appears_before_a_write_is_sent_again_is_not_overwritten(
-    answer: Answer, belief: Belief, carrier: Carrier
+    error: ObjectError, support: Support, method: CopyMethod
 ) -> None:
-    shelves = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
-    refuse_first(shelves, answer, others=b"another!!!")
-    assert fly(shelves, copy_object(way_of(carrier, belief), OLD, NEW)) == Copied(Outcome.CONFLICT)
-    assert shelves.production[NEW].body == b"another!!!"
+    fake = large_fake(method)
+    refuse_first(fake, error, others=b"another!!!")
+    assert end_of(fake, copy_object(fake.s3, options_of(method, support), OLD, NEW)) == CopyResult(Outcome.CONFLICT)
+    assert fake.production[NEW].body == b"another!!!"
 
 
-@pytest.mark.parametrize("belief", ["unknown", "ignored", "honoured"])
-def test_a_busy_server_is_asked_again_until_it_has_time(belief: Belief, carrier: Carrier) -> None:
-    shelves = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100, honours=WRITING)
-    refuse_first(shelves, BUSY, times=patience.TRIES - 1)
-    end = fly(shelves, copy_object(way_of(carrier, belief), OLD, NEW))
-    assert isinstance(end, Copied)
+@pytest.mark.parametrize("support", ["unknown", "ignored", "supported"])
+def test_a_busy_server_is_asked_again_until_it_has_time(support: Support, method: CopyMethod) -> None:
+    fake = large_fake(method, honours=WRITING)
+    refuse_first(fake, BUSY, times=retry.TRIES - 1)
+    end = end_of(fake, copy_object(fake.s3, options_of(method, support), OLD, NEW))
+    assert isinstance(end, CopyResult)
     assert end.outcome is Outcome.MIGRATED
-    assert shelves.production[NEW].body == LARGE
+    assert fake.production[NEW].body == LARGE
 
 
-def test_a_server_that_stays_busy_is_not_asked_for_ever(carrier: Carrier) -> None:
-    shelves = shelves_with(LARGE, too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
-    refuse_first(shelves, BUSY, times=1000)
-    assert getattr(fly(shelves, copy_object(way_of(carrier), OLD, NEW)), "code", "") == "SlowDown"
-    assert sum(request.operation in WRITING for request in shelves.seen) == patience.TRIES
+def test_a_server_that_stays_busy_is_not_asked_for_ever(method: CopyMethod) -> None:
+    fake = large_fake(method)
+    refuse_first(fake, BUSY, times=1000)
+    assert getattr(end_of(fake, copy_object(fake.s3, options_of(method), OLD, NEW)), "code", "") == "SlowDown"
+    assert sum(request.operation in WRITING for request in fake.seen) == retry.TRIES
 
 
-def test_what_is_to_be_overwritten_is_overwritten_at_the_second_try_as_well(carrier: Carrier) -> None:
-    shelves = shelves_with(LARGE, b"another!!!", too_large_bytes=getattr(carrier, "_threshold_bytes", None) or 100)
-    refuse_first(shelves, BUSY)
-    end = fly(shelves, overwrite(way_of(carrier), OLD, NEW))
-    assert isinstance(end, Copied)
+def test_what_is_to_be_overwritten_is_overwritten_at_the_second_try_as_well(method: CopyMethod) -> None:
+    fake = large_fake(method, b"another!!!")
+    refuse_first(fake, BUSY)
+    end = end_of(fake, overwrite(fake.s3, options_of(method), OLD, NEW))
+    assert isinstance(end, CopyResult)
     assert end.outcome is Outcome.MIGRATED
-    assert shelves.production[NEW].body == LARGE
+    assert fake.production[NEW].body == LARGE
 
 
-def test_a_batch_that_was_given_back_sends_nothing_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that waits for its next try is not under way, so nothing cancels it."""
-    monkeypatch.setattr(patience, "LONGEST", timedelta(milliseconds=1))
-    monkeypatch.setattr(patience, "TRIES", 10**9)
-    shelves, give_up, flight = shelves_with(), Event(), Flight(1)
-    shelves.interfere = lambda request: BUSY
+class Holding:
+    """Sends requests to a fake server, but leaves those of one operation without a response, and sets the event."""
 
-    def send(request: Request, on_answer: Callable[[Answer], None]) -> None:
-        flight.patience.alarm.call_later(timedelta(0), partial(on_answer, shelves.answer(request)))
-        give_up.set()
+    def __init__(self, fake: FakeBuckets, operation: str, held: Event) -> None:
+        self._fake, self._operation, self._held = fake, operation, held
 
-    route = cast("Any", SimpleNamespace(look_out=lambda: None, cancel=lambda only=None: None))
-    load = flight.launch(send, [copy_object(way_of(StreamCopy()), OLD, NEW)])
-    nothing = cast("Any", None)
+    async def send(self, request: Request) -> Response:
+        if request.operation != self._operation:
+            return await self._fake.send(request)
+        self._fake.seen.append(request)
+        self._held.set()
+        return await asyncio.get_running_loop().create_future()
+
+
+def release_while(fake: FakeBuckets, method: CopyMethod, send: Send, give_up: Event) -> None:
+    """Copy an object for a batch that is released once `give_up` is set."""
+    nothing: Any = None
+    context = BatchContext(nothing, nothing, nothing, nothing, CopyScheduler(1), give_up)
+    s3, options = ObjectRequests(send), options_of(method)
     with pytest.raises(BatchReleased):
-        BatchContext(nothing, nothing, nothing, route, flight, give_up).wait_for(load)
-    assert load.done.is_set()
-    assert isinstance(load.ends[0], Cancelled)
+        run_copies(context, lambda key: copy_object(s3, options, key, NEW), [OLD])
+    assert fake.production == {}
+
+
+def test_a_batch_that_is_released_sends_nothing_after_the_request_that_is_under_way() -> None:
+    fake, held = fake_with(), Event()
+    release_while(fake, StreamCopy(), Holding(fake, "GetObject", held).send, held)
+    assert fake.operations == ["GetObject legacy"]
+
+
+def test_a_batch_that_is_released_sends_nothing_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "pause_before_retry", lambda *_: timedelta(hours=1))
+    fake, refused = fake_with(), Event()
+
+    def interfere(_request: Request) -> Result:
+        refused.set()
+        return BUSY.copy()
+
+    fake.interfere = interfere
+    release_while(fake, StreamCopy(), fake.send, refused)
+    assert fake.operations == ["GetObject legacy"]
+
+
+@pytest.mark.parametrize(
+    ("method", "held_at"),
+    [(ServerCopy("old", 4), "UploadPartCopy"), (StreamCopy(threshold_bytes=4), "UploadPart")],
+    ids=["server", "stream"],
+)
+def test_the_uploads_of_a_batch_that_is_released_are_aborted(method: CopyMethod, held_at: str) -> None:
+    fake, held = large_fake(method), Event()
+    release_while(fake, method, Holding(fake, held_at, held).send, held)
+    assert fake.operations[-1] == "AbortMultipartUpload production"
+    assert fake.uploads == {}
+
+
+def test_an_upload_whose_completion_is_under_way_is_left_alone_when_its_batch_is_released() -> None:
+    """The server may complete it all the same."""
+    method = StreamCopy(threshold_bytes=4)
+    fake, held = large_fake(method), Event()
+    release_while(fake, method, Holding(fake, "CompleteMultipartUpload", held).send, held)
+    assert "AbortMultipartUpload production" not in fake.operations

@@ -70,16 +70,16 @@ def test_a_row_that_the_application_rewrites_meanwhile_is_left_to_it(
 ) -> None:
     migration.fill(3)
     migrate(migration)
-    original = queue.travel
+    original = queue.run_copies
 
-    def travel_then_change(*arguments: Any) -> Any:
+    def copy_then_change(*arguments: Any) -> Any:
         ends = original(*arguments)
         with psycopg.connect(migration.dsn, autocommit=True) as application:
             application.execute("update public.avatars set path = 'avatar/u1/me.png' where id = 2")
             application.execute("delete from public.avatars where id = 3")
         return ends
 
-    monkeypatch.setattr(queue, "travel", travel_then_change)
+    monkeypatch.setattr(queue, "run_copies", copy_then_change)
     (batch,) = revert(migration)
     assert outcomes([batch]) == {"migrated": 1, "changed": 1, "deleted": 1}
     assert migration.rows() == {"1": "image/u1/me.png", "2": "avatar/u1/me.png"}

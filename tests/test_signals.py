@@ -11,8 +11,8 @@ from entry_table import EntryTable
 from processes import wait_for
 from rowferry_worker import daemon
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.migration import Routes
-from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 
 
@@ -46,9 +46,9 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     table.enqueue()
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
     stopping, give_up = Watched(), Watched()
-    ledger, routes = Ledger("test"), Routes(1)
+    ledger, routes = Ledger("test"), MigrationContextCache(1)
     state = WorkerState(
-        "test", ["migrate"], ledger, routes, Flight(1), until_empty=True, stopping=stopping, give_up=give_up
+        "test", ["migrate"], ledger, routes, CopyScheduler(1), until_empty=True, stopping=stopping, give_up=give_up
     )
     sender = threading.Thread(target=signal_once_waited_for, args=(stopping,))
     sender.start()

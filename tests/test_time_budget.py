@@ -10,21 +10,21 @@ from rowferry_worker.batch.claim import begin_attempt, claim_batch
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.run import process_batch
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.migration import Routes
-from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue
 
 
 def take_one_turn(migration: Migration, until: float, parallel: int = 1) -> None:
     """Work on the next due batch with a time budget that ends at `until`."""
-    ledger, routes = Ledger("test"), Routes(parallel)
+    ledger, routes = Ledger("test"), MigrationContextCache(parallel)
     try:
         with connect("worker test") as connection:
             batch = claim_batch(connection, ["migrate"])
             assert batch is not None
             attempt = begin_attempt(ledger, batch, "test")
             route = routes.find(connection, batch)
-            context = BatchContext(batch, attempt, connection, route, Flight(parallel), threading.Event(), until)
+            context = BatchContext(batch, attempt, connection, route, CopyScheduler(parallel), threading.Event(), until)
             process_batch(context, find_queue("migrate"))
     finally:
         routes.close()
@@ -64,7 +64,7 @@ def test_a_batch_whose_turn_never_came_is_released_whole(migration: Migration) -
     migration.enqueue(batch_size=3)
     entries = [Entry(str(number), f"image/u{number}/me.png") for number in (1, 2, 3)]
     batch = Batch(1, 1, 1, "migrate", {}, 3, 5, 0)
-    context = BatchContext(batch, Attempt(1, 1, 0), None, None, Flight(1), threading.Event())  # type: ignore[arg-type]
+    context = BatchContext(batch, Attempt(1, 1, 0), None, None, CopyScheduler(1), threading.Event())  # type: ignore[arg-type]
     assert context.leave_unstarted(entries, lambda entry: entry.id == "3") == []
     assert context.remaining == entries
     assert context.leave_unstarted(entries[:2], lambda _entry: True) == entries[:2]

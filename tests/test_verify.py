@@ -134,10 +134,9 @@ def test_an_attempt_that_is_repeated_counts_each_entry_once(
     migration.production.delete("avatar/u2/me.png")
     original = examining.are_same
 
-    def damaged_once(*arguments: Any, **more: Any) -> Any:
+    async def damaged_once(*arguments: Any, **more: Any) -> Any:
         monkeypatch.setattr(examining, "are_same", original)
         raise ServerFault("InternalError", "as told")
-        yield
 
     monkeypatch.setattr(examining, "are_same", damaged_once)
     verify(migration, repair="older")
@@ -152,20 +151,20 @@ def test_an_attempt_that_is_repeated_counts_each_entry_once(
 
 def test_the_bytes_are_read_only_where_asked_to(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     """ETags that are digests say enough, unless --deep."""
-    from rowferry_worker.objects import reading
+    from rowferry_worker.objects import compare
 
     migration.fill(2)
     migration.add_row(3, "avatar/new.png")
     migration.production.put("avatar/new.png", b"new")
     migrate(migration)
     read: list[str] = []
-    original = reading.get_object
+    original = compare.get_object
 
     def noting(side: Any, key: str, **more: Any) -> Any:
         read.append(f"{side} {key}")
         return original(side, key, **more)
 
-    monkeypatch.setattr(reading, "get_object", noting)
+    monkeypatch.setattr(compare, "get_object", noting)
     verify(migration)
     assert read == []
     (_, batch) = verify(migration, deep=True)
@@ -236,15 +235,15 @@ def test_a_row_that_goes_elsewhere_meanwhile_takes_its_finding_with_it(
     migration.fill(2)
     migrate(migration)
     migration.production.delete("avatar/u2/me.png")
-    original = queue.examine_objects
+    original = queue.verify_objects
 
-    def examine_then_change(*arguments: Any) -> Any:
+    def verify_then_change(*arguments: Any) -> Any:
         ends = original(*arguments)
         with psycopg.connect(migration.dsn, autocommit=True) as application:
             application.execute(statement.encode())
         return ends
 
-    monkeypatch.setattr(queue, "examine_objects", examine_then_change)
+    monkeypatch.setattr(queue, "verify_objects", verify_then_change)
     (batch,) = verify(migration)
     assert (batch["status"], outcomes([batch])) == ("DONE", {"kept": 1, outcome: 1})
 

@@ -21,7 +21,7 @@ SHOWN = 14
 LONGEST_SECONDS = 300
 KNOWN = ("rowferry", "rowferry_worker", "psycopg", "prometheus_client")
 """Packages that a sample is counted for: what they call in the standard library is theirs."""
-BEGINNING = ("importlib", "Routes._build", "load_service_model", "_calm_garbage_collector")
+BEGINNING = ("importlib", "MigrationContextCache._build", "load_service_model", "_calm_garbage_collector")
 """Words of stacks that belong to the start of a worker."""
 
 

@@ -43,8 +43,8 @@ def die_in_the_middle_of_copying() -> None:
     copy_object = migrate.copy_object
     copied: list[str] = []
 
-    def doomed(way: Any, old: str, new: str) -> Any:
-        result = yield from copy_object(way, old, new)
+    async def doomed(s3: Any, options: Any, old: str, new: str) -> Any:
+        result = await copy_object(s3, options, old, new)
         copied.append(old)
         if len(copied) == MID_COPY:
             die()

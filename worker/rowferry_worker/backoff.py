@@ -8,8 +8,8 @@ from datetime import timedelta
 from threading import Lock
 
 from rowferry.errors import DatabaseBusy, MigrationFault, UsageError
+from rowferry.s3.retry import retry_delay
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.objects.retry import retry_delay
 
 _log = logging.getLogger(__name__)
 

@@ -21,11 +21,11 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.logs import set_process_fields
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.migration import REQUEST_DEADLINE, Routes
+from rowferry_worker.migration import REQUEST_DEADLINE, MigrationContextCache
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.monitoring.server import serve_own_metrics
-from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import list_queues
 from rowferry_worker.service import is_orphan, notify
 from rowferry_worker.slot import Slot
@@ -106,15 +106,15 @@ def _work(worker_id: str, options: Options) -> None:
         worker_id,
         queues,
         Ledger(worker_id),
-        Routes(options.parallel, cluster, options.request_timeout),
-        Flight(options.parallel, options.min_parallel),
+        MigrationContextCache(options.parallel, cluster, options.request_timeout),
+        CopyScheduler(options.parallel, options.min_parallel),
         options.until_empty,
         options.time_budget,
         list(options.migrations) or None,
         options.end_when_unusable,
         slots=options.slots,
     )
-    metrics.objects_in_flight_limit.set(state.flight.limit.value)
+    metrics.objects_in_flight_limit.set(state.scheduler.limit.value)
     is_progressing, stopped = state.is_progressing, Event()
     heartbeat = Heartbeat(
         state.ledger, worker_id, options.slots, options.parallel, queues, is_progressing, cluster, stopped
@@ -126,7 +126,7 @@ def _work(worker_id: str, options: Options) -> None:
     try:
         _run_slots(state, options)
     finally:
-        state.routes.close()
+        state.migration_contexts.close()
         heartbeat.deregister()
         state.ledger.close()
         _log.info("worker stopped", extra={"worker": worker_id})

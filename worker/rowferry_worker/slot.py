@@ -10,10 +10,10 @@ from rowferry.batch import Verdict
 from rowferry.db.connection import Connection, connect, translate
 from rowferry.db.deadlines import cut
 from rowferry.errors import PoolExhausted, RowferryError, UsageError, WorkLeft
+from rowferry.s3.retry import jittered, retry_delay
 from rowferry_worker.batch.claim import claim_batch, is_finished
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.retry import jittered, retry_delay
 from rowferry_worker.queues import find_queue
 from rowferry_worker.state import WorkerState
 

@@ -9,8 +9,8 @@ from threading import Condition, Event, Lock
 
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.migration import Routes
-from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
 
 LOOK_UP_SECONDS = 0.25
@@ -85,8 +85,8 @@ class WorkerState:
     worker_id: str
     queues: list[str]
     ledger: Ledger
-    routes: Routes
-    flight: Flight
+    migration_contexts: MigrationContextCache
+    scheduler: CopyScheduler
     until_empty: bool = False
     time_budget: timedelta = timedelta(seconds=20)
     """After this long a batch starts no more entries; the remaining ones are put back as a batch of their own."""
@@ -122,7 +122,7 @@ class WorkerState:
     def is_progressing(self) -> bool:
         """Return whether each slot began a turn, or an S3 response came, within MAX_TURN."""
         earliest = time.monotonic() - MAX_TURN.total_seconds()
-        return self.watchdog.is_progressing() or self.flight.stepped_at >= earliest
+        return self.watchdog.is_progressing() or self.scheduler.responded_at >= earliest
 
     def stop_for(self, reason: Exception) -> None:
         """Stop claiming, for a reason that `run_worker` will raise."""

@@ -15,8 +15,8 @@ from typing import IO, Self
 from rowferry.db.connection import connect
 from rowferry.db.schema import check_version
 from rowferry.interrupts import hold_interrupts
+from rowferry.s3.retry import retry_delay
 from rowferry_worker.monitoring.server import share_metrics
-from rowferry_worker.objects.retry import retry_delay
 from rowferry_worker.service import notify, supervised_environment
 
 _log = logging.getLogger(__name__)

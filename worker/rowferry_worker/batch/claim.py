@@ -10,8 +10,8 @@ from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, PoolExhausted, UsageError, WorkLeft
 from rowferry.formatting import count_batches
+from rowferry.s3.retry import LONGEST
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.objects.retry import LONGEST
 
 POOL_TIMEOUT = timedelta(seconds=3)
 """How long a slot that holds a batch waits for PgBouncer to give the ledger a connection."""

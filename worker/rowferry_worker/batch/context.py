@@ -7,21 +7,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 
-import psycopg
-
 from rowferry.batch import Attempt, Batch, Entry, EntryResult
 from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError
-from rowferry_worker.migration import Route
+from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.scheduler import Flight, Load
+from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.objects.scheduler import CopyScheduler
 
 LOOK_UP_EVERY = timedelta(seconds=0.25)
-RECALL_EVERY = timedelta(seconds=0.05)
-TAKE_BACK_WITHIN = timedelta(seconds=3)
-"""How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
+"""How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
 
 
 class BatchReleased(RowferryError):
@@ -38,8 +35,8 @@ class BatchContext:
     batch: Batch
     attempt: Attempt
     connection: Connection
-    route: Route
-    flight: Flight
+    migration: MigrationContext
+    scheduler: CopyScheduler
     give_up: Event
     deadline: float = math.inf
     """End of the batch's time budget, as time.monotonic() measures it."""
@@ -54,51 +51,28 @@ class BatchContext:
         self.remaining.extend(entries[first:])
         return entries[:first]
 
+    def object_requests(self) -> ObjectRequests:
+        """Return how the batch's copies send requests."""
+        return ObjectRequests(self.migration.send, reserve=self.migration.reserve, record=self.scheduler.record)
+
     def wait_for_rows(self, rows: int) -> None:
         """Wait for `max_rows_per_second`. Raises BatchReleased when the worker gives up meanwhile."""
-        wait = self.route.reserve_rows(rows)
+        wait = self.migration.reserve_rows(rows)
         if wait:
             metrics.limit_wait_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
         end, alive_at = time.monotonic() + wait.total_seconds(), time.monotonic()
         while (left := end - time.monotonic()) > 0 or self.give_up.is_set():
-            if self.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds())):
-                raise BatchReleased("the worker was told to stop")
-            alive_at = self._keep_alive(alive_at)
+            self.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
+            alive_at = self.keep_alive(alive_at)
 
-    def wait_for(self, load: Load) -> None:
-        """Wait until the journeys of a load have ended; past the time budget no more of them begin.
-
-        Those that did not begin end as Withdrawn. Raises BatchReleased when the worker gives up meanwhile.
-        """
-        withdrawn, alive_at = False, time.monotonic()
-        while not load.wait(LOOK_UP_EVERY):
-            self.route.look_out()
-            if self.give_up.is_set():
-                self._recall(load)
-                raise BatchReleased("the worker was told to stop")
-            if not withdrawn and time.monotonic() >= self.deadline:
-                self.flight.withdraw(load)
-                withdrawn = True
-            try:
-                alive_at = self._keep_alive(alive_at)
-            except psycopg.Error:
-                self._recall(load)
-                raise
-
-    def _recall(self, load: Load) -> None:
-        """Stop the copies of a batch that is lost or released: its rows may name the objects by now."""
-        self.flight.withdraw(load)
-        load.is_recalled = True
-        end = time.monotonic() + TAKE_BACK_WITHIN.total_seconds()
-        while not load.done.is_set() and time.monotonic() < end:
-            self.route.cancel(load.under_way())
-            load.done.wait(RECALL_EVERY.total_seconds())
-
-    def _keep_alive(self, alive_at: float) -> float:
+    def keep_alive(self, alive_at: float) -> float:
         """Execute a statement now and then, lest PostgreSQL ends the idle transaction; return when it last was.
 
-        Raises the error of a lost connection as soon as the server has announced it.
+        Raises BatchReleased when the worker gives up, the error of a lost connection as soon as the server has
+        announced it.
         """
+        if self.give_up.is_set():
+            raise BatchReleased("the worker was told to stop")
         is_due = time.monotonic() - alive_at >= show_life_every().total_seconds()
         if not is_due and not has_spoken(self.connection):
             return alive_at

@@ -20,12 +20,12 @@ _VALUES = "22"
 
 def find_entry_sql(context: BatchContext) -> EntrySql:
     """Return the SQL over the table of the batch's entries."""
-    return context.route.entries(context.connection, context.batch.payload["entries"])
+    return context.migration.entries(context.connection, context.batch.payload["entries"])
 
 
 def check_update(context: BatchContext) -> None:
     """Raise MigrationFault when this role may not update the batch's rows."""
-    context.route.check_update(context.connection, context.batch.payload["entries"])
+    context.migration.check_update(context.connection, context.batch.payload["entries"])
 
 
 def read_range(context: BatchContext, form: Form) -> list[Entry]:

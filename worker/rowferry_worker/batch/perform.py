@@ -15,7 +15,7 @@ from rowferry_worker.batch.crash_policy import (
     describe_crashes,
 )
 from rowferry_worker.batch.verdict import judge
-from rowferry_worker.objects.scheduler import Flight
+from rowferry_worker.objects.scheduler import CopyScheduler
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def perform(context: BatchContext, queue: Queue) -> BatchResult:
         policy = CrashPolicy.FAIL if entries and crashes >= batch.max_attempts else CrashPolicy.RUN_SLOWLY
     if policy is CrashPolicy.FAIL:
         return BatchResult(Judgement(Verdict.ERROR, error=f"{describe_crashes(batch, attempt)}; it is not run again"))
-    return _run_queue(replace(context, flight=Flight(SLOW_PARALLEL, within=context.flight)), queue)
+    return _run_queue(replace(context, scheduler=CopyScheduler(SLOW_PARALLEL, within=context.scheduler)), queue)
 
 
 def _run_queue(context: BatchContext, queue: Queue) -> BatchResult:

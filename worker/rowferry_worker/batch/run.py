@@ -17,7 +17,7 @@ from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
 from rowferry_worker.batch.perform import BatchResult, perform
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_result
-from rowferry_worker.migration import Route
+from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
 from rowferry_worker.monitoring.tracing import trace_batch
@@ -47,11 +47,11 @@ class ClaimedBatch:
         elif not self._try(migration, exclusive=self.batch.crashes > 0):
             self._try(migration, exclusive=True)
 
-    def _find_migration(self) -> Route | None:
+    def _find_migration(self) -> MigrationContext | None:
         """Return the batch's migration; None, with the migration set aside, where this worker cannot use it."""
         state, batch = self.state, self.batch
         try:
-            migration = state.routes.find(self.connection, batch)
+            migration = state.migration_contexts.find(self.connection, batch)
         except (UsageError, ObjectError) as error:
             self.connection.rollback()
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))
@@ -62,7 +62,7 @@ class ClaimedBatch:
         state.backoff.note_usable(batch.migration_id)
         return migration
 
-    def _hold_back(self, migration: Route) -> None:
+    def _hold_back(self, migration: MigrationContext) -> None:
         """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""
         self.connection.rollback()
         fields = {"max_replica_lag": migration.plan.database.max_replica_lag}
@@ -70,7 +70,7 @@ class ClaimedBatch:
         metrics.limit_wait_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
         self.state.backoff.hold_back(self.batch.migration_id, HEARTBEAT_INTERVAL)
 
-    def _try(self, migration: Route, *, exclusive: bool) -> bool:
+    def _try(self, migration: MigrationContext, *, exclusive: bool) -> bool:
         """Make one attempt. Return False, with nothing done, when it turns out that it must be exclusive."""
         state, batch = self.state, self.batch
         lock = state.batch_lock.exclusive if exclusive else state.batch_lock.shared
@@ -91,14 +91,14 @@ class ClaimedBatch:
                 self._process(attempt, migration)
             return True
 
-    def _process(self, attempt: Attempt, migration: Route) -> None:
+    def _process(self, attempt: Attempt, migration: MigrationContext) -> None:
         """Process the batch, and log in one line how the attempt ended: finished, released or lost."""
         state, batch, began = self.state, self.batch, time.monotonic()
         metrics.claimed_batches.inc()
         self.attempt = attempt
         try:
             deadline = began + state.time_budget.total_seconds()
-            context = BatchContext(batch, attempt, self.connection, migration, state.flight, state.give_up, deadline)
+            context = BatchContext(batch, attempt, self.connection, migration, state.scheduler, state.give_up, deadline)
             with trace_batch(batch, attempt, state.worker_id, migration.plan.name) as record:
                 result = process_batch(context, self.queue)
                 record(result.judgement, result.results)
@@ -167,7 +167,7 @@ def process_batch(context: BatchContext, queue: Queue) -> BatchResult:
         context.connection.commit()
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"PostgreSQL did not commit the batch: {summarise(error)}.") from error
-    migration, counts = context.route.plan.name, count_outcomes(result.results)
+    migration, counts = context.migration.plan.name, count_outcomes(result.results)
     for outcome, count in counts.items():
         if outcome.settled or result.judgement.verdict is Verdict.ERROR:
             metrics.entries.labels(migration, context.batch.queue_name, str(outcome)).inc(count)

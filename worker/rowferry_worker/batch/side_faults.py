@@ -1,5 +1,6 @@
-"""Tells the fault of a whole side from that of one object, by how the journeys of a batch ended."""
+"""Tells the fault of a whole side from that of one object, by how the copies of a batch ended."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Outcome
@@ -9,52 +10,124 @@ from rowferry.errors import (
     Cancelled,
     CredentialsUnavailable,
     MigrationFault,
+    NotStarted,
     ObjectError,
     ObjectNotFound,
-    Withdrawn,
+    TimedOut,
+    Unreachable,
+    UsageError,
 )
-from rowferry.plan import Side, SideName
-from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.migration import Route
-from rowferry_worker.objects.journey import Copied
+from rowferry.http import event_loop
+from rowferry.plan import Plan, SideName
+from rowferry.s3.operations import (
+    Request,
+    abort_multipart_upload,
+    copy_object,
+    create_multipart_upload,
+    get_object_tagging,
+    head_object,
+)
+from rowferry.s3.responses import read_text
+from rowferry.s3.side_client import check_bucket
+from rowferry_worker.migration import MigrationContext
+from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.requests import NO_OBJECT
 from rowferry_worker.objects.scheduler import WHOLE_SIDE, Ended
 
 _READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging"})
 
 
-def refuse_side_fault(context: BatchContext, ends: Mapping[str, Ended]) -> None:
+def refuse_side_fault(migration: MigrationContext, ends: Mapping[str, Ended]) -> None:
     """Raise MigrationFault where a side is at fault: what was copied already is found to be there the next time."""
-    tried = [end for end in ends.values() if not isinstance(end, Withdrawn | Cancelled)]
+    tried = [end for end in ends.values() if not isinstance(end, NotStarted | Cancelled)]
     if fault := next((end for end in tried if isinstance(end, WHOLE_SIDE)), None):
-        raise _word_fault(context.route, fault)
+        raise _describe_fault(migration.plan, fault)
     denied = [end for end in tried if isinstance(end, AccessDenied)]
-    if denied and _may_be_revoked(denied, tried) and context.route.is_refused(denied[0]):
-        raise _word_revocation(context.route, denied[0])
-    if tried and all(isinstance(end, ObjectNotFound) for end in tried) and (lost := context.route.find_lost_bucket()):
-        raise _word_fault(context.route, lost)
+    if denied and _may_be_revoked(denied, tried) and _is_revoked(migration, denied[0]):
+        raise _describe_revocation(migration.plan, denied[0])
+    if tried and all(isinstance(end, ObjectNotFound) for end in tried) and (lost := _find_lost_bucket(migration)):
+        raise _describe_fault(migration.plan, lost)
+
+
+def are_reachable(migration: MigrationContext) -> bool:
+    """Return whether both servers respond to anything at all, now; waits for at most the deadline of a request."""
+    return event_loop.run(_try_both_sides(migration))
+
+
+async def _try_both_sides(migration: MigrationContext) -> bool:
+    requests = (client.send(head_object(side, NO_OBJECT)) for side, client in migration.clients.items())
+    results = await asyncio.gather(*requests, return_exceptions=True)
+    return not any(isinstance(result, (Unreachable, TimedOut, Cancelled)) for result in results)
 
 
 def _may_be_revoked(denied: Sequence[AccessDenied], tried: Sequence[Ended]) -> bool:
     """Return whether nothing shows that the operation is allowed: no object of the batch got past it."""
     if denied[0].operation in _READS:
         return len(denied) == len(tried)
-    return not any(isinstance(end, Copied) and end.outcome is Outcome.MIGRATED for end in tried)
+    return not any(isinstance(end, CopyResult) and end.outcome is Outcome.MIGRATED for end in tried)
 
 
-def _word_fault(route: Route, fault: ObjectError) -> MigrationFault:
+def _is_revoked(migration: MigrationContext, denied: AccessDenied) -> bool:
+    """Return whether an operation that was denied for an object is denied for a key without one as well.
+
+    The request writes no object, whatever the server responds.
+    """
+    client = migration.clients[denied.side or "production"]
+    try:
+        response = client.ask(_choose_request(migration.plan, denied))
+        if upload_id := read_text(response.body, "UploadId"):
+            client.ask(abort_multipart_upload(NO_OBJECT, upload_id=upload_id))
+    except AccessDenied as error:
+        return error.operation != "AbortMultipartUpload"
+    except ObjectError:
+        return False
+    return False
+
+
+def _choose_request(plan: Plan, denied: AccessDenied) -> Request:
+    """Return a request that needs the same right as the one that was denied, about a key without an object."""
+    match denied.operation:
+        case "HeadObject" | "GetObject":
+            return head_object(denied.side or "legacy", NO_OBJECT)
+        case "GetObjectTagging":
+            return get_object_tagging(denied.side or "legacy", NO_OBJECT)
+        case "CopyObject" | "UploadPartCopy":
+            source = plan.legacy.bucket
+            return copy_object(NO_OBJECT, source_bucket=source, source_key=NO_OBJECT, if_none_match=True)
+        case _:
+            return create_multipart_upload(NO_OBJECT)
+
+
+def _find_lost_bucket(migration: MigrationContext) -> BucketNotFound | None:
+    """Return the error for the first of the two buckets that is not there; None when both are, or cannot be asked.
+
+    A HEAD does not tell a missing bucket from a missing object.
+    """
+    for side in (migration.plan.legacy, migration.plan.production):
+        try:
+            check_bucket(migration.clients[side.name], side)
+        except BucketNotFound as lost:
+            lost.side = side.name
+            return lost
+        except (ObjectError, UsageError):
+            continue
+    return None
+
+
+def _describe_fault(plan: Plan, fault: ObjectError) -> MigrationFault:
     passes = isinstance(fault, CredentialsUnavailable)
-    remedy = "create the bucket again, or correct the plan" if isinstance(fault, BucketNotFound) else ""
-    words = f"{_name(route, fault.side)} cannot be used: {str(fault).rstrip('.')}{f'; {remedy}' if remedy else ''}"
+    remedy = "; create the bucket again, or correct the plan" if isinstance(fault, BucketNotFound) else ""
+    words = f"{_name(plan, fault.side)} cannot be used: {str(fault).rstrip('.')}{remedy}"
     return MigrationFault(words, may_pass=passes)
 
 
-def _word_revocation(route: Route, denied: AccessDenied) -> MigrationFault:
-    words = f"{_name(route, denied.side)} refuses {denied.operation} for any key ({str(denied).rstrip('.')})"
+def _describe_revocation(plan: Plan, denied: AccessDenied) -> MigrationFault:
+    words = f"{_name(plan, denied.side)} refuses {denied.operation} for any key ({str(denied).rstrip('.')})"
     return MigrationFault(f"{words}; give the credentials that right again (s3:ListBucket as well)")
 
 
-def _name(route: Route, name: SideName | None) -> str:
+def _name(plan: Plan, name: SideName | None) -> str:
     if name is None:
         return "one of the buckets"
-    side: Side = route.plan.legacy if name == "legacy" else route.plan.production
+    side = plan.legacy if name == "legacy" else plan.production
     return f"the {name} bucket {side.bucket}"

@@ -9,7 +9,7 @@ from psycopg import errors
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict, count_outcomes
 from rowferry.db.connection import Connection, call, summarise, text_fitter, translate
 from rowferry.errors import RowferryError, VerdictRefused
-from rowferry_worker.objects.retry import retry_delay
+from rowferry.s3.retry import retry_delay
 
 
 def judge(results: Sequence[EntryResult], attempt: int, max_attempts: int) -> Judgement:

@@ -2,20 +2,29 @@
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol, TypeVar
 
 from rowferry.batch import EntryResult, Outcome
-from rowferry.logs import current_fields, log_fields
-from rowferry_worker.objects.journey import Journey
 
 _log = logging.getLogger(__name__)
 
 
-def watch_journey(journey: Journey, source_key: str, target_key: str) -> Journey:
-    """Return the journey; where asked for, it tells when its object has arrived and how long it took."""
-    if not _log.isEnabledFor(logging.DEBUG):
-        return journey
-    return _told(journey, source_key, target_key, current_fields())
+class HasOutcome(Protocol):
+    """The result of a copy."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the object."""
+        ...
+
+
+T = TypeVar("T", bound=HasOutcome)
+
+
+def log_copy(copy: Coroutine[Any, Any, T], source_key: str, target_key: str) -> Coroutine[Any, Any, T]:
+    """Return the copy; with `--verbose` it logs its outcome and the time it took."""
+    return _log_outcome(copy, source_key, target_key) if _log.isEnabledFor(logging.DEBUG) else copy
 
 
 def log_rows(results: Iterable[EntryResult], seconds: float) -> None:
@@ -29,11 +38,9 @@ def log_rows(results: Iterable[EntryResult], seconds: float) -> None:
         _log.debug("row updated" if updated else "row not updated", extra=fields)
 
 
-def _told(journey: Journey, source_key: str, target_key: str, batch_fields: Mapping[str, object]) -> Journey:
-    """Travel, and tell; another thread travels, so that it is told here whose batch it is."""
-    began = time.monotonic()
-    copied = yield from journey
-    fields = {"old_key": source_key, "new_key": target_key, "outcome": str(copied.outcome)}
-    with log_fields(**batch_fields):
-        _log.debug("object copied", extra={**fields, "ms": f"{(time.monotonic() - began) * 1000:.1f}"})
-    return copied
+async def _log_outcome(copy: Coroutine[Any, Any, T], source_key: str, target_key: str) -> T:
+    started = time.monotonic()
+    result = await copy
+    fields = {"old_key": source_key, "new_key": target_key, "outcome": str(result.outcome)}
+    _log.debug("object copied", extra={**fields, "ms": f"{(time.monotonic() - started) * 1000:.1f}"})
+    return result

@@ -3,24 +3,32 @@
 import hashlib
 import re
 
+from rowferry.errors import ObjectDamaged
 from rowferry.plan import SideName
-from rowferry.s3.responses import Answer
-from rowferry_worker.objects.journey import Steps, head, size_of
-from rowferry_worker.objects.reading import read_range
+from rowferry.s3.operations import get_object
+from rowferry.s3.responses import Response
+from rowferry.s3.results import ContentRange, read_content_range
+from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, read_etag, size_of
 
 RANGE_BYTES = 4 * 1024 * 1024
 """How much of an object is read at a time when its bytes have to be compared."""
 
 CHECKSUMS = tuple(f"x-amz-checksum-{name}" for name in ("sha256", "crc64nvme", "sha1", "crc32c", "crc32"))
-"""The headers that a server may tell an object's checksum in, the strongest first."""
+"""The headers in which a server may tell an object's checksum, the strongest first."""
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{32}(-\d+)?")
 
 
-def are_same(
-    legacy_key: str, legacy: Answer, production_key: str, production: Answer, *, deep: bool = False
-) -> Steps[bool]:
+async def are_same(
+    s3: ObjectRequests,
+    legacy_key: str,
+    legacy: Response,
+    production_key: str,
+    production: Response,
+    *,
+    deep: bool = False,
+) -> bool:
     """Return whether two objects, whose headers are given, have the same bytes; `deep`: read them in any case.
 
     Metadata is not compared. By size, by ETag where it means something, by a checksum that both servers know, else by
@@ -33,58 +41,60 @@ def are_same(
             return True
         if md5_of(legacy) and md5_of(production):
             return False
-        same = yield from _compare_checksums(legacy_key, legacy, production_key, production)
+        same = await _compare_checksums(s3, legacy_key, legacy, production_key, production)
         if same is not None:
             return same
-    legacy_digest = yield from read_digest("legacy", legacy_key, legacy)
-    return legacy_digest == (yield from read_digest("production", production_key, production))
+    legacy_digest = await read_digest(s3, "legacy", legacy_key, legacy)
+    return legacy_digest == await read_digest(s3, "production", production_key, production)
 
 
-def _compare_checksums(legacy_key: str, legacy: Answer, production_key: str, production: Answer) -> Steps[bool | None]:
-    """Return whether the objects have the same checksum; None where the servers know none of one kind.
+async def _compare_checksums(
+    s3: ObjectRequests, legacy_key: str, legacy: Response, production_key: str, production: Response
+) -> bool | None:
+    """Return whether the objects have the same checksum; None where the servers know none of one kind."""
+    first = await _read_checksums(s3, "legacy", legacy_key, legacy)
+    if not first:
+        return None
+    second = await _read_checksums(s3, "production", production_key, production)
+    return next((first[name] == second[name] for name in CHECKSUMS if name in first and name in second), None)
+
+
+async def _read_checksums(s3: ObjectRequests, side: SideName, key: str, seen: Response) -> dict[str, str]:
+    """Return the checksums of the whole object, by their headers.
 
     Source: Amazon S3 User Guide, "Checking object integrity": only a FULL_OBJECT checksum says something of the bytes
     whatever parts they came in.
     """
-    known: list[dict[str, str]] = []
-    objects: list[tuple[SideName, str, Answer]] = [
-        ("legacy", legacy_key, legacy),
-        ("production", production_key, production),
-    ]
-    for side, key, seen in objects:
-        answer = yield from head(side, key, if_match=seen.etag, with_checksum=True)
-        whole = answer.headers.get("x-amz-checksum-type") == "FULL_OBJECT"
-        known.append({name: answer.headers[name] for name in CHECKSUMS if whole and name in answer.headers})
-        if not known[-1]:
-            return None
-    first, second = known
-    return next((first[name] == second[name] for name in CHECKSUMS if name in first and name in second), None)
+    response = await s3.head(side, key, if_match=seen.etag, with_checksum=True)
+    if response.headers.get("x-amz-checksum-type") != "FULL_OBJECT":
+        return {}
+    return {name: response.headers[name] for name in CHECKSUMS if name in response.headers}
 
 
-def md5_of(answer: Answer) -> str | None:
+def md5_of(response: Response) -> str | None:
     """Return the MD5, in hexadecimal, that an object's ETag is; None where the ETag is something else.
 
     It is one for objects written in a single part and not encrypted with KMS or a customer's key.
     Source: Amazon S3 API Reference, "Object", ETag.
     """
-    etag = answer.etag
-    return etag if etag and not is_encrypted(answer) and _MD5.fullmatch(etag) else None
+    etag = response.etag
+    return etag if etag and not is_encrypted(response) and _MD5.fullmatch(etag) else None
 
 
-def is_digest(answer: Answer) -> bool:
+def is_digest(response: Response) -> bool:
     """Return whether an object's ETag is made of its bytes, in one part or several: two that are equal say the same."""
-    return answer.etag is not None and not is_encrypted(answer) and _DIGEST.fullmatch(answer.etag) is not None
+    return response.etag is not None and not is_encrypted(response) and _DIGEST.fullmatch(response.etag) is not None
 
 
-def is_encrypted(answer: Answer) -> bool:
+def is_encrypted(response: Response) -> bool:
     """Return whether an object is encrypted in a way that makes its ETag something else than a digest of its bytes."""
     return (
-        answer.headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")
-        or "x-amz-server-side-encryption-customer-algorithm" in answer.headers
+        response.headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")
+        or "x-amz-server-side-encryption-customer-algorithm" in response.headers
     )
 
 
-def read_digest(side: SideName, key: str, seen: Answer) -> Steps[bytes]:
+async def read_digest(s3: ObjectRequests, side: SideName, key: str, seen: Response) -> bytes:
     """Return the SHA-256 of the object whose headers are given, read range by range; memory is bounded by one of them.
 
     Raises ServerFault when the object is rewritten meanwhile, ObjectDamaged when other bytes come than were asked for.
@@ -93,5 +103,33 @@ def read_digest(side: SideName, key: str, seen: Answer) -> Steps[bytes]:
     size_bytes = size_of(seen)
     for first in range(0, size_bytes, RANGE_BYTES):
         last = min(first + RANGE_BYTES, size_bytes) - 1
-        digest.update((yield from read_range(side, key, seen, first, last)))
+        digest.update(await read_range(s3, side, key, seen, first=first, last=last))
     return digest.digest()
+
+
+async def read_range(s3: ObjectRequests, side: SideName, key: str, seen: Response, *, first: int, last: int) -> bytes:
+    """Return the bytes from `first` to `last`, both included, of the object that `seen` (its HEAD) describes.
+
+    Raises ServerFault when it was rewritten meanwhile or that cannot be told, ObjectDamaged when the response holds
+    any other bytes.
+    """
+    request = get_object(side, key, first_byte=first, last_byte=last, if_match=seen.etag)
+    response = await s3.send_pinned(request)
+    if response.etag is not None and response.etag != seen.etag:
+        # Not every server heeds If-Match.
+        raise object_changed(side, key)
+    came, size_bytes = _range_of(response), size_of(seen)
+    if came is None or (came.first, came.last) != (first, last) or came.total not in {None, size_bytes}:
+        raise ObjectDamaged("WrongRange", f"asked for were bytes {first}-{last}/{size_bytes}, {came} came")
+    if len(response.body) != last - first + 1:
+        raise ObjectDamaged("TruncatedBody", f"{len(response.body)} bytes came of {last - first + 1}")
+    demand(read_etag, response, request)
+    return response.body
+
+
+def _range_of(response: Response) -> ContentRange | None:
+    """Return which bytes a response has; None where it does not say so in a way that can be read."""
+    if response.status == 206:
+        return read_content_range(response)
+    # The server has not heard of ranges: this is the whole object.
+    return ContentRange(0, len(response.body) - 1, len(response.body))

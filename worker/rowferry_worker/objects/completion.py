@@ -1,26 +1,35 @@
-"""Completes a multipart upload; where the answer leaves doubt, looks at what stands instead of guessing."""
+"""Completes a multipart upload; where the response leaves doubt, looks at what is there instead of guessing."""
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from rowferry.errors import Cancelled, CutOff, ObjectDamaged, ObjectError, PreconditionFailed, ServerFault
-from rowferry.s3.operations import abort_multipart_upload, complete_multipart_upload
-from rowferry.s3.responses import Answer
+from rowferry.s3.operations import Request, complete_multipart_upload
+from rowferry.s3.responses import Response, name_request
 from rowferry.s3.results import read_completed_etag
+from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
+from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.compare import are_same, is_digest, is_encrypted
-from rowferry_worker.objects.conditional_writes import Guard, Standing
-from rowferry_worker.objects.journey import Steps, find, name_place, size_of
-from rowferry_worker.objects.patience import TRIES, may_pass
+from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
+from rowferry_worker.objects.requests import ObjectRequests, demand, size_of
 
 COMPLETE = "CompleteMultipartUpload"
 CONDITION_REFUSED = frozenset({"NotImplemented", "InvalidArgument", "HTTP 501"})
 """Error codes by which a server may say that it does not know If-None-Match."""
 
 _COMPOSITE = re.compile(r"[0-9a-f]{32}-\d+")
+
+
+class Large(NamedTuple):
+    """An object that goes part by part."""
+
+    source_key: str
+    seen: Response
+    """The legacy object's HEAD."""
+    target_key: str
 
 
 class Part(NamedTuple):
@@ -33,17 +42,17 @@ class Part(NamedTuple):
     """The same where it can be the MD5 of the part's bytes."""
 
 
-class Upload(NamedTuple):
-    """An upload whose parts are all there."""
+@dataclass(slots=True)
+class Upload:
+    """An upload that has begun."""
 
-    source_key: str
-    seen: Answer
-    """The legacy object's HEAD."""
-    target_key: str
+    large: Large
     id: str
-    parts: Sequence[Part]
     checks_digests: bool
     """Whether the digests of the parts were held against bytes that this process has seen."""
+    parts: list[Part] = field(default_factory=list[Part])
+    may_be_completed: bool = False
+    """Whether the server may have completed it, or may still do so: then it must not be aborted."""
 
     def composite_etag(self) -> str | None:
         """Return the ETag that the whole will have: the MD5 of the parts' MD5s and their number; None if not known.
@@ -59,112 +68,111 @@ class Upload(NamedTuple):
         return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self.parts)}"
 
 
-def complete_upload(upload: Upload, guard: Guard) -> Steps[None]:
-    """Put the object together from its parts, after a last look that nothing stands in its place.
+async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard) -> None:
+    """Put the object together from its parts, after a last look that no other object is in its place.
 
-    Raises Standing when something does; ObjectDamaged when what was written is not what was sent. An upload that was
-    certainly not completed is aborted; one that may have been, or may still be, is left alone.
+    Raises ObjectExists when one is; ObjectDamaged when what was written is not what was sent. `may_be_completed` of
+    the upload tells afterwards, or when this is cancelled, whether it must be left alone.
     """
+    condition = await guard.prepare(COMPLETE)
+    for tried in range(1, TRIES + 1):  # the parts are there, and may be many gigabytes
+        try:
+            return await _complete_once(s3, upload, guard, condition)
+        except (ObjectDamaged, Cancelled, CutOff):
+            raise
+        except ObjectError as failure:
+            error = failure
+        is_last = tried == TRIES or not may_pass(error) or error.code == "NoSuchUpload"
+        if not is_last:
+            await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
+        is_ours, existing = await _look_after(s3, upload, error)
+        if is_ours:
+            return None
+        if existing is not None and not guard.overwrites:
+            raise ObjectExists(existing)
+        if is_last:
+            raise error
+        metrics.request_retries.labels("production").inc()
+    return None
+
+
+async def _complete_once(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> None:
+    """Ask for the completion, and note in `may_be_completed` whether a refusal leaves that open."""
+    was_in_doubt, upload.may_be_completed = upload.may_be_completed, True
     try:
-        condition = yield from guard.prepare(COMPLETE)
-    except ObjectError:
-        yield abort_multipart_upload(upload.target_key, upload_id=upload.id)
+        request, response = await _send(s3, upload, guard, condition)
+    except ObjectError as error:
+        upload.may_be_completed = was_in_doubt or not _is_refused(error)
         raise
-    doubt = False
-    for tries in range(TRIES):  # the parts are there, and may be many gigabytes
-        answer = yield from _send(upload, guard, condition, tries)
-        error = _check_completed(upload, answer)
-        if error is None:
-            return
-        doubt = doubt or not _has_ended(answer)
-        standing = yield from _look_after(upload, error, doubt)
-        if standing is None:
-            return
-        if (not standing or guard.overwrites) and tries < TRIES - 1 and _may_pass(answer, error):
-            continue  # nothing stands there, as a look has just shown
-        if not doubt:
-            yield abort_multipart_upload(upload.target_key, upload_id=upload.id)
-        raise Standing(standing[0]) if standing and not guard.overwrites else error
+    check_completed(upload, request, response)
 
 
-def _send(upload: Upload, guard: Guard, condition: bool, tries: int) -> Steps[Answer]:
+async def _send(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> tuple[Request, Response]:
     """Send the request, and once more without the condition to a server that does not know it."""
     parts = [(part.number, part.etag) for part in upload.parts]
-    request = complete_multipart_upload(upload.target_key, upload_id=upload.id, parts=parts, if_none_match=condition)
-    answer = yield replace(request, tries=tries)
-    if condition and answer.error is not None and answer.error.code in CONDITION_REFUSED:
-        request = complete_multipart_upload(upload.target_key, upload_id=upload.id, parts=parts, if_none_match=False)
-        answer = yield request
-        if answer.error is None:
-            guard.note_refused(COMPLETE)
-    if answer.error is not None:
-        name_place(answer.error, request)
-    return answer
-
-
-def _look_after(upload: Upload, error: ObjectError, doubt: bool) -> Steps[list[Answer] | None]:
-    """Return None when the object stands that the upload was to become; else a list of what stands in its place.
-
-    Raises `error` when that cannot be found out. A worker that is told to stop looks no more.
-    """
-    if isinstance(error, (Cancelled, CutOff)):
-        raise error
+    key = upload.large.target_key
+    request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=condition)
     try:
-        found = yield from find("production", upload.target_key)
-        if found is not None and (yield from _is_ours(upload, found, refused=isinstance(error, PreconditionFailed))):
-            return None
+        return request, await s3.send(request, tries=1)
+    except ObjectError as error:
+        if not condition or error.code not in CONDITION_REFUSED:
+            raise
+    request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=False)
+    response = await s3.send(request, tries=1)
+    guard.note_refused(COMPLETE)
+    return request, response
+
+
+def check_completed(upload: Upload, request: Request, response: Response) -> None:
+    """Return when the server says that it has put the object together; raise ServerFault where that is in doubt.
+
+    Raises ObjectDamaged when the whole object's ETag is made of its parts' MD5s, and not of those we hold.
+    """
+    told = demand(read_completed_etag, response, request)
+    if told is None:
+        words = "the server did not name the ETag of what it has completed"
+        raise name_request(ServerFault("UnreadableAnswer", words), request)
+    composite = upload.composite_etag()
+    is_comparable = upload.checks_digests and _COMPOSITE.fullmatch(told) and not is_encrypted(response)
+    if is_comparable and composite is not None and told != composite:
+        raise ObjectDamaged("DigestMismatch", f"the object written should have ETag {composite}, it has {told}")
+
+
+def _is_refused(error: ObjectError) -> bool:
+    """Return whether the server itself has refused, so that nothing more comes of the request.
+
+    A 200 with an error in it, a time-out, a lost connection and the 5xx of a proxy leave that open.
+    """
+    return error.status >= 300 and not error.code.startswith("HTTP 5")
+
+
+async def _look_after(s3: ObjectRequests, upload: Upload, error: ObjectError) -> tuple[bool, Response | None]:
+    """Return whether the object is there that the upload was to become, and the headers of what is there.
+
+    Raises `error` when that cannot be found out.
+    """
+    key = upload.large.target_key
+    try:
+        found = await s3.find("production", key)
+        if found is None:
+            return False, None
+        return await _is_ours(s3, upload, found, refused=isinstance(error, PreconditionFailed)), found
     except Cancelled:
         raise
     except ObjectError as trouble:
-        if not doubt:
-            yield abort_multipart_upload(upload.target_key, upload_id=upload.id)
         raise error from trouble
-    return [] if found is None else [found]
 
 
-def _is_ours(upload: Upload, found: Answer, *, refused: bool) -> Steps[bool]:
+async def _is_ours(s3: ObjectRequests, upload: Upload, found: Response, *, refused: bool) -> bool:
     """Return whether the object found is made of the upload's parts, or has their bytes at least.
 
-    `refused`: the server says that an object stood there; then it is for the caller to compare bytes.
+    `refused`: the server says that an object was there; then it is for the caller to compare bytes.
     """
-    if size_of(found) != size_of(upload.seen):
+    large, composite = upload.large, upload.composite_etag()
+    if size_of(found) != size_of(large.seen):
         return False
-    composite = upload.composite_etag()
     if composite is not None and found.etag == composite:
         return True
     if refused or (upload.checks_digests and composite is not None and is_digest(found)):
         return False
-    return (yield from are_same(upload.source_key, upload.seen, upload.target_key, found))
-
-
-def _check_completed(upload: Upload, answer: Answer) -> ObjectError | None:
-    """Return None when the server says that it has put the object together, else why that is in doubt.
-
-    Raises ObjectDamaged when the whole object's ETag is made of its parts' MD5s, and not of those we hold.
-    """
-    if answer.error is not None:
-        return answer.error
-    try:
-        told = read_completed_etag(answer)
-    except ServerFault as error:
-        return error
-    if told is None:
-        return ServerFault("UnreadableAnswer", "the server did not name the ETag of what it has completed")
-    composite = upload.composite_etag()
-    is_comparable = upload.checks_digests and _COMPOSITE.fullmatch(told) and not is_encrypted(answer)
-    if is_comparable and composite is not None and told != composite:
-        raise ObjectDamaged("DigestMismatch", f"the object written should have ETag {composite}, it has {told}")
-    return None
-
-
-def _has_ended(answer: Answer) -> bool:
-    """Return whether the server itself has refused, so that nothing more comes of the request.
-
-    A 200 that cannot be read, a time-out, a lost connection and the 5xx of a proxy leave that open.
-    """
-    return answer.error is not None and answer.status >= 300 and not answer.error.code.startswith("HTTP 5")
-
-
-def _may_pass(answer: Answer, error: ObjectError) -> bool:
-    """Return whether it may help to ask again: the pause is over already. A 200 that cannot be read is doubtful."""
-    return (answer.error is None or may_pass(answer)) and error.code != "NoSuchUpload"
+    return await are_same(s3, large.source_key, large.seen, large.target_key, found)

@@ -1,97 +1,112 @@
-"""Station 3 of 5: bring one object to its production key, and know what stood there before."""
+"""Step 3 of 5: bring one object to its production key, and know what stood there before."""
 
 from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.plan import OnConflict
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
 from rowferry_worker.objects.compare import are_same
-from rowferry_worker.objects.conditional_writes import Condition, Guard, Standing
-from rowferry_worker.objects.journey import Copied, Journey, Steps, find, head
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists, WriteGuard
+from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.tags import Tagging
-from rowferry_worker.objects.transfer import Carrier
+from rowferry_worker.objects.transfer import CopyMethod
 
-ASK_WITH_BYTES = 1024 * 1024
-"""The largest object, as far as its size is known, that is written twice to learn whether a condition is honoured."""
+PROBE_BYTES = 1024 * 1024
+"""The largest object, as far as its size is known, that is written twice to learn whether a condition is heeded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How the objects of a batch travel."""
+class CopyOptions:
+    """How the objects of a batch are copied."""
 
-    carrier: Carrier
-    condition: Condition
+    method: CopyMethod
+    support: ConditionalWriteSupport
     on_conflict: OnConflict = "fail"
     tagging: Tagging = field(default_factory=Tagging)
 
 
-def copy_object(way: Way, source_key: str, target_key: str) -> Journey:
-    """Make the production object stand, unless a different one does.
+class CopyResult(Struct, frozen=True, gc=False):
+    """How a copy ended well: the production object is there (migrated, kept) or a different one is (conflict)."""
 
-    MIGRATED: written now. KEPT: an identical object stood there (or any, if `on_conflict` is keep). CONFLICT: a
-    different one stands there and was left alone. Raises ObjectNotFound when there is no legacy object, and any
-    other ObjectError as it comes.
+    outcome: Outcome
+    size_bytes: int = 0
+    """Bytes that were written, as far as they are known: a server-side copy does not tell."""
+
+
+async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
+    """Copy the legacy object to its production key, unless a different object is there.
+
+    MIGRATED: written now. KEPT: an identical object was there (or any, if `on_conflict` is keep). CONFLICT: a
+    different one is there and was left alone. Raises ObjectNotFound when there is no legacy object, and any other
+    ObjectError as it comes.
     """
-    guard = Guard(way.condition, target_key)
+    method, support = options.method, options.support
+    guard = WriteGuard(s3, support, target_key)
     try:
-        if way.carrier.moves_bytes and (way.condition.expects_standing or way.on_conflict == "keep"):
-            yield from guard.look_early()
-        written = yield from way.carrier.carry(source_key, target_key, guard, way.tagging)
-    except Standing as found:
-        return (yield from _settle(way, source_key, target_key, found.answer))
+        if method.moves_bytes and (support.expects_existing or options.on_conflict == "keep"):
+            await guard.look_early()
+        written = await method.transfer(s3, source_key, target_key, guard, options.tagging)
+    except ObjectExists as found:
+        existing = found.response
     except PreconditionFailed as refusal:
-        way.condition.expects_standing = True
-        standing = yield from find("production", target_key)
-        if standing is None:
+        support.expects_existing = True
+        found_now = await s3.find("production", target_key)
+        if found_now is None:
             raise ServerFault(refusal.code, "the production object came and went; try again") from refusal
-        return (yield from _settle(way, source_key, target_key, standing))
-    operation = way.carrier.operation
-    is_small = written.operation == operation and written.size_bytes <= ASK_WITH_BYTES
-    if is_small and way.condition.begin_asking(operation):
-        yield from _ask_condition(way, source_key, target_key, written.etag)
-    return Copied(Outcome.MIGRATED, written.size_bytes)
+        existing = found_now
+    else:
+        is_small = written.operation == method.operation and written.size_bytes <= PROBE_BYTES
+        if is_small and support.begin_probe(method.operation):
+            await _probe_condition(s3, options, source_key, target_key, written.etag)
+        return CopyResult(Outcome.MIGRATED, written.size_bytes)
+    return await _settle_existing(s3, options, source_key, target_key, existing)
 
 
-def overwrite(way: Way, source_key: str, target_key: str) -> Journey:
-    """Write the production object whatever stands there: it was asked for."""
-    guard = Guard(way.condition, target_key, "overwrite")
-    written = yield from way.carrier.carry(source_key, target_key, guard, way.tagging)
-    return Copied(Outcome.MIGRATED, written.size_bytes)
+async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
+    """Write the production object over any that is there: it was asked for."""
+    guard = WriteGuard(s3, options.support, target_key, "overwrite")
+    written = await options.method.transfer(s3, source_key, target_key, guard, options.tagging)
+    return CopyResult(Outcome.MIGRATED, written.size_bytes)
 
 
-def _settle(way: Way, source_key: str, target_key: str, standing: Answer) -> Journey:
-    """Return what to make of an object that stands at the production key already."""
-    if way.on_conflict == "keep":
-        return Copied(Outcome.KEPT)
-    legacy = yield from head("legacy", source_key)
-    if (yield from are_same(source_key, legacy, target_key, standing)):
-        yield from way.tagging.mend(source_key, legacy, target_key, standing)
-        return Copied(Outcome.KEPT)
-    if way.on_conflict == "overwrite":
-        return (yield from overwrite(way, source_key, target_key))
-    return Copied(Outcome.CONFLICT)
+async def _settle_existing(
+    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, existing: Response
+) -> CopyResult:
+    """Return what to make of an object that is at the production key already."""
+    if options.on_conflict == "keep":
+        return CopyResult(Outcome.KEPT)
+    legacy = await s3.head("legacy", source_key)
+    if await are_same(s3, source_key, legacy, target_key, existing):
+        await options.tagging.mend(s3, source_key, legacy, target_key, existing)
+        return CopyResult(Outcome.KEPT)
+    if options.on_conflict == "overwrite":
+        return await overwrite(s3, options, source_key, target_key)
+    return CopyResult(Outcome.CONFLICT)
 
 
-def _ask_condition(way: Way, source_key: str, target_key: str, etag: str) -> Steps[None]:
-    """Write the object that this journey has just written once more, under the condition, and note what happens.
+async def _probe_condition(
+    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, etag: str
+) -> None:
+    """Write the object that was just written once more, under the condition, and note what the server does.
 
-    `etag` is that object's: what has taken its place meanwhile is left alone.
+    `etag` is that object's: another that has taken its place meanwhile is left alone.
     """
-    operation = way.carrier.operation
+    supported = None
+    guard = WriteGuard(s3, options.support, target_key, "probe", etag)
     try:
-        guard = Guard(way.condition, target_key, "ask", etag)
-        yield from way.carrier.carry(source_key, target_key, guard, way.tagging)
+        await options.method.transfer(s3, source_key, target_key, guard, options.tagging)
+        supported = False
     except Cancelled:
-        way.condition.answer(operation, "unknown")
         raise
     except PreconditionFailed as refusal:
         # A 409 or a 304 may have other reasons.
-        is_clear = refusal.code in {"PreconditionFailed", "HTTP 412"}
-        way.condition.answer(operation, "honoured" if is_clear else "unknown")
+        supported = True if refusal.code in {"PreconditionFailed", "HTTP 412"} else None
     except ObjectRejected:
-        way.condition.answer(operation, "ignored")
+        supported = False
     except ObjectError:
-        way.condition.answer(operation, "unknown")
-    else:
-        way.condition.answer(operation, "ignored")
+        pass  # the object itself is copied already; another one may find out
+    finally:
+        options.support.note(options.method.operation, supported)

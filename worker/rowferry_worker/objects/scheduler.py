@@ -1,202 +1,181 @@
-"""Drives journeys: many at once, never more than the limit, all the batches of a process sharing it."""
+"""Runs the copies of all batches of a process on its event loop: never more at once than the limit."""
 
+import asyncio
 import logging
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import partial
-from threading import Event, Lock
+from collections.abc import Callable, Coroutine, Iterable
+from contextvars import copy_context
+from typing import Any
 
-from rowferry.errors import BucketNotFound, Cancelled, CredentialsUnavailable, ObjectError, SideFault, Withdrawn
+from rowferry.errors import (
+    BucketNotFound,
+    Cancelled,
+    CredentialsUnavailable,
+    NotStarted,
+    ObjectError,
+    SideFault,
+)
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.alarm import Alarm
-from rowferry_worker.objects.concurrency import Limit
-from rowferry_worker.objects.journey import Copied, Journey
-from rowferry_worker.objects.patience import Patience, Reserve, Send
-from rowferry_worker.objects.traffic import observe_try
+from rowferry_worker.objects.concurrency import ConcurrencyLimit, record_request
+from rowferry_worker.objects.copy import CopyResult
 
 _log = logging.getLogger(__name__)
 
-Ended = Copied | ObjectError
-TAKES_BACK = "AbortMultipartUpload"
-"""The operation that is let through when all else is given up."""
-LOST = "the batch was lost or given back meanwhile"
+Copy = Callable[[str], Coroutine[Any, Any, CopyResult]]
+"""Copies (or verifies, or finds) the object of one key."""
+Ended = CopyResult | ObjectError
 
 WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 """Errors that every object of the side would meet."""
-FEW = 3
-"""As many journeys of a load may meet such an error: then no more of them begin."""
+MAX_SIDE_FAULTS = 3
+"""After so many of them in a batch, no more of its copies start."""
 
 
-@dataclass(slots=True)
-class Load:
-    """The journeys of one batch, and how each ended."""
+class CopyScheduler:
+    """Starts copies in the order of their batches, up to a limit that follows what the servers let through."""
 
-    send: Send
-    reserve: Reserve | None
-    alarm: Alarm
-    ends: list[Ended | None]
-    remaining: int
-    side_faults: int = 0
-    """How many journeys have met the fault of a whole side."""
-    done: Event = field(default_factory=Event)
-    fault: Exception | None = None
-    """A mistake of our own in a journey: the batch must not trust its results."""
-    is_recalled: bool = False
-    """The batch is lost or given back: nothing more is sent for it, but for what takes back an upload."""
-    requests: dict[int, Request] = field(default_factory=dict[int, Request])
-    """The request that each journey waits for, by the journey's place."""
-
-    def under_way(self) -> list[Request]:
-        """Return the requests that journeys wait for."""
-        return list(self.requests.values())
-
-    def dispatch(self, request: Request, on_answer: Callable[[Answer], None]) -> None:
-        """Send a request, unless the batch is not ours any more: Cancelled is its answer then."""
-        if self.is_recalled and request.operation != TAKES_BACK:
-            self.alarm.call_later(timedelta(0), partial(on_answer, Answer(0, error=Cancelled("Cancelled", LOST))))
-        else:
-            self.send(request, on_answer)
-
-    def wait(self, timeout: timedelta) -> bool:
-        """Return whether all journeys have ended, after at most `timeout`. Raises `fault` where there is one."""
-        if not self.done.wait(timeout.total_seconds()):
-            return False
-        if self.fault is not None:
-            raise self.fault
-        return True
-
-
-class Flight:
-    """At most as many journeys are under way as the limit says; the rest wait in the order of their launch."""
-
-    def __init__(self, most: int, least: int = 1, *, within: "Flight | None" = None) -> None:
-        """`most`, `least`: the bounds of the objects in flight; `within`: whose steps and alarm this one's are, too."""
+    def __init__(self, most: int, least: int = 1, *, within: "CopyScheduler | None" = None) -> None:
+        """`most`, `least`: the bounds of the limit; `within`: a scheduler that hears of the responses as well."""
+        self.limit = ConcurrencyLimit(least, most)
+        self.responded_at = time.monotonic()
+        """When a request last ended, by time.monotonic(): the event loop is alive."""
         self._within = within
-        self.limit = Limit(least, most)
-        observe = partial(observe_try, self.limit, show_limit=within is None)
-        self.patience = Patience(observe, within.patience.alarm if within else None)
-        self.stepped_at = time.monotonic()
-        """When a journey last went a step, by time.monotonic()."""
         self._in_flight = 0
-        self._waiting: deque[_Passenger] = deque()
-        self._filling = False
-        self._turn = Lock()
+        self._runs: deque[CopyRun] = deque()
 
-    def note_step(self) -> None:
-        """Note that a journey goes a step now: the worker is alive."""
-        self.stepped_at = time.monotonic()
+    def record(self, request: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
+        """Record one try of a request; a limit that has risen lets more copies start."""
+        self.note_response()
+        if record_request(self.limit, request, result, seconds, again=again):
+            if self._within is None:
+                metrics.objects_in_flight_limit.set(self.limit.value)
+            self.start_copies()
+
+    def note_response(self) -> None:
+        """Note that a request has ended."""
+        self.responded_at = time.monotonic()
         if self._within is not None:
-            self._within.note_step()
+            self._within.note_response()
 
-    def launch(self, send: Send, journeys: Sequence[Journey], reserve: Reserve | None = None) -> Load:
-        """Put journeys in the queue and return at once with their load; `reserve` paces their requests."""
-        load = Load(send, reserve, self.patience.alarm, [None] * len(journeys), len(journeys))
-        if not journeys:
-            load.done.set()
-        with self._turn:
-            self._waiting.extend(_Passenger(self, load, index, journey) for index, journey in enumerate(journeys))
-        self._fill()
-        return load
+    def add(self, run: "CopyRun") -> None:
+        """Start the copies of a batch once those of the batches before it have started."""
+        self._runs.append(run)
+        self.start_copies()
 
-    def withdraw(self, load: Load) -> None:
-        """End the journeys of a load that have not begun, as Withdrawn; those under way go on."""
-        with self._turn:
-            withdrawn = [waiting for waiting in self._waiting if waiting.load is load]
-            self._waiting = deque(waiting for waiting in self._waiting if waiting.load is not load)
-        for passenger in withdrawn:
-            passenger.journey.close()
-            with self._turn:
-                passenger.note(Withdrawn("Withdrawn", "its turn did not come"))
+    def start_copies(self) -> None:
+        """Start tasks up to the limit; each goes on with its batch's next copy when one has ended."""
+        while self._runs and self._in_flight < self.limit.value:
+            key = self._runs[0].take_key()
+            if key is None:
+                self._runs.popleft()
+                continue
+            self._in_flight += 1
+            metrics.objects_in_flight.inc()
+            self._runs[0].start_task(key)
 
-    def land(self, passenger: "_Passenger", end: Ended) -> None:
-        """Note how a journey has ended, and begin others in its place."""
-        with self._turn:
-            self._in_flight -= 1
-            passenger.note(end)
-        if passenger.load.side_faults == FEW:
-            self.withdraw(passenger.load)
+    def has_room(self) -> bool:
+        """Return whether a task may go on with another copy: the limit may have fallen."""
+        return self._in_flight <= self.limit.value
+
+    def note_end(self) -> None:
+        """Note that a task has ended, and start others in its place."""
+        self._in_flight -= 1
         metrics.objects_in_flight.dec()
-        metrics.copy_seconds.observe(time.monotonic() - passenger.began)
-        self._fill()
+        self.start_copies()
 
-    def top_up(self) -> None:
-        """Begin more journeys where the limit has risen; the look beforehand needs no lock, since others follow."""
-        if self._waiting and self._in_flight < self.limit.value and not self._filling:
-            self._fill()
 
-    def _fill(self) -> None:
-        """Begin waiting journeys up to the limit; one thread at a time does it for all.
+class CopyRun:
+    """The copies of one batch; used on the event loop only."""
 
-        One that ends at once, without a request, comes back here from within: the outer call then goes on for it.
+    def __init__(
+        self, scheduler: CopyScheduler, copy: Copy, keys: Iterable[str], *, deadline: float = math.inf
+    ) -> None:
+        """`deadline`: when no more copies start, by time.monotonic(); those under way go on."""
+        self._scheduler = scheduler
+        self._copy = copy
+        self._not_started = deque(keys)
+        self._deadline = deadline
+        self._ends: dict[str, Ended] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._context = copy_context()
+        """Names the batch in log lines, also where another batch's end lets a copy start."""
+        self._done = asyncio.Event()
+        self._side_faults = 0
+        self._fault: Exception | None = None
+
+    async def run_all(self) -> dict[str, Ended]:
+        """Copy the object of each key and return how each copy ended; NotStarted where it did not begin.
+
+        Raises an unexpected exception of any of them once all have ended: the batch must not trust its results.
         """
-        with self._turn:
-            if self._filling:
-                return
-            self._filling = True
-        while starting := self._choose():
-            metrics.objects_in_flight.inc(len(starting))
-            for passenger in starting:
-                passenger.began = time.monotonic()
-                passenger.step(None)
+        keys = list(self._not_started)
+        stop = None
+        if self._deadline < math.inf:
+            seconds_left = max(0.0, self._deadline - time.monotonic())
+            stop = asyncio.get_running_loop().call_later(seconds_left, self.stop_starting)
+        self._scheduler.add(self)
+        self._note_progress()
+        await self._done.wait()
+        if stop is not None:
+            stop.cancel()
+        if self._fault is not None:
+            raise self._fault
+        return {key: self._ends.get(key) or NotStarted("NotStarted", "its turn did not come") for key in keys}
 
-    def _choose(self) -> "list[_Passenger]":
-        """Take out those for whom there is room; when there are none, filling is over."""
-        with self._turn:
-            room = self.limit.value - self._in_flight
-            if room <= 0 or not self._waiting:
-                self._filling = False
-                return []
-            starting = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
-            self._in_flight += len(starting)
-            return starting
+    def stop_starting(self) -> None:
+        """Start no more copies; those under way go on."""
+        self._not_started.clear()
+        self._note_progress()
 
+    def cancel(self) -> None:
+        """Cancel the copies under way; their uploads are aborted, nothing else is sent for them."""
+        self._not_started.clear()
+        for task in self._tasks:
+            task.cancel()
+        self._note_progress()
 
-class _Passenger:
-    """One journey on its way: it takes each answer to the journey, and sends what that asks for next."""
+    def take_key(self) -> str | None:
+        """Return the key whose copy is next to start, None where all have started."""
+        return self._not_started.popleft() if self._not_started else None
 
-    __slots__ = ("began", "flight", "index", "journey", "load")
+    def start_task(self, key: str) -> None:
+        """Copy the object of this key, and then those of others."""
+        task = asyncio.create_task(self._copy_from(key), context=self._context)
+        self._tasks.add(task)
+        task.add_done_callback(self._end_task)
 
-    def __init__(self, flight: Flight, load: Load, index: int, journey: Journey) -> None:
-        self.flight = flight
-        self.load = load
-        self.index = index
-        self.journey = journey
-        self.began = 0.0
-        """By time.monotonic()."""
+    async def _copy_from(self, first_key: str) -> None:
+        key: str | None = first_key
+        while key is not None:
+            started = time.monotonic()
+            try:
+                self._ends[key] = await self._copy(key)
+            except ObjectError as error:
+                self._note_error(key, error)
+            except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
+                self._fault = fault
+                self._ends[key] = Cancelled("Fault", str(fault))
+            metrics.copy_seconds.observe(time.monotonic() - started)
+            key = self.take_key() if self._scheduler.has_room() else None
 
-    def step(self, answer: Answer | None) -> None:
-        """Give the journey its answer, None to begin with, and send what it asks for next."""
-        flight, load = self.flight, self.load
-        flight.note_step()
-        if answer is not None and answer.error is not None and (asked := load.requests.get(self.index)):
-            answer.error.side, answer.error.operation = asked.side, asked.operation
-        try:
-            request = next(self.journey) if answer is None else self.journey.send(answer)
-            load.requests[self.index] = request
-            flight.patience.send(load.dispatch, request, self.step, reserve=load.reserve)
-        except StopIteration as stop:
-            flight.land(self, stop.value)
-        except ObjectError as error:
-            # Its frames would hold what was read, for as long as the batch is in hand.
-            error.__traceback__ = error.__context__ = error.__cause__ = None
-            flight.land(self, error)
-        except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event-loop thread
-            load.fault = fault
-            flight.land(self, Cancelled("Fault", str(fault)))
-        else:
-            flight.top_up()
+    def _note_error(self, key: str, error: ObjectError) -> None:
+        # Its frames would hold what was read, for as long as the batch is claimed.
+        error.__traceback__ = error.__context__ = error.__cause__ = None
+        self._ends[key] = error
+        if isinstance(error, WHOLE_SIDE):
+            self._side_faults += 1
+            if self._side_faults == MAX_SIDE_FAULTS:
+                self._not_started.clear()
 
-    def note(self, end: Ended) -> None:
-        """Write the end down; the caller holds the flight's turn."""
-        load = self.load
-        load.ends[self.index] = end
-        load.requests.pop(self.index, None)
-        load.remaining -= 1
-        load.side_faults += isinstance(end, WHOLE_SIDE)
-        if load.remaining == 0:
-            load.done.set()
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._scheduler.note_end()
+        self._note_progress()
+
+    def _note_progress(self) -> None:
+        if not self._tasks and not self._not_started:
+            self._done.set()

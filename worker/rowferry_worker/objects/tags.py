@@ -10,33 +10,29 @@ from rowferry.errors import (
     AccessDenied,
     Cancelled,
     ObjectError,
-    ObjectNotFound,
     ObjectRejected,
     ServerFault,
 )
-from rowferry.plan import SideName
-from rowferry.s3.operations import get_object_tagging, put_object_tagging
-from rowferry.s3.responses import Answer, read_tags
+from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
-from rowferry_worker.objects.journey import Steps, ask, demand, head
+from rowferry_worker.objects.requests import ObjectRequests, Tags
 
 _log = logging.getLogger(__name__)
 
-Tags = tuple[tuple[str, str], ...]
 TaggedBy = Literal["PutObject", "CopyObject", "CreateMultipartUpload"]
 """The operations that are to give an object its tags."""
 
 MAX_HEADER_BYTES = 4096
 """Longer sets of tags are put by a request of their own: S3 takes 8 KB of headers, metadata among them."""
 ASKED_FIRST = 20
-"""So many objects are asked about tags that nobody has announced; later one in ASKED_AGAIN, until one has some."""
+"""So many objects are asked about tags that no header has announced; later one in ASKED_AGAIN, until one has some."""
 ASKED_AGAIN = 1000
 NO_TAGS = frozenset({"NotImplemented", "HTTP 501", "HTTP 405", "MethodNotAllowed"})
 """Error codes of a server that knows no tags."""
 
 
 class Tagging:
-    """What a worker has learned of the tags at both servers of a route; shared by all its journeys."""
+    """What a worker has learned of the tags at both servers of a migration; shared by all its copies."""
 
     def __init__(self) -> None:
         """Know nothing yet."""
@@ -46,20 +42,20 @@ class Tagging:
         """Whether the tags were there after an operation that was to give them."""
         self._reads, self._copies = count(), count()
 
-    def read(self, key: str, seen: Answer) -> Steps[Tags]:
+    async def read(self, s3: ObjectRequests, key: str, seen: Response) -> Tags:
         """Return the tags of the legacy object whose headers are given. Raises ServerFault when some are missing."""
         announced = read_tag_count(seen)
         if announced is not None:
             self._announced = "yes"
-            tags = (yield from _fetch("legacy", key)) if announced else ()
+            tags = await s3.fetch_tags("legacy", key) if announced else ()
             if len(tags) < announced:
                 raise ServerFault("TagsMissing", f"the server announces {announced} tags and lists {len(tags)}")
             return tags
         if self._announced == "no":
-            return (yield from _fetch("legacy", key))
+            return await s3.fetch_tags("legacy", key)
         if self._announced != "unknown" or not _has_turn(self._reads):
             return ()
-        return (yield from self._ask_legacy(key))
+        return await self._ask_legacy(s3, key)
 
     def header(self, tags: Tags, operation: TaggedBy) -> list[tuple[str, str]]:
         """Return the header that gives an object its tags; none where `settle` has to put them."""
@@ -67,7 +63,9 @@ class Tagging:
             return []
         return [("x-amz-tagging", _encode(tags))]
 
-    def settle(self, key: str, tags: Tags, operation: TaggedBy, written: Answer | None = None) -> Steps[None]:
+    async def settle(
+        self, s3: ObjectRequests, key: str, tags: Tags, operation: TaggedBy, written: Response | None = None
+    ) -> None:
         """See to it that the production object, just written, has its tags; `written`: its HEAD, where there is one.
 
         An ordinary write is looked at once, an upload each time. Raises ObjectRejected when the server keeps no tags.
@@ -75,23 +73,23 @@ class Tagging:
         if not tags:
             return
         if self._kept.get(operation) is False:
-            yield from _put(key, tags)
+            await s3.put_tags(key, tags)
             return
         is_sent = not _is_long(tags)
         if is_sent and operation != "CreateMultipartUpload" and self._kept.get(operation):
             return
         if is_sent and written is not None and read_tag_count(written) == len(tags):
             return
-        if (yield from self._check(key, tags, operation)) and is_sent:
+        if await self._check(s3, key, tags, operation) and is_sent:
             self._note(operation, False)
 
-    def follow_copy(self, source_key: str, key: str) -> Steps[None]:
+    async def follow_copy(self, s3: ObjectRequests, source_key: str, key: str) -> None:
         """Find out whether CopyObject brings tags along, and put them where it does not."""
         kept = self._kept.get("CopyObject")
         if kept or (kept is None and not _has_turn(self._copies)):
             return
         try:
-            tags = yield from _fetch("legacy", source_key)
+            tags = await s3.fetch_tags("legacy", source_key)
         except Cancelled:
             raise
         except ObjectError as error:
@@ -101,28 +99,28 @@ class Tagging:
                 self._kept["CopyObject"] = True  # the server has to know; nobody here can
             return
         if tags and kept is False:
-            yield from _put(key, tags)
-        elif tags and (yield from self._check(key, tags, "CopyObject")):
+            await s3.put_tags(key, tags)
+        elif tags and await self._check(s3, key, tags, "CopyObject"):
             self._note("CopyObject", False)
 
-    def mend(self, source_key: str, seen: Answer, key: str, standing: Answer) -> Steps[None]:
+    async def mend(self, s3: ObjectRequests, source_key: str, seen: Response, key: str, existing: Response) -> None:
         """Give an identical object its tags: an earlier attempt may have ended between its write and its tags.
 
         An object that has tags already keeps those.
         """
-        if read_tag_count(standing):
+        if read_tag_count(existing):
             return
-        tags = yield from self.read(source_key, seen)
+        tags = await self.read(s3, source_key, seen)
         if not tags:
             return
-        found = yield from _fetch_production(key)
+        found = await _fetch_production(s3, key)
         if found is not None and not found:
-            yield from _put(key, tags)
+            await s3.put_tags(key, tags)
 
-    def _ask_legacy(self, key: str) -> Steps[Tags]:
+    async def _ask_legacy(self, s3: ObjectRequests, key: str) -> Tags:
         """Return the tags of an object that announces none, and note what that says of the server."""
         try:
-            tags = yield from _fetch("legacy", key)
+            tags = await s3.fetch_tags("legacy", key)
         except AccessDenied:
             self._announced = "unreadable"
             words = "tags of legacy objects may not be read, so none travel: allow s3:GetObjectTagging if there are any"
@@ -138,9 +136,9 @@ class Tagging:
             _log.info("the legacy server does not announce tags, so every object is asked for its own")
         return tags
 
-    def _check(self, key: str, tags: Tags, operation: TaggedBy) -> Steps[bool]:
+    async def _check(self, s3: ObjectRequests, key: str, tags: Tags, operation: TaggedBy) -> bool:
         """Look at the tags that were to be given; return True where they were not there and had to be put."""
-        found = yield from _fetch_production(key)
+        found = await _fetch_production(s3, key)
         if found is None:
             if _is_long(tags):
                 raise _lost(key)
@@ -149,8 +147,8 @@ class Tagging:
         if dict(found) == dict(tags):
             self._note(operation, True)
             return False
-        yield from _put(key, tags)
-        if dict((yield from _fetch("production", key))) != dict(tags):
+        await s3.put_tags(key, tags)
+        if dict(await s3.fetch_tags("production", key)) != dict(tags):
             raise _lost(key)
         return True
 
@@ -175,38 +173,22 @@ def _knows_no_tags(error: ObjectError) -> bool:
     return error.code in NO_TAGS or error.code in {"UnreadableAnswer", ANSWER_TOO_LONG}
 
 
-def _fetch(side: SideName, key: str) -> Steps[Tags]:
-    """Return the tags of an object."""
-    request = get_object_tagging(side, key)
-    try:
-        answer = yield from ask(request)
-    except (ObjectRejected, ObjectNotFound) as error:
-        if error.code == "NoSuchTagSet":
-            return ()
-        raise
-    return demand(lambda found: read_tags(found.body), answer, request)
-
-
-def _fetch_production(key: str) -> Steps[Tags | None]:
+async def _fetch_production(s3: ObjectRequests, key: str) -> Tags | None:
     """Return the tags of a production object, None where they may not be read. Raises ObjectRejected for TagsLost.
 
     A server that knows no tags takes the request that puts some for the object itself, so none is sent before it has
     listed or counted those that there are.
     """
     try:
-        return (yield from _fetch("production", key))
+        return await s3.fetch_tags("production", key)
     except AccessDenied:
         return None
     except ObjectError as error:
         if not _knows_no_tags(error):
             raise
-        if read_tag_count((yield from head("production", key))) is None:
+        if read_tag_count(await s3.head("production", key)) is None:
             raise _lost(key) from error
         return ()  # Ceph RGW 16 lists those that an upload has lost in an empty answer
-
-
-def _put(key: str, tags: Tags) -> Steps[None]:
-    yield from ask(put_object_tagging(key, tags))
 
 
 def _encode(tags: Tags) -> str:

@@ -1,18 +1,18 @@
-"""The two ways an object travels: the production server copies it, or this process streams it. No disk is touched."""
+"""The two methods of copying: the production server copies an object, or this process streams it, without a disk."""
 
 import base64
 import hashlib
-from functools import partial
 from typing import NamedTuple, Protocol
 
 from rowferry.errors import ANSWER_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
-from rowferry.s3.operations import copy_object, get_object, put_object
-from rowferry.s3.responses import Answer
+from rowferry.s3.operations import Request, copy_object, get_object, put_object
+from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag, read_written_etag
 from rowferry_worker.objects.compare import md5_of
-from rowferry_worker.objects.conditional_writes import Guard, Writing
-from rowferry_worker.objects.journey import Steps, demand, head, name_place, read_etag, refuse_web_server, size_of
-from rowferry_worker.objects.multipart import READ_BYTES, CopiedParts, Large, StreamedParts, send_in_parts
+from rowferry_worker.objects.completion import Large
+from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperation
+from rowferry_worker.objects.multipart import READ_BYTES, CopiedParts, StreamedParts, send_in_parts
+from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 from rowferry_worker.objects.tags import Tagging
 
 COPY_LIMIT_BYTES = 5 * 1024**3
@@ -40,25 +40,27 @@ class Written(NamedTuple):
 
     size_bytes: int
     """As far as known, else 0: a server does not tell what it copied."""
-    operation: Writing
+    operation: WriteOperation
     """What put it in its place."""
     etag: str = ""
     """As the server told it, unquoted; empty for what went by parts."""
 
 
-class Carrier(Protocol):
-    """A way to bring the object at `source_key` to `target_key`, with its metadata, content headers and tags."""
+class CopyMethod(Protocol):
+    """How the object at `source_key` comes to `target_key`, with its metadata, content headers and tags."""
 
-    operation: Writing
+    operation: WriteOperation
     """The S3 operation that writes objects of an ordinary size."""
     moves_bytes: bool
     """Whether the bytes pass through this process."""
 
-    def carry(self, source_key: str, target_key: str, guard: Guard, tagging: Tagging) -> Steps[Written]:
+    async def transfer(
+        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, tagging: Tagging
+    ) -> Written:
         """Write the production object.
 
-        Raises ObjectNotFound when there is no legacy object; PreconditionFailed (Standing, where it was seen) when an
-        object stands at `target_key` that the guard keeps; any other ObjectError as it comes.
+        Raises ObjectNotFound when there is no legacy object; PreconditionFailed (ObjectExists, where it was seen) when
+        an object is at `target_key` that the guard keeps; any other ObjectError as it comes.
         """
         ...
 
@@ -66,7 +68,7 @@ class Carrier(Protocol):
 class ServerCopy:
     """Both sides are one endpoint: CopyObject, or UploadPartCopy where the object is too large for it."""
 
-    operation: Writing = "CopyObject"
+    operation: WriteOperation = "CopyObject"
     moves_bytes = False
 
     def __init__(self, legacy_bucket: str, threshold_bytes: int | None = None) -> None:
@@ -74,44 +76,52 @@ class ServerCopy:
         self._bucket = legacy_bucket
         self._threshold_bytes = threshold_bytes
 
-    def carry(self, source_key: str, target_key: str, guard: Guard, tagging: Tagging) -> Steps[Written]:
+    async def transfer(
+        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, tagging: Tagging
+    ) -> Written:
         """Ask the production server for a copy."""
         if self._threshold_bytes is not None:
-            seen = yield from head("legacy", source_key)
+            seen = await s3.head("legacy", source_key)
             if size_of(seen) > self._threshold_bytes:
-                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
-        build = partial(copy_object, target_key, source_bucket=self._bucket, source_key=source_key)
-        request, answer = yield from guard.write("CopyObject", lambda condition: build(if_none_match=condition))
-        if answer.error is None:
-            etag = demand(read_copied_etag, answer, request)
-            yield from tagging.follow_copy(source_key, target_key)
-            return Written(0, "CopyObject", etag)
-        if answer.error.code in {"EntityTooLarge", "InvalidRequest"}:
-            seen = yield from head("legacy", source_key)
-            if _is_too_large(answer.error, size_of(seen)):
-                return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
-        raise name_place(answer.error, request)
+                return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, tagging)
 
-    def _carry_parts(self, large: Large, guard: Guard, tagging: Tagging) -> Steps[Written]:
+        def build(condition: bool) -> Request:
+            return copy_object(target_key, source_bucket=self._bucket, source_key=source_key, if_none_match=condition)
+
+        try:
+            etag, _ = await guard.write("CopyObject", build, read_copied_etag)
+        except ObjectError as error:
+            if error.code not in {"EntityTooLarge", "InvalidRequest"}:
+                raise
+            seen = await s3.head("legacy", source_key)
+            if not _is_too_large(error, size_of(seen)):
+                raise
+        else:
+            await tagging.follow_copy(s3, source_key, target_key)
+            return Written(0, "CopyObject", etag)
+        return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, tagging)
+
+    async def _transfer_parts(self, s3: ObjectRequests, large: Large, guard: WriteGuard, tagging: Tagging) -> Written:
         """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
         headers = describe_object(large.seen, keep_class=True)
-        tags = yield from tagging.read(large.source_key, large.seen)
+        tags = await tagging.read(s3, large.source_key, large.seen)
         headers += tagging.header(tags, "CreateMultipartUpload")
         part_bytes = min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
-        parts = CopiedParts(self._bucket, large)
-        yield from send_in_parts(large, headers, parts, part_bytes=part_bytes, guard=guard)
-        written = yield from head("production", large.target_key)
+        await send_in_parts(
+            s3, large, headers, CopiedParts(s3, self._bucket, large), part_bytes=part_bytes, guard=guard
+        )
+        written = await s3.head("production", large.target_key)
         if size_of(written) != size_of(large.seen):
             sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
             raise ObjectDamaged("SizeMismatch", sizes)
-        yield from tagging.settle(large.target_key, tags, "CreateMultipartUpload", written)
+        await tagging.settle(s3, large.target_key, tags, "CreateMultipartUpload", written)
         return Written(size_of(written), "CompleteMultipartUpload")
 
 
 class StreamCopy:
     """The sides are two endpoints: GET from one, PUT to the other; large objects part by part."""
 
-    operation: Writing = "PutObject"
+    operation: WriteOperation = "PutObject"
     moves_bytes = True
 
     def __init__(self, *, keep_class: bool = False, threshold_bytes: int | None = None) -> None:
@@ -119,41 +129,46 @@ class StreamCopy:
         self._keep_class = keep_class
         self._threshold_bytes = threshold_bytes
 
-    def carry(self, source_key: str, target_key: str, guard: Guard, tagging: Tagging) -> Steps[Written]:
+    async def transfer(
+        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, tagging: Tagging
+    ) -> Written:
         """Read the legacy object into memory and write it, with its digest checked at both ends."""
         read = get_object("legacy", source_key)
-        answer = yield read
-        if answer.error is not None:
-            if answer.error.code != ANSWER_TOO_LONG:
-                raise name_place(answer.error, read)
-            seen = yield from head("legacy", source_key)
-            return (yield from self._carry_parts(Large(source_key, seen, target_key), guard, tagging))
-        demand(read_etag, answer, read)
-        yield from refuse_web_server(read, answer)
-        digest = hashlib.md5(answer.body, usedforsecurity=False)
-        check_digest(answer, digest.hexdigest(), "read")
-        headers = describe_object(answer, keep_class=self._keep_class)
-        tags = yield from tagging.read(source_key, answer)
+        try:
+            response = await s3.send(read)
+        except ObjectRejected as error:
+            if error.code != ANSWER_TOO_LONG:
+                raise
+            response = None
+        if response is None:
+            seen = await s3.head("legacy", source_key)
+            return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, tagging)
+        demand(read_etag, response, read)
+        await s3.refuse_web_server(read, response)
+        body, digest = response.body, hashlib.md5(response.body, usedforsecurity=False)
+        check_digest(response, digest.hexdigest(), "read")
+        headers = describe_object(response, keep_class=self._keep_class)
+        tags = await tagging.read(s3, source_key, response)
         headers += tagging.header(tags, "PutObject")
         headers.append(("Content-MD5", base64.b64encode(digest.digest()).decode()))
-        build = partial(put_object, target_key, answer.body, headers=headers)
-        request, written = yield from guard.write("PutObject", lambda condition: build(if_none_match=condition))
-        if written.error is not None:
-            raise name_place(written.error, request)
-        etag = demand(read_written_etag, written, request)
-        check_digest(written, digest.hexdigest(), "written")
-        yield from tagging.settle(target_key, tags, "PutObject")
-        return Written(len(answer.body), "PutObject", etag)
 
-    def _carry_parts(self, large: Large, guard: Guard, tagging: Tagging) -> Steps[Written]:
+        def build(condition: bool) -> Request:
+            return put_object(target_key, body, headers=headers, if_none_match=condition)
+
+        etag, written = await guard.write("PutObject", build, read_written_etag)
+        check_digest(written, digest.hexdigest(), "written")
+        await tagging.settle(s3, target_key, tags, "PutObject")
+        return Written(len(body), "PutObject", etag)
+
+    async def _transfer_parts(self, s3: ObjectRequests, large: Large, guard: WriteGuard, tagging: Tagging) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
         headers = describe_object(large.seen, keep_class=self._keep_class)
-        tags = yield from tagging.read(large.source_key, large.seen)
+        tags = await tagging.read(s3, large.source_key, large.seen)
         headers += tagging.header(tags, "CreateMultipartUpload")
         part_bytes = limit_part(self._threshold_bytes)
-        parts = StreamedParts(large, read_bytes=part_bytes)
-        yield from send_in_parts(large, headers, parts, part_bytes=part_bytes, guard=guard)
-        yield from tagging.settle(large.target_key, tags, "CreateMultipartUpload")
+        parts = StreamedParts(s3, large, read_bytes=part_bytes)
+        await send_in_parts(s3, large, headers, parts, part_bytes=part_bytes, guard=guard)
+        await tagging.settle(s3, large.target_key, tags, "CreateMultipartUpload")
         return Written(size_of(large.seen), "CompleteMultipartUpload")
 
 
@@ -167,27 +182,27 @@ def limit_part(threshold_bytes: int | None) -> int:
     return min(STREAM_PART_BYTES, threshold_bytes or STREAM_PART_BYTES)
 
 
-def check_digest(answer: Answer, digest: str, what: str) -> None:
+def check_digest(response: Response, digest: str, what: str) -> None:
     """Raise ObjectDamaged when the server's ETag is an MD5 and not that of the bytes we hold."""
-    expected = md5_of(answer)
+    expected = md5_of(response)
     if expected is not None and expected != digest:
         raise ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {expected}")
 
 
-def describe_object(answer: Answer, *, keep_class: bool) -> list[tuple[str, str]]:
+def describe_object(response: Response, *, keep_class: bool) -> list[tuple[str, str]]:
     """Return the headers that give a new object the content headers, metadata and storage class of the legacy one.
 
     The storage class is left to the bucket unless `keep_class`, and where it would make an archive of the object.
     Raises ObjectRejected for what headers cannot bring along.
     """
-    headers = [(name, answer.headers[name]) for name in KEPT_HEADERS if name in answer.headers]
-    headers += [(name, value) for name, value in answer.headers.items() if name.startswith("x-amz-meta-")]
-    storage_class = answer.headers.get("x-amz-storage-class", "")
+    headers = [(name, response.headers[name]) for name in KEPT_HEADERS if name in response.headers]
+    headers += [(name, value) for name, value in response.headers.items() if name.startswith("x-amz-meta-")]
+    storage_class = response.headers.get("x-amz-storage-class", "")
     if keep_class and storage_class in KEPT_CLASSES:
         headers.append(("x-amz-storage-class", storage_class))
-    if "x-amz-website-redirect-location" in answer.headers:
+    if "x-amz-website-redirect-location" in response.headers:
         raise ObjectRejected("WebsiteRedirect", "the object is a website redirect, which a copy would lose")
-    if answer.headers.get("x-amz-missing-meta", "0").strip() != "0":
+    if response.headers.get("x-amz-missing-meta", "0").strip() != "0":
         words = "some of the object's metadata does not fit into headers, so a copy would lose it"
         raise ObjectRejected("MissingMetadata", words)
     return headers

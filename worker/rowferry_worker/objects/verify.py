@@ -1,4 +1,4 @@
-"""Does a production object equal its legacy object, and what to do where it does not: a journey."""
+"""Verifies that a production object equals its legacy object, and repairs it where it does not."""
 
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -6,18 +6,18 @@ from typing import Literal
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectNotFound
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
 from rowferry_worker.objects.compare import are_same, read_digest
-from rowferry_worker.objects.copy import Way, copy_object, overwrite
-from rowferry_worker.objects.journey import Copied, Journey, find
+from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, overwrite
+from rowferry_worker.objects.requests import ObjectRequests
 
 
-class Different(ObjectError):
+class ObjectsDiffer(ObjectError):
     """The production object differs from its legacy object; the code says which of them was written last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class VerifyOptions:
     """What a batch of `verify` asks for."""
 
     deep: bool = False
@@ -26,54 +26,52 @@ class Demand:
     """Copy again: nothing; what is missing or older than its legacy object; whatever differs."""
 
 
-def examine(way: Way, legacy_key: str | None, key: str, demand: Demand) -> Journey:
+async def verify_object(
+    s3: ObjectRequests, copy_options: CopyOptions, legacy_key: str | None, key: str, options: VerifyOptions
+) -> CopyResult:
     """Return what was found: KEPT, the production object is equal; MIGRATED, it was not and has been copied again.
 
     Where there is no legacy object, or no `legacy_key`, a production object that can be read is KEPT. Raises
-    ObjectNotFound when there is no production object, Different when it differs and is not to be repaired.
+    ObjectNotFound when there is no production object, ObjectsDiffer when it differs and is not to be repaired.
     """
-    standing = yield from find("production", key)
-    source = None if legacy_key is None else (yield from find("legacy", legacy_key))
+    existing = await s3.find("production", key)
+    source = None if legacy_key is None else await s3.find("legacy", legacy_key)
     if legacy_key is None or source is None:
-        return (yield from _examine_alone(key, standing, demand))
-    if standing is None:
-        return (yield from _replace_missing(way, legacy_key, key, demand))
-    if (yield from are_same(legacy_key, source, key, standing, deep=demand.deep)):
-        return Copied(Outcome.KEPT)
-    return (yield from _replace_different(way, legacy_key, key, demand, newer=_is_newer(source, standing)))
+        return await _verify_alone(s3, key, existing, options)
+    if existing is None:
+        if options.repair == "nothing":
+            words = "the row points at no object; --repair copies the legacy object"
+            raise ObjectNotFound("NoProductionObject", words)
+        return await copy_object(s3, copy_options, legacy_key, key)
+    if await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
+        return CopyResult(Outcome.KEPT)
+    # What was written to the production key last may be the application's own work: only `all` overwrites that.
+    newer = _is_newer(source, existing)
+    if options.repair == "all" or (options.repair == "older" and newer):
+        return await overwrite(s3, copy_options, legacy_key, key)
+    raise _describe_difference(newer=newer)
 
 
-def _examine_alone(key: str, standing: Answer | None, demand: Demand) -> Journey:
+async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None, options: VerifyOptions) -> CopyResult:
     """Judge a production object that has no legacy object to equal."""
-    if standing is None:
+    if existing is None:
         raise ObjectNotFound("NoProductionObject", "the row points at no object, and there is no legacy object either")
-    if demand.deep:
-        yield from read_digest("production", key, standing)
-    return Copied(Outcome.KEPT)
+    if options.deep:
+        await read_digest(s3, "production", key, existing)
+    return CopyResult(Outcome.KEPT)
 
 
-def _replace_missing(way: Way, legacy_key: str, key: str, demand: Demand) -> Journey:
-    if demand.repair == "nothing":
-        raise ObjectNotFound("NoProductionObject", "the row points at no object; --repair copies the legacy object")
-    return (yield from copy_object(way, legacy_key, key))
-
-
-def _replace_different(way: Way, legacy_key: str, key: str, demand: Demand, *, newer: bool) -> Journey:
-    """Copy over a production object that differs; `newer`: its legacy object was written after it.
-
-    What was written to the production key last may be the application's own work: only `all` overwrites that.
-    """
-    if demand.repair == "all" or (demand.repair == "older" and newer):
-        return (yield from overwrite(way, legacy_key, key))
+def _describe_difference(*, newer: bool) -> ObjectsDiffer:
+    """Return the error of a production object that differs; `newer`: its legacy object was written after it."""
     if newer:
-        raise Different("LegacyIsNewer", "the legacy object was written after its copy; --repair copies it again")
+        return ObjectsDiffer("LegacyIsNewer", "the legacy object was written after its copy; --repair copies it again")
     words = "the production object differs and was written last, by your application or by a damaged copy"
-    raise Different("ProductionIsNewer", f"{words}; --repair --overwrite replaces it")
+    return ObjectsDiffer("ProductionIsNewer", f"{words}; --repair --overwrite replaces it")
 
 
-def _is_newer(source: Answer, standing: Answer) -> bool:
+def _is_newer(source: Response, existing: Response) -> bool:
     """Return whether the legacy object was written after the production object; false within one second."""
-    times = [answer.headers.get("last-modified", "") for answer in (source, standing)]
+    times = [response.headers.get("last-modified", "") for response in (source, existing)]
     try:
         written, copied = (parsedate_to_datetime(time) for time in times)
     except ValueError:

@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import ObjectNotFound, ObjectRejected, Withdrawn
+from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.keys import production_key
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import Form, check_update, find_entry_sql, read_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
-from rowferry_worker.monitoring.verbose import watch_journey
-from rowferry_worker.objects.copy import copy_object
-from rowferry_worker.objects.journey import Copied
+from rowferry_worker.monitoring.verbose import log_copy
+from rowferry_worker.objects.copy import CopyResult, copy_object
 from rowferry_worker.objects.scheduler import Ended
-from rowferry_worker.objects.travel import travel
 
 FORM: Form = "legacy"
 
@@ -24,7 +23,7 @@ def perform(context: BatchContext) -> list[EntryResult]:
     entries = read(context)
     new_keys, faults = map_keys(entries, find_entry_sql(context).entries)
     ends = copy_objects(context, new_keys)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), NotStarted))
     moves, results = choose_moves(started, new_keys, ends | faults)
     return results + rewrite_rows(context, moves)
 
@@ -43,7 +42,7 @@ def choose_moves(
     arrived: set[str] = set()
     for entry in entries:
         end = ends[entry.key]
-        if not isinstance(end, Copied) or end.outcome is Outcome.CONFLICT:
+        if not isinstance(end, CopyResult) or end.outcome is Outcome.CONFLICT:
             left_out.append(result_of(entry, end))
             continue
         # Several rows may point at one object: it was copied once, for the first of them.
@@ -67,15 +66,17 @@ def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[
 
 
 def copy_objects(context: BatchContext, new_keys: Mapping[str, str]) -> dict[str, Ended]:
-    """Copy each legacy key's object to its production key, many at once, and return how each journey ended."""
-    way = context.route.way(context.batch.payload.get("on_conflict", "fail"))
-    journeys = {old: watch_journey(copy_object(way, old, new), old, new) for old, new in new_keys.items()}
-    return travel(context, journeys)
+    """Copy each legacy key's object to its production key, many at once, and return how each copy ended."""
+    s3 = context.object_requests()
+    options = context.migration.copy_options(context.batch.payload.get("on_conflict", "fail"))
+    return run_copies(
+        context, lambda key: log_copy(copy_object(s3, options, key, new_keys[key]), key, new_keys[key]), new_keys
+    )
 
 
 def result_of(entry: Entry, end: Ended) -> EntryResult:
     """Return the result of an entry whose object did not arrive."""
-    if isinstance(end, Copied):
+    if isinstance(end, CopyResult):
         words = "a different object stands at the production key; see --on-conflict"
         return EntryResult(entry, end.outcome, reason="different object", error=words)
     outcome = Outcome.MISSING if isinstance(end, ObjectNotFound) else Outcome.FAILED

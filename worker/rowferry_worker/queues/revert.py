@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import ObjectNotFound, Withdrawn
+from rowferry.errors import NotStarted, ObjectNotFound
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import Form, check_update, find_entry_sql, read_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
-from rowferry_worker.objects.journey import Copied, Journey, head
+from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import Ended
-from rowferry_worker.objects.travel import travel
 
 FORM: Form = "production"
 WRITES_OBJECTS = False
@@ -25,8 +26,9 @@ def perform(context: BatchContext) -> list[EntryResult]:
     check_update(context)
     entries = read(context)
     old_keys = map_back(entries, find_entry_sql(context).entries)
-    ends = travel(context, {key: find_legacy(old_key) for key, old_key in old_keys.items()})
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), Withdrawn))
+    s3 = context.object_requests()
+    ends = run_copies(context, lambda key: find_legacy(s3, old_keys[key]), old_keys)
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), NotStarted))
     moves, results = choose_moves(started, old_keys, ends)
     return results + rewrite_rows(context, moves)
 
@@ -47,10 +49,10 @@ def map_back(entries: list[Entry], plan: Entries) -> dict[str, str]:
     return old_keys
 
 
-def find_legacy(key: str) -> Journey:
-    """Ask for a legacy object. Raises ObjectNotFound when there is none."""
-    yield from head("legacy", key)
-    return Copied(Outcome.MIGRATED)
+async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:
+    """Look for a legacy object. Raises ObjectNotFound when there is none."""
+    await s3.head("legacy", key)
+    return CopyResult(Outcome.MIGRATED)
 
 
 def choose_moves(
@@ -61,7 +63,7 @@ def choose_moves(
     others: list[EntryResult] = []
     for entry in entries:
         end = ends.get(entry.key)
-        if isinstance(end, Copied):
+        if isinstance(end, CopyResult):
             moves.append(Move(entry, old_keys[entry.key], Outcome.MIGRATED, 0))
         elif end is None or isinstance(end, ObjectNotFound):
             others.append(EntryResult(entry, Outcome.KEPT))

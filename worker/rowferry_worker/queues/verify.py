@@ -4,27 +4,27 @@ from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.entries import EntrySql
-from rowferry.errors import ObjectNotFound, Withdrawn
+from rowferry.errors import NotStarted, ObjectNotFound
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import Form, find_entry_sql, read_range
 from rowferry_worker.batch.rows import find_excused
-from rowferry_worker.monitoring.verbose import watch_journey
-from rowferry_worker.objects.journey import Copied
+from rowferry_worker.monitoring.verbose import log_copy
+from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import Ended
-from rowferry_worker.objects.travel import travel
-from rowferry_worker.objects.verify import Demand, Different, examine
+from rowferry_worker.objects.verify import ObjectsDiffer, VerifyOptions, verify_object
 
 FORM: Form = "production"
 
 
 def perform(context: BatchContext) -> list[EntryResult]:
-    """Examine the objects of the production entries of the batch's range; return one result for each of them."""
+    """Verify the objects of the production entries of the batch's range; return one result for each of them."""
     entries = read(context)
     entry_sql = find_entry_sql(context)
-    ends = examine_objects(context, [entry.key for entry in entries], entry_sql.entries)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends[entry.key], Withdrawn))
+    ends = verify_objects(context, [entry.key for entry in entries], entry_sql.entries)
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends[entry.key], NotStarted))
     return look_again(context, entry_sql, judge_entries(started, ends))
 
 
@@ -33,13 +33,15 @@ def read(context: BatchContext) -> list[Entry]:
     return read_range(context, FORM)
 
 
-def examine_objects(context: BatchContext, keys: list[str], plan: Entries) -> dict[str, Ended]:
-    """Examine the object of each key, many at once, and return how each journey ended."""
-    payload = context.batch.payload
-    demand = Demand(payload.get("deep", False), payload.get("repair", "nothing"))
-    way = context.route.way("fail")
-    journeys = {key: examine(way, find_legacy_key(key, plan), key, demand) for key in keys}
-    return travel(context, {key: watch_journey(journey, key, key) for key, journey in journeys.items()})
+def verify_objects(context: BatchContext, keys: list[str], plan: Entries) -> dict[str, Ended]:
+    """Verify the object of each production key, many at once, and return what was found."""
+    s3, copy_options, payload = context.object_requests(), context.migration.copy_options("fail"), context.batch.payload
+    options = VerifyOptions(payload.get("deep", False), payload.get("repair", "nothing"))
+    return run_copies(
+        context,
+        lambda key: log_copy(verify_object(s3, copy_options, find_legacy_key(key, plan), key, options), key, key),
+        keys,
+    )
 
 
 def find_legacy_key(key: str, plan: Entries) -> str | None:
@@ -56,7 +58,7 @@ def judge_entries(entries: list[Entry], ends: Mapping[str, Ended]) -> list[Entry
     repaired: set[str] = set()
     for entry in entries:
         end = ends[entry.key]
-        if not isinstance(end, Copied):
+        if not isinstance(end, CopyResult):
             results.append(EntryResult.from_error(entry, end, _outcome_of(end)))
         elif entry.key in repaired:
             results.append(EntryResult(entry, Outcome.KEPT))
@@ -76,4 +78,4 @@ def look_again(context: BatchContext, entry_sql: EntrySql, results: list[EntryRe
 def _outcome_of(error: Ended) -> Outcome:
     if isinstance(error, ObjectNotFound):
         return Outcome.MISSING
-    return Outcome.CONFLICT if isinstance(error, Different) else Outcome.FAILED
+    return Outcome.CONFLICT if isinstance(error, ObjectsDiffer) else Outcome.FAILED

@@ -1,4 +1,4 @@
-"""How fast a worker may go where the whole fleet shares a bound: it takes an even part of it."""
+"""How fast a worker may go where all workers share a bound: it takes an even part of it."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ BURST = timedelta(seconds=0.1)
 NO_WAIT = timedelta(0)
 
 
-class Pace:
+class RateLimiter:
     """Gives turns at a rate. Source: the generic cell rate algorithm (ITU-T I.371, 1996), as a virtual schedule."""
 
     def __init__(self, per_second: Callable[[], float | None]) -> None:

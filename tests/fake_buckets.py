@@ -1,15 +1,20 @@
-"""Two buckets in memory that answer the requests of a journey, as obliging or as contrary as a test wants them."""
+"""Two buckets in memory that respond to the requests of a copy, as obliging or as contrary as a test wants them."""
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
+from unittest.mock import patch
 from urllib.parse import parse_qsl, unquote
 
-from rowferry.errors import ObjectError
+from rowferry.errors import ANSWER_TOO_LONG, ObjectError, ObjectRejected
+from rowferry.s3 import retry
 from rowferry.s3.error_codes import classify
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Answer, read_tags
+from rowferry.s3.responses import Response, read_tags
+from rowferry_worker.objects.requests import ObjectRequests
 
 
 @dataclass
@@ -23,19 +28,23 @@ class Stored:
         self.etag = self.etag or md5(self.body)
 
 
+T = TypeVar("T")
+Result = Response | ObjectError
+"""What a server sends; the error is raised by the client."""
+
 WRITING = ("PutObject", "CopyObject", "CompleteMultipartUpload")
 RGW = ("PutObject",)
 """What Ceph RGW 16 and gofakes3 honour."""
 
 
 @dataclass
-class Shelves:
-    """`honours`: the operations that heed If-None-Match; `interfere`: may answer in the server's stead."""
+class FakeBuckets:
+    """`honours`: the operations that heed If-None-Match; `interfere`: may respond in the server's stead."""
 
     honours: Collection[str] = ()
     legacy: dict[str, Stored] = field(default_factory=dict)
     production: dict[str, Stored] = field(default_factory=dict)
-    interfere: Callable[[Request], Answer | None] = lambda _: None
+    interfere: Callable[[Request], Result | None] = lambda _: None
     seen: list[Request] = field(default_factory=list)
     uploads: dict[str, list[bytes]] = field(default_factory=dict)
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -53,27 +62,36 @@ class Shelves:
     def operations(self) -> list[str]:
         return [f"{request.operation} {request.side}" for request in self.seen]
 
-    def travel(self, journey: Generator[Request, Answer, Any]) -> Any:
-        """Drive a journey to its end and return its result; raises what it raises."""
-        try:
-            request = next(journey)
-            while True:
-                request = journey.send(self.answer(request))
-        except StopIteration as stop:
-            return stop.value
+    @property
+    def s3(self) -> ObjectRequests:
+        return ObjectRequests(self.send)
 
-    def answer(self, request: Request) -> Answer:
+    def run(self, copy: Coroutine[Any, Any, T]) -> T:
+        """Run a copy to its end, without pauses, and return its result; raises what it raises."""
+        with patch.object(retry, "REQUEST_BASE", timedelta(0)):
+            return asyncio.run(copy)
+
+    async def send(self, request: Request) -> Response:
+        """Respond as a client does; every request gives way to other copies."""
+        await asyncio.sleep(0)
+        result = self.respond(request)
+        if isinstance(result, ObjectError):
+            result.side, result.operation = request.side, request.operation
+            raise result
+        return result
+
+    def respond(self, request: Request) -> Result:
         self.seen.append(request)
         return self.interfere(request) or getattr(self, f"_{request.operation}")(request)
 
-    def shelf(self, request: Request) -> dict[str, Stored]:
+    def bucket(self, request: Request) -> dict[str, Stored]:
         return self.legacy if request.side == "legacy" else self.production
 
-    def _HeadObject(self, request: Request) -> Answer:  # noqa: N802 - named as S3 names it
+    def _HeadObject(self, request: Request) -> Result:  # noqa: N802 - named as S3 names it
         return self.describe(request)
 
-    def _GetObject(self, request: Request) -> Answer:  # noqa: N802
-        found = self.shelf(request).get(request.key)
+    def _GetObject(self, request: Request) -> Result:  # noqa: N802
+        found = self.bucket(request).get(request.key)
         span, pin = header(request, "Range"), header(request, "If-Match")
         if found is None:
             return refuse(404, "NoSuchKey")
@@ -82,47 +100,46 @@ class Shelves:
         first, last = span.removeprefix("bytes=").split("-") if span else ("0", "")
         body = found.body[int(first) : int(last) + 1 if last else None]
         if len(body) > self.too_large_bytes:
-            return refuse(0, "AnswerTooLong")
+            return ObjectRejected(ANSWER_TOO_LONG, "as told")
+        described = self.describe(request).headers
         if not span:
-            return Answer(200, self.describe(request).headers, body)
+            return Response(200, described, body)
         told = f"bytes {first}-{int(first) + len(body) - 1}/{len(found.body)}"
-        return Answer(
-            206, {**self.describe(request).headers, "content-length": str(len(body)), "content-range": told}, body
-        )
+        return Response(206, {**described, "content-length": str(len(body)), "content-range": told}, body)
 
-    def describe(self, request: Request) -> Answer:
-        found = self.shelf(request).get(request.key)
-        answer = describe(found)
-        if found is not None and found.tags and self.announces:
-            return Answer(200, {**answer.headers, "x-amz-tagging-count": str(len(found.tags))})
-        return answer
+    def describe(self, request: Request) -> Result:
+        found = self.bucket(request).get(request.key)
+        if found is None:
+            return refuse(404, "NoSuchKey")
+        count = {"x-amz-tagging-count": str(len(found.tags))} if found.tags and self.announces else {}
+        return Response(200, {**describe(found).headers, **count})
 
-    def _GetObjectTagging(self, request: Request) -> Answer:  # noqa: N802
-        found = self.shelf(request).get(request.key)
+    def _GetObjectTagging(self, request: Request) -> Result:  # noqa: N802
+        found = self.bucket(request).get(request.key)
         if found is None:
             return refuse(404, "NoSuchKey")
         tags = "".join(f"<Tag><Key>{name}</Key><Value>{value}</Value></Tag>" for name, value in found.tags.items())
-        return Answer(200, {}, f"<Tagging><TagSet>{tags}</TagSet></Tagging>".encode())
+        return Response(200, {}, f"<Tagging><TagSet>{tags}</TagSet></Tagging>".encode())
 
-    def _PutObjectTagging(self, request: Request) -> Answer:  # noqa: N802
+    def _PutObjectTagging(self, request: Request) -> Result:  # noqa: N802
         self.production[request.key].tags = dict(read_tags(request.body))
-        return Answer(200)
+        return Response(200)
 
-    def _CopyObject(self, request: Request) -> Answer:  # noqa: N802
+    def _CopyObject(self, request: Request) -> Result:  # noqa: N802
         source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
         found = self.legacy.get(source)
         if found is None:
             return refuse(404, "NoSuchKey")
         if len(found.body) > self.too_large_bytes:
             return refuse(400, "EntityTooLarge")
-        answer = self._write(request, Stored(found.body, found.headers, found.etag, dict(found.tags)))
-        return answer if answer.error else result("CopyObjectResult", found.etag)
+        written = self._write(request, Stored(found.body, found.headers, found.etag, dict(found.tags)))
+        return written if isinstance(written, ObjectError) else result("CopyObjectResult", found.etag)
 
-    def _PutObject(self, request: Request) -> Answer:  # noqa: N802
+    def _PutObject(self, request: Request) -> Result:  # noqa: N802
         described = {name.lower(): value for name, value in request.headers if name.lower() != "if-none-match"}
         return self._write(request, Stored(request.body, described, tags=tags_of(request)))
 
-    def _write(self, request: Request, stored: Stored) -> Answer:
+    def _write(self, request: Request, stored: Stored) -> Result:
         if (
             request.operation in self.honours
             and header(request, "If-None-Match") == "*"
@@ -132,18 +149,18 @@ class Shelves:
         if request.operation in self.drops_tags:
             stored.tags = {}
         self.production[request.key] = stored
-        return Answer(200, {"etag": f'"{stored.etag}"'})
+        return Response(200, {"etag": f'"{stored.etag}"'})
 
-    def _CreateMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
+    def _CreateMultipartUpload(self, request: Request) -> Result:  # noqa: N802
         name, begun = f"upload-{len(self.seen)}", "InitiateMultipartUploadResult"
         self.uploads[name] = []
         self.tags[name] = {} if request.operation in self.drops_tags else tags_of(request)
-        return Answer(200, {}, f"<{begun}><UploadId>{name}</UploadId></{begun}>".encode())
+        return Response(200, {}, f"<{begun}><UploadId>{name}</UploadId></{begun}>".encode())
 
-    def _UploadPart(self, request: Request) -> Answer:  # noqa: N802
-        return Answer(200, {"etag": f'"{self._take_part(request, request.body)}"'})
+    def _UploadPart(self, request: Request) -> Result:  # noqa: N802
+        return Response(200, {"etag": f'"{self._take_part(request, request.body)}"'})
 
-    def _UploadPartCopy(self, request: Request) -> Answer:  # noqa: N802
+    def _UploadPartCopy(self, request: Request) -> Result:  # noqa: N802
         source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
         first, last = (header(request, "x-amz-copy-source-range") or "").removeprefix("bytes=").split("-")
         found, pin = self.legacy[source], header(request, "x-amz-copy-source-if-match") or ""
@@ -155,21 +172,21 @@ class Shelves:
         self.uploads[query(request, "uploadId")].append(body)
         return md5(body)
 
-    def _CompleteMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
+    def _CompleteMultipartUpload(self, request: Request) -> Result:  # noqa: N802
         parts = self.uploads.get(query(request, "uploadId"))
         if parts is None:
             return refuse(404, "NoSuchUpload")
         tags = self.tags[query(request, "uploadId")]
         stored = Stored(b"".join(parts), etag=composite(*parts), tags=dict(tags))
-        answer = self._write(request, stored)
-        if answer.error is None:
-            del self.uploads[query(request, "uploadId")]
-            return result("CompleteMultipartUploadResult", stored.etag)
-        return answer
+        written = self._write(request, stored)
+        if isinstance(written, ObjectError):
+            return written
+        del self.uploads[query(request, "uploadId")]
+        return result("CompleteMultipartUploadResult", stored.etag)
 
-    def _AbortMultipartUpload(self, request: Request) -> Answer:  # noqa: N802
+    def _AbortMultipartUpload(self, request: Request) -> Result:  # noqa: N802
         self.uploads.pop(query(request, "uploadId"), None)
-        return Answer(204)
+        return Response(204)
 
 
 def md5(body: bytes) -> str:
@@ -181,8 +198,8 @@ def composite(*parts: bytes) -> str:
     return md5(b"".join(bytes.fromhex(md5(part)) for part in parts)) + f"-{len(parts)}"
 
 
-def result(name: str, etag: str) -> Answer:
-    return Answer(200, {}, f"<{name}><ETag>&quot;{etag}&quot;</ETag></{name}>".encode())
+def result(name: str, etag: str) -> Response:
+    return Response(200, {}, f"<{name}><ETag>&quot;{etag}&quot;</ETag></{name}>".encode())
 
 
 def header(request: Request, name: str) -> str | None:
@@ -197,12 +214,11 @@ def query(request: Request, name: str) -> str:
     return dict(request.query)[name]
 
 
-def describe(stored: Stored | None) -> Answer:
-    if stored is None:
-        return refuse(404, "NoSuchKey")
-    return Answer(200, {"etag": f'"{stored.etag}"', "content-length": str(len(stored.body)), **stored.headers})
+def describe(stored: Stored) -> Response:
+    return Response(200, {"etag": f'"{stored.etag}"', "content-length": str(len(stored.body)), **stored.headers})
 
 
-def refuse(status: int, code: str) -> Answer:
-    error: ObjectError = classify(status, code, "as told")
-    return Answer(status, error=error)
+def refuse(status: int, code: str) -> ObjectError:
+    error = classify(status, code, "as told")
+    error.status = status
+    return error

@@ -1,0 +1,119 @@
+"""The S3 requests of a batch's copies: each takes its turn, is sent with retries, and is read with suspicion."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from rowferry.errors import ObjectError, ObjectNotFound, ObjectRejected, PreconditionFailed, ServerFault
+from rowferry.plan import SideName
+from rowferry.s3.operations import Request, get_object_tagging, head_object, put_object_tagging
+from rowferry.s3.responses import Response, name_request, read_tags
+from rowferry.s3.results import looks_like_s3
+from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries
+
+NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
+"""A key without an object: to ask for when any response will do, "not found" and "not allowed" as well."""
+
+T = TypeVar("T")
+Tags = tuple[tuple[str, str], ...]
+
+
+class ObjectRequests:
+    """Sends the requests of copies; every method raises the ObjectError of a request that fails for good."""
+
+    def __init__(self, send: Send, *, reserve: Reserve | None = None, record: Record | None = None) -> None:
+        """`send` makes one try; `reserve` and `record` are those of `send_with_retries`."""
+        self._send = send
+        self._reserve = reserve
+        self._record = record
+
+    async def send(self, request: Request | Callable[[], Awaitable[Request]], *, tries: int = TRIES) -> Response:
+        """Return the response to a request; a callable returns the request anew before each try."""
+        return await send_with_retries(self._send, request, tries=tries, reserve=self._reserve, record=self._record)
+
+    async def send_pinned(self, request: Request) -> Response:
+        """Return the response to a request that names an ETag. Raises ServerFault when the object has another now."""
+        try:
+            return await self.send(request)
+        except PreconditionFailed as error:
+            raise object_changed(request.side, request.key) from error
+
+    async def head(
+        self, side: SideName, key: str, *, if_match: str | None = None, with_checksum: bool = False
+    ) -> Response:
+        """Return the headers of an object, its size and ETag always among them.
+
+        Raises ObjectNotFound where there is none, ServerFault when the response lacks what every S3 server tells, as
+        that of a proxy or a login page does.
+        """
+        request = head_object(side, key, if_match=if_match, with_checksum=with_checksum)
+        response = await (self.send(request) if if_match is None else self.send_pinned(request))
+        demand(read_etag, response, request)
+        demand(size_of, response, request)
+        await self.refuse_web_server(request, response)
+        return response
+
+    async def find(self, side: SideName, key: str) -> Response | None:
+        """Return the headers of an object as `head` does, None where there is none."""
+        try:
+            return await self.head(side, key)
+        except ObjectNotFound:
+            return None
+
+    async def refuse_web_server(self, request: Request, response: Response) -> None:
+        """Raise ServerFault when an object comes from a server that has one for every key, as a web server may.
+
+        Its size, its ETag and its ranges are those of a file. S3 servers are known by their headers, or by an ETag
+        that is a digest; where neither is there, NO_OBJECT is asked for.
+        """
+        if looks_like_s3(response):
+            return
+        try:
+            await self.send(head_object(request.side, NO_OBJECT))
+        except ObjectError as error:
+            if error.retryable:
+                raise
+            return
+        words = "the server has an object for whatever key, so it is not an S3 server"
+        raise name_request(ServerFault("NoS3Server", words), request)
+
+    async def fetch_tags(self, side: SideName, key: str) -> Tags:
+        """Return the tags of an object."""
+        request = get_object_tagging(side, key)
+        try:
+            response = await self.send(request)
+        except (ObjectRejected, ObjectNotFound) as error:
+            if error.code == "NoSuchTagSet":
+                return ()
+            raise
+        return demand(lambda found: read_tags(found.body), response, request)
+
+    async def put_tags(self, key: str, tags: Tags) -> None:
+        """Give a production object these tags, in the place of those that it has."""
+        await self.send(put_object_tagging(key, tags))
+
+
+def demand(read: Callable[[Response], T], response: Response, request: Request) -> T:
+    """Return what a reader finds in a success. Raises its ServerFault, with the request's name, where it is missing."""
+    try:
+        return read(response)
+    except ObjectError as error:
+        raise name_request(error, request) from None
+
+
+def object_changed(side: str, key: str) -> ServerFault:
+    """Return the error of an object that was rewritten between two looks; the next attempt takes it as it then is."""
+    return ServerFault("ObjectChanged", f"the {side} object {key!r} was written while it was read; try again")
+
+
+def read_etag(response: Response) -> str:
+    """Return the ETag header of an object, unquoted. Raises ServerFault without one."""
+    if not response.etag:
+        raise ServerFault("NoETag", "the answer has no ETag, so it is not that of an S3 server")
+    return response.etag
+
+
+def size_of(response: Response) -> int:
+    """Return the size in bytes that the headers of an object tell. Raises ServerFault where they tell none."""
+    if response.content_length is None:
+        raise ServerFault("NoContentLength", "the server does not say how large the object is")
+    return response.content_length
