@@ -258,7 +258,9 @@ def test_an_upload_that_fails_is_aborted(part: str, large: FakeBuckets, method: 
 
 
 @pytest.mark.parametrize("honours", [True, False])
-def test_a_large_object_is_protected_by_the_condition_as_well(honours: bool, large: FakeBuckets, method: CopyMethod) -> None:
+def test_a_large_object_is_protected_by_the_condition_as_well(
+    honours: bool, large: FakeBuckets, method: CopyMethod
+) -> None:
     large.honours, large.production[NEW] = WRITING if honours else (), Stored(b"another!!!")
     assert outcome_of(large, options_of(method, "supported" if honours else "ignored")) is Outcome.CONFLICT
     assert large.production[NEW].body == b"another!!!"
