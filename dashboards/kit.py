@@ -1,4 +1,4 @@
-"""Panels of the core types, with the same habits everywhere."""
+"""Panels of the core types, with the same defaults everywhere."""
 
 from dataclasses import dataclass, field
 from typing import Any

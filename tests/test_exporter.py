@@ -12,7 +12,7 @@ from entry_table import EntryTable
 from migration import Migration
 from processes import wait_for
 from queue_states import acting, missing
-from rowferry_exporter.collector import KEEP, QueueCollector, is_fresh
+from rowferry_exporter.collector import MIN_AGE, QueueCollector, is_fresh
 from rowferry_exporter.metrics import Reading, describe
 
 READING = Reading([], [], [], seconds=0.0, read_at=100.0)
@@ -102,7 +102,7 @@ def test_its_connection_can_write_nothing(table: EntryTable, queue: QueueCollect
 
 def test_a_reading_is_kept_for_some_seconds_and_longer_where_it_was_dear() -> None:
     cheap, dear = replace(READING, seconds=0.01), replace(READING, seconds=2.0)
-    after = 100.0 + KEEP.total_seconds()
+    after = 100.0 + MIN_AGE.total_seconds()
     assert is_fresh(cheap, after - 0.1)
     assert not is_fresh(cheap, after + 0.1)
     assert is_fresh(dear, 139.9)

@@ -1,1 +1,1 @@
-"""The exporter: what the whole queue looks like, for one scrape, whatever the number of workers."""
+"""The exporter: the state of the whole queue as Prometheus metrics."""

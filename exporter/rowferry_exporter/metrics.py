@@ -1,4 +1,4 @@
-"""Every metric of the exporter, by name. Nothing else names one; the dashboards are held against this file."""
+"""All metrics of the exporter. Tests compare the dashboards with this file."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,27 +14,27 @@ from rowferry.db.statements import statement
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the views said."""
+    """The rows of the views, read in one transaction."""
 
     progress: list[DictRow]
     """One row a migration and queue."""
     migrations: list[DictRow]
     hosts: list[DictRow]
     seconds: float
-    """How long the queries took."""
+    """Duration of the queries."""
     read_at: float
-    """When they were through, by time.monotonic()."""
+    """When the queries ended, by time.monotonic()."""
 
 
 class Reader:
-    """Holds the connection; one thread at a time may read."""
+    """Holds the connection; not thread-safe."""
 
     def __init__(self) -> None:
-        """Connect at the first reading, and again after every failure."""
+        # Opened by the first reading, and again after every failure.
         self._connection: Connection | None = None
 
     def read(self) -> Reading:
-        """Return what the views say now. Raises DatabaseUnavailable, DatabaseBusy or UsageError."""
+        """Return a reading. Raises DatabaseUnavailable, DatabaseBusy or UsageError."""
         try:
             with translated_errors():
                 return _read(self._connect())
@@ -43,7 +43,7 @@ class Reader:
             raise
 
     def close(self) -> None:
-        """Close the connection; the next reading would open another."""
+        """Close the connection; another reading would open a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -68,7 +68,7 @@ STATUSES = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_er
 
 
 def describe(reading: Reading | None) -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges of a reading; None: the database is away, and nothing else is said."""
+    """Yield the gauges of a reading; for None, only that the database is unavailable."""
     up = GaugeMetricFamily("rowferry_exporter_up", "1 when the database answered, else 0.")
     up.add_metric([], 0.0 if reading is None else 1.0)
     yield up

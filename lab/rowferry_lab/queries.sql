@@ -10,7 +10,7 @@ from unnest(%(tables)s::text []) as names (name);
 create schema if not exists {schema};
 
 -- name: drop_table
--- Drops a simulated table, to make it anew.
+-- Drops a simulated table before it is created again.
 drop table if exists {table};
 
 -- name: create_table
@@ -33,7 +33,7 @@ copy {table} ({columns}) from stdin;
 analyze {table};
 
 -- name: forget_batches
--- Deletes the batches of a simulated migration whose table was made anew: their rows are gone.
+-- Deletes the batches of a simulated migration whose table was created again: their rows are gone.
 with forgotten as (
     delete from rowferry.batch_queue as q
     using rowferry.migration as m

@@ -52,7 +52,7 @@ from (
 -- one scan; only free entries are sorted. Each entry is looked up among the waiting ranges, which are merged before: a
 -- binary search for a group of blocks of ranges, one for the block, one for the range.
 with waiting as (
-    -- No row: it lends its collation, in which all of this is sorted and compared, to the bounds below.
+    -- Returns no row, but gives the bounds below the column's collation, in which everything here is sorted.
     select
         e.{id} as first_id,
         e.{id} as last_id

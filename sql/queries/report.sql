@@ -20,7 +20,7 @@ with tried as (
     group by q.queue_name, q.payload ->> 'entries'
 ),
 
--- Batches that somebody has set to ERROR by hand: an attempt that ends so leaves no entry without an outcome.
+-- Batches that were set to ERROR by hand: an attempt that ends in ERROR leaves no entry without an outcome.
 parked as (
     select
         q.queue_name,
@@ -135,7 +135,7 @@ lines as (
         q.attempts as attempt,
         null as failed_at
     from mine as q
-    -- What a batch has failed so far counts once it has ended, or somebody has set it to ERROR.
+    -- Failures of a batch count once it has ended or was set to ERROR by hand.
     cross join lateral (
         select
             q.entry_count - q.migrated - q.kept - q.changed - q.deleted

@@ -1,4 +1,4 @@
--- A session with PostgreSQL, whatever it is for.
+-- Every session with PostgreSQL.
 
 -- name: session_settings
 -- Settings that bound what a session may take, and that make texts the same in every session. The server itself checks
@@ -15,7 +15,7 @@ select
     set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, %(is_local)s),
     set_config('jit', 'off', %(is_local)s),
     case
-        -- PostgreSQL 17 and later may bound a transaction as a whole; a batch has its time budget, and bounds above.
+        -- PostgreSQL 17 and later can limit a whole transaction; a batch has its time budget and the limits above.
         when current_setting('server_version_num')::integer >= 170000
             then set_config('transaction_timeout', '0', %(is_local)s)
     end,
