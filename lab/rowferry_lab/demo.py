@@ -32,7 +32,7 @@ def run_demo(entries: int, workers: int, *, keep: bool) -> int:
     """Run the demo and return its exit status: 0 when every row points at an object and the counts balance."""
     console = Console(highlight=False)
     began = time.monotonic()
-    _head(console, "A PostgreSQL and an S3 server of our own")
+    _head(console, "A PostgreSQL and an S3 server for the demo")
     with start_environment() as environment:
         console.print(f"[dim]Both run in temporary folders; the plan is {environment.plan_path}:[/]\n")
         console.print(environment.plan_path.read_text(), markup=False)
@@ -121,7 +121,7 @@ def _put_back(environment: Environment, hidden: dict[str, dict[str, Any]]) -> No
 
 
 def _audit(console: Console, environment: Environment) -> bool:
-    """Hold every row against the buckets themselves, and the counts against each other."""
+    """Check every row against the buckets, and the counts against each other."""
     _head(console, "The audit: every row, every object")
     status = subprocess.run(
         [sys.executable, "-m", "rowferry_cli", "status", "--json", "--no-objects"], check=True, capture_output=True

@@ -6,7 +6,7 @@ import click
 @click.command("demo", short_help="Watch a whole migration on this machine, with servers of its own.")
 @click.option("--entries", default=4000, show_default=True, type=click.IntRange(10, 1_000_000), help="Rows to make.")
 @click.option("--workers", default=4, show_default=True, type=click.IntRange(1, 16), help="Worker processes.")
-@click.option("--keep", is_flag=True, help="Keep the servers afterwards, until Ctrl-C, and say how to use them.")
+@click.option("--keep", is_flag=True, help="Keep the servers afterwards, until Ctrl-C, and print how to use them.")
 def command(entries: int, workers: int, keep: bool) -> int:
     """Start a PostgreSQL and an S3 server in a temporary folder, fill them, and migrate.
 

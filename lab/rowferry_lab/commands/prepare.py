@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Make N rows and their images, half of them legacy, half production, to try a migration with.
 
-    DELETES what is there: drops the plan's tables and makes them anew, and deletes all objects of the legacy bucket.
+    DELETES what is there: drops and creates the plan's tables, and deletes all objects of the legacy bucket.
     It therefore refuses to run unless the plan's [migration] says `simulated = true`. It also makes the role
     rowferry_<migration>, which may do what a migration needs and nothing else.
 
@@ -68,7 +68,7 @@ def command(
     _warn(plan, clean_production=clean_production)
     if not yes:
         confirm("Delete them and go on?")
-    with connect("prepare", autocommit=True) as connection, _show_bar() as tell:
+    with connect("prepare", autocommit=True) as connection, _show_bar() as update:
         prepared = prepare(
             connection,
             plan,
@@ -76,7 +76,7 @@ def command(
             seed=seed,
             clean_production=clean_production,
             role_password=role_password,
-            on_progress=tell,
+            on_progress=update,
         )
     _report(plan, prepared)
 
@@ -86,7 +86,7 @@ def _warn(plan: Plan, *, clean_production: bool) -> None:
 
     tables = ", ".join(dict.fromkeys(entries.table for entries in plan.entries))
     buckets = [plan.legacy.bucket, *([plan.production.bucket] if clean_production else [])]
-    click.echo(f"This drops and makes anew:  {tables} in {name_database()}")
+    click.echo(f"This drops and creates:     {tables} in {name_database()}")
     for bucket, side in zip(buckets, (plan.legacy, plan.production), strict=False):
         click.echo(f"This empties:               s3://{bucket} at {side.endpoint_url or 'AWS'}")
 

@@ -96,7 +96,7 @@ def command(
 ) -> int:
     """Migrate simulated images again and again, with every batch size and every parallelism, and compare.
 
-    Each run makes rows and images anew on a PostgreSQL and an S3 server of its own, migrates them with one worker,
+    Each run makes new rows and images on a PostgreSQL and an S3 server of its own, migrates them with one worker,
     and checks every row, every object and the counts. Nothing of yours is touched.
 
     \b
@@ -129,7 +129,7 @@ def command(
 
 
 def _run(grid: Grid, within: float, csv_file: CsvFile, plot_path: Path | None, *, as_json: bool) -> int:
-    """Run the sweep, tell what came of it, and return the exit status."""
+    """Run the sweep, report its results, and return the exit status."""
     import json
 
     from rowferry_lab.sweep.grid import recommend, summarise

@@ -1,1 +1,1 @@
-"""Servers of one's own: PostgreSQL and S3."""
+"""Private servers for one process: PostgreSQL and S3."""

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own: made, started, stopped and removed by this process."""
+"""A private PostgreSQL server: created, started, stopped and removed by this process."""
 
 import os
 import secrets
@@ -31,7 +31,7 @@ THROWAWAY_SETTINGS = {
     "max_connections": "200",
     "jit": "off",
 }
-"""For data that nobody will miss: a crash of the machine may damage it; a crash of the server loses no commit."""
+"""For throw-away data: a crash of the machine may damage it; a crash of the server loses no commit."""
 
 StopMode = Literal["fast", "immediate"]
 STOP_SIGNALS: dict[StopMode, signal.Signals] = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}

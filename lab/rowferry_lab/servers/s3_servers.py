@@ -167,7 +167,7 @@ class VersityServer(S3Server):
 
 
 def answers_http(port: int) -> bool:
-    """Return whether a server on this port of 127.0.0.1 answers a request, with whatever status."""
+    """Return whether a server on this port of 127.0.0.1 answers a request, with any status."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/")

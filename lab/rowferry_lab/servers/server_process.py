@@ -1,4 +1,4 @@
-"""A server beside this process: started on a port of the loopback, waited for, and never left behind."""
+"""A server process: started, awaited, and stopped even when this process is killed."""
 
 import os
 import pwd
@@ -35,7 +35,7 @@ class ServerFailed(RowferryError):
 
 
 class OwnServer(ABC):
-    """A server of one's own: use it as a context manager, or call `start` and `close`."""
+    """A private server: use it as a context manager, or call `start` and `close`."""
 
     _process: "ServerProcess | None" = None
 
@@ -65,7 +65,7 @@ class OwnServer(ABC):
 
 
 def find_free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that is free now; somebody may take it before the caller does."""
+    """Return a TCP port of 127.0.0.1 that is free now; another process may take it first."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -85,7 +85,7 @@ def choose_account() -> pwd.struct_passwd | None:
 
 
 def post_guard(pid: int, death_signal: signal.Signals, folder_to_remove: Path | None) -> subprocess.Popen[bytes]:
-    """Start the guard of one server; closing its standard input, by whatever death, is what sets it off."""
+    """Start the guard of one server; it acts when its standard input closes, however this process ends."""
     arguments = [str(pid), death_signal.name.removeprefix("SIG"), str(folder_to_remove or "")]
     return subprocess.Popen(
         ["/bin/sh", "-c", GUARD_SCRIPT, "guard", *arguments],
@@ -119,7 +119,7 @@ class ServerProcess:
     ) -> None:
         """Start `command` in `folder`, its output in `folder/server.log`; the guard sends `death_signal`.
 
-        `account` is whom it runs as, None for the present user. With `temporary` the guard removes the folder as well.
+        `account` is the user it runs as, None for the current one. With `temporary`, the guard removes the folder too.
         """
         self.log_path = folder / "server.log"
         self._name = Path(command[0]).name

@@ -28,7 +28,7 @@ DEADLINE = timedelta(seconds=60)
 
 
 def refuse_real_data(plan: Plan) -> None:
-    """Raise UsageError unless the plan says that all it names may be thrown away."""
+    """Raise UsageError unless the plan is marked as simulated."""
     if not plan.migration.simulated:
         raise UsageError(
             f"The plan {plan.name} is not simulated, so nothing was touched: `prepare` deletes tables and objects, "

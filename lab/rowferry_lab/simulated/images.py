@@ -1,4 +1,4 @@
-"""Small valid PNGs of random content, each with bytes of its own, and what a web application would say of them."""
+"""Small valid PNGs of random content, no two alike, with the headers that a web application would set."""
 
 import struct
 import zlib

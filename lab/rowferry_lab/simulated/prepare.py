@@ -1,4 +1,4 @@
-"""Prepares a simulated environment: tables and buckets made anew, with many small images to migrate."""
+"""Prepares a simulated environment: new tables and buckets with many small images to migrate."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def prepare(
     role_password: str | None = None,
     on_progress: OnImage = lambda _done, _total: None,
 ) -> Prepared:
-    """Drop and make anew the plan's tables, empty its legacy bucket, and make `count` rows with their images.
+    """Drop and create the plan's tables, empty its legacy bucket, and make `count` rows with their images.
 
     Each row gets one image for each key column of its table, legacy or production at random. The production bucket
     is emptied only if `clean_production`. Batches of this migration that are in the queue are forgotten: their rows

@@ -1,4 +1,4 @@
-"""The tables of a simulated environment: dropped, made anew, and filled by COPY."""
+"""The tables of a simulated environment: dropped, created again, and filled by COPY."""
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ class SimulatedTable:
         self._table = sql.Identifier(*self._parts)
 
     def recreate(self, connection: Connection) -> None:
-        """Drop the table with all its rows, and make it anew, empty."""
+        """Drop the table with all its rows, and create it again."""
         if len(self._parts) > 1:
             connection.execute(statement("create_schema_of_table", schema=sql.Identifier(self._parts[-2])))
         connection.execute(statement("drop_table", table=self._table))
@@ -52,7 +52,7 @@ class SimulatedTable:
             yield copy
 
     def analyze(self, connection: Connection) -> None:
-        """Let the planner know what is there."""
+        """Update the planner's statistics."""
         connection.execute(statement("analyze_table", table=self._table))
 
 
@@ -79,7 +79,7 @@ def share_rows(count: int, tables: Iterable[SimulatedTable]) -> list[tuple[Simul
 
 @dataclass(frozen=True, slots=True)
 class MigrationRole:
-    """What became of the role."""
+    """The role of the migration, and what it may do."""
 
     name: str
     is_there: bool

@@ -1,4 +1,4 @@
-"""Holds the end of a run against what it must be: every row, every object of both buckets, the counts."""
+"""Checks the result of a run: every row, every object of both buckets, the counts."""
 
 import os
 import re
@@ -68,7 +68,7 @@ def list_bucket(environment: Environment, bucket: str) -> Listing:
 
 
 def find_problems(connection: Connection, environment: Environment, plan: Plan, expected: Expected) -> list[str]:
-    """Return what is wrong, in words; nothing where the migration was correct."""
+    """Return one sentence for each problem; none when the migration was correct."""
     return [
         *_check_rows(connection, expected),
         *_check_counts(connection, plan, expected.legacy_entries),
@@ -85,7 +85,7 @@ def _check_rows(connection: Connection, expected: Expected) -> list[str]:
     with translated_errors():
         keys = [row["path"] for row in connection.execute(statement("demo_keys"))]
     wanted = expected.at.keys()
-    problems = _name_keys("rows have another key than they must", sorted(set(keys) - wanted))
+    problems = _name_keys("rows have a wrong key", sorted(set(keys) - wanted))
     return problems if len(keys) == len(wanted) else [*problems, f"{len(keys):,} rows instead of {len(wanted):,}"]
 
 
@@ -112,7 +112,7 @@ def _check_objects(environment: Environment, side: Side, expected: Mapping[str, 
     strangers = list_bucket(environment, side.bucket).keys() - expected.keys()
     return [
         *_name_keys("production objects are missing or not equal", sorted(set(wrong))),
-        *_name_keys("production objects that nobody asked for", sorted(strangers)),
+        *_name_keys("unexpected production objects", sorted(strangers)),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The settings that a sweep tries, in which order, and what the runs say together. Pure."""
+"""The settings that a sweep tries, in which order, and what the runs show together. Pure."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ class Grid:
     def order(self) -> Iterator[Trial]:
         """Yield all runs: every setting once, in an order of chance that the seed decides, then all of them again.
 
-        So whatever else the machine does meets all settings alike, and none always follows the same other.
+        Other load on the machine then meets all settings alike, and no setting always follows the same other.
         """
         dice, number = Random(self.seed), 0  # noqa: S311 - to be repeatable, not to be secret
         for repetition in range(1, self.repetitions + 1):

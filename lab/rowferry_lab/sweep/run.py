@@ -49,7 +49,7 @@ class SweepEnvironment:
 
 @contextmanager
 def open_environment() -> Generator[SweepEnvironment]:
-    """Start a PostgreSQL and a simulated S3 server of our own; stop and remove both in the end."""
+    """Start a PostgreSQL and a fake S3 server; stop and remove both afterwards."""
     server = FakeS3Server()
     with start_environment(lambda: server) as base, connect("sweep", autocommit=True) as connection:
         initialise(connection)
@@ -131,7 +131,7 @@ def _started(arguments: Sequence[str]) -> Generator[subprocess.Popen[str]]:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """End the worker if it still runs: twice told, it gives its batches back at once; otherwise it is killed."""
+    """Stop the worker if it still runs. A second signal makes it release its batches at once; a slow one is killed."""
     if process.poll() is None:
         try:
             process.send_signal(signal.SIGTERM)
