@@ -94,3 +94,12 @@ def test_the_buckets_are_checked_even_without_a_database(migration: Migration) -
     assert done.returncode == 2
     assert "PostgreSQL cannot be reached" in done.stdout
     assert "✓ the legacy bucket" in done.stdout
+
+
+def test_the_command_tells_the_direction(migration: Migration) -> None:
+    migration.fill(1)
+    migration.write_plan()
+    shown = migration.run("check").stdout.splitlines()
+    assert shown[0] == "Migration avatars"
+    assert (shown[1].startswith("  from  s3://"), shown[1].endswith("(legacy: only read)")) == (True, True)
+    assert (shown[2].startswith("  to    s3://"), shown[2].endswith("(production: written)")) == (True, True)

@@ -47,6 +47,15 @@ def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
         assert words in shown
 
 
+def test_the_direction_is_told_and_no_password_of_an_endpoint(run_rowferry: Run, tmp_path: Path) -> None:
+    server = 'bucket = "sketch-legacy-s3"\nendpoint_url = "https://user:hush@s3.example.net"'
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace('bucket = "sketch-legacy-s3"', server))
+    shown = run_rowferry("plan").stdout
+    assert "  from  s3://sketch-legacy-s3 at https://***@s3.example.net (legacy: only read)\n" in shown
+    assert "  to    s3://sketch-production-s3 at AWS, us-east-1 (production: written)\n" in shown
+    assert "hush" not in shown
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -18,25 +18,46 @@ _log = logging.getLogger(__name__)
 
 REPORT_INTERVAL = timedelta(seconds=2)
 
-MIGRATED = {
-    Outcome.MIGRATED: "object copied, row updated",
-    Outcome.KEPT: "an identical object was there, row updated",
+_CHANGED = {
     Outcome.CHANGED: "the application changed the row meanwhile",
     Outcome.DELETED: "the row was deleted meanwhile",
-    Outcome.MISSING: "no legacy object",
-    Outcome.CONFLICT: "a different production object exists",
-    Outcome.FAILED: "any other error",
 }
-"""What each outcome means in the queue `migrate`."""
+OUTCOMES = {
+    "migrate": _CHANGED
+    | {
+        Outcome.MIGRATED: "object copied, row updated",
+        Outcome.KEPT: "an identical object was there, row updated",
+        Outcome.MISSING: "no legacy object",
+        Outcome.CONFLICT: "a different production object exists",
+        Outcome.FAILED: "any other error",
+    },
+    "verify": _CHANGED
+    | {
+        Outcome.MIGRATED: "missing or different, copied again",
+        Outcome.KEPT: "equal, or readable without a legacy object",
+        Outcome.MISSING: "no production object",
+        Outcome.CONFLICT: "the production object differs",
+        Outcome.FAILED: "any other error",
+    },
+    "revert": _CHANGED
+    | {
+        Outcome.MIGRATED: "row reverted to its legacy key",
+        Outcome.KEPT: "stays production: there is no legacy object",
+        Outcome.MISSING: "no legacy object",
+        Outcome.CONFLICT: "does not occur",
+        Outcome.FAILED: "the database or the server refused",
+    },
+}
+"""What each outcome means, by queue."""
 
 
 class Reporter:
     """Prints to stdout and to the log; with `yes`, answers every question with yes."""
 
-    def __init__(self, *, yes: bool, outcomes: Mapping[Outcome, str] = MIGRATED) -> None:
-        """`outcomes` says what each outcome means in this queue."""
+    def __init__(self, queue: str, *, yes: bool) -> None:
+        """`queue` decides how outcomes are explained."""
         self.console = Console(highlight=False)
-        self._outcomes = outcomes
+        self._outcomes = OUTCOMES[queue]
         self._yes = yes
         self._live: Progress | None = None
         self._task = TaskID(0)

@@ -26,7 +26,6 @@ def command(options: PassOptions) -> int:
 
     Exit status: 0 all reverted, 1 some failed (see `rowferry errors`).
     """
-    from rowferry.batch import Outcome
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
@@ -35,17 +34,8 @@ def command(options: PassOptions) -> int:
     from rowferry_enqueue.enqueue import Request, Within
     from rowferry_enqueue.skipped import find_skipped
 
-    outcomes = {
-        Outcome.MIGRATED: "row reverted to its legacy key",
-        Outcome.KEPT: "stays production: there is no legacy object",
-        Outcome.CHANGED: "the application changed the row meanwhile",
-        Outcome.DELETED: "the row was deleted meanwhile",
-        Outcome.MISSING: "no legacy object",
-        Outcome.CONFLICT: "does not occur",
-        Outcome.FAILED: "the database or the server refused",
-    }
     plan = read_plan(options.plan_path)
-    reporter = Reporter(yes=options.yes, outcomes=outcomes)
+    reporter = Reporter("revert", yes=options.yes)
     request = Request(options.batch_size, queue="revert", within=Within(options.table, options.first, options.last))
     with connect("revert", autocommit=True) as connection:
         check_version(connection)

@@ -23,7 +23,6 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
 
     Exit status: 0 all equal or repaired, 1 some are different or missing (see `rowferry errors`).
     """
-    from rowferry.batch import Outcome
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
@@ -31,19 +30,10 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     from rowferry_cli.run.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within
 
-    outcomes = {
-        Outcome.MIGRATED: "missing or different, copied again",
-        Outcome.KEPT: "equal, or readable without a legacy object",
-        Outcome.CHANGED: "the application changed the row meanwhile",
-        Outcome.DELETED: "the row was deleted meanwhile",
-        Outcome.MISSING: "no production object",
-        Outcome.CONFLICT: "the production object differs",
-        Outcome.FAILED: "any other error",
-    }
     if overwrite and not repair:
         raise click.UsageError("--overwrite needs --repair")
     plan = read_plan(options.plan_path)
-    reporter = Reporter(yes=options.yes, outcomes=outcomes)
+    reporter = Reporter("verify", yes=options.yes)
     request = Request(
         options.batch_size,
         queue="verify",
