@@ -74,7 +74,7 @@ class RowBusy(RowferryError):
     retryable = True
 
 
-ANSWER_TOO_LONG = "AnswerTooLong"
+RESPONSE_TOO_LONG = "ResponseTooLong"
 """The code of the ObjectRejected for a response that is longer than its limit."""
 
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 from urllib.parse import parse_qsl, unquote
 
-from rowferry.errors import ANSWER_TOO_LONG, ObjectError, ObjectRejected
+from rowferry.errors import RESPONSE_TOO_LONG, ObjectError, ObjectRejected
 from rowferry.s3 import retry
-from rowferry.s3.error_codes import classify
+from rowferry.s3.errors import classify
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, read_tags
 from rowferry_worker.objects.requests import ObjectRequests
@@ -100,7 +100,7 @@ class FakeBuckets:
         first, last = span.removeprefix("bytes=").split("-") if span else ("0", "")
         body = found.body[int(first) : int(last) + 1 if last else None]
         if len(body) > self.too_large_bytes:
-            return ObjectRejected(ANSWER_TOO_LONG, "as told")
+            return ObjectRejected(RESPONSE_TOO_LONG, "as told")
         described = self.describe(request).headers
         if not span:
             return Response(200, described, body)

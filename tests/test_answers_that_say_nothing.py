@@ -99,7 +99,7 @@ def test_a_write_that_is_answered_with_a_page_is_none(method: CopyMethod, is_fil
     fake = fake_with()
     page = Response(200, {**LOGIN_PAGE.headers, **({"etag": '"65f0a1b2-1e"'} if is_file else {})}, PAGE)
     fake.interfere = lambda request: page if request.operation == method.operation else None
-    with pytest.raises(ServerFault, match="UnreadableAnswer"):
+    with pytest.raises(ServerFault, match="UnreadableResponse"):
         copy_once(fake, options_of(method))
 
 

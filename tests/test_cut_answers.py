@@ -35,7 +35,7 @@ def fake_that_cuts(*operations: str) -> FakeBuckets:
 def test_a_cut_answer_is_a_fault_of_the_server(method: CopyMethod, operation: str) -> None:
     fake = fake_that_cuts(operation)
     options = CopyOptions(method, ConditionalWriteSupport("new"))
-    with pytest.raises(ServerFault, match="UnreadableAnswer"):
+    with pytest.raises(ServerFault, match="UnreadableResponse"):
         fake.run(copy_object(fake.s3, options, "image/a", "avatar/a"))
     assert fake.production == {}
     # The server may still be at work on what it was told to complete.

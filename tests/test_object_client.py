@@ -93,7 +93,7 @@ def test_no_more_than_the_bound_is_asked_of_a_larger_object(buckets: Buckets) ->
     with clients_of(buckets, max_body_bytes=1000) as (legacy, _):
         got = ask(legacy, operations.get_object("legacy", "k"))
     assert isinstance(got.error, ObjectRejected)
-    assert got.error.code == "AnswerTooLong"
+    assert got.error.code == "ResponseTooLong"
 
 
 def test_a_server_that_ignores_ranges_is_held_to_the_bound_too() -> None:

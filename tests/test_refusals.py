@@ -13,8 +13,7 @@ from clients import COPY, GET, HEAD, ask, begin, opened, side_of
 from processes import wait_for
 from rowferry.errors import AccessDenied, ObjectRejected, SideFault
 from rowferry.plan import ProductionSide
-from rowferry.s3.client import ObjectClient
-from rowferry.s3.side_client import open_object_client
+from rowferry.s3.client import ObjectClient, open_object_client
 from stand_in import Behaviour, StandIn, answer, refuse, refuse_with
 
 HOUR = 3600

@@ -16,7 +16,7 @@ from rowferry.errors import (
     Throttled,
     TimedOut,
 )
-from rowferry.s3.error_codes import classify
+from rowferry.s3.errors import classify
 from rowferry.s3.responses import read_error, read_tags, read_text
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'

@@ -4,9 +4,9 @@ import pytest
 
 from clients import GET, HEAD, ask, facing
 from rowferry.errors import ObjectDamaged, ServerFault, SideFault
-from rowferry.s3.error_codes import REMEDY_OF_CODE, classify
+from rowferry.s3.errors import REMEDY_OF_CODE, classify
 from rowferry.s3.operations import get_object
-from rowferry.s3.responses import Answer
+from rowferry.s3.responses import Response
 from rowferry.s3.results import read_completed_etag, read_copied_etag, read_tag_count, read_upload_id, read_written_etag
 from stand_in import answer
 from test_wire import OK, say
@@ -18,10 +18,10 @@ RANGED = get_object("production", "k", first_byte=3, last_byte=5)
 
 def test_a_put_without_an_etag_has_written_nothing() -> None:
     with pytest.raises(ServerFault):
-        read_written_etag(Answer(200, {}, LOGIN_PAGE))
+        read_written_etag(Response(200, {}, LOGIN_PAGE))
     with pytest.raises(ServerFault):
-        read_written_etag(Answer(200, {"etag": '""'}))
-    assert read_written_etag(Answer(200, {"etag": '"e"'})) == "e"
+        read_written_etag(Response(200, {"etag": '""'}))
+    assert read_written_etag(Response(200, {"etag": '"e"'})) == "e"
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_put_without_an_etag_has_written_nothing() -> None:
     ],
 )
 def test_a_copy_is_confirmed_by_its_result(body: bytes) -> None:
-    assert read_copied_etag(Answer(200, {}, body)) == "e"
+    assert read_copied_etag(Response(200, {}, body)) == "e"
 
 
 @pytest.mark.parametrize(
@@ -56,31 +56,31 @@ def test_a_copy_is_confirmed_by_its_result(body: bytes) -> None:
 )
 def test_a_copy_without_a_result_has_copied_nothing(body: bytes) -> None:
     with pytest.raises(ServerFault):
-        read_copied_etag(Answer(200, {"etag": '"of the page"'}, body))
+        read_copied_etag(Response(200, {"etag": '"of the page"'}, body))
 
 
 def test_a_completion_may_name_no_etag_but_must_be_a_result() -> None:
     result = b"<CompleteMultipartUploadResult><Key>k</Key><ETag>%s</ETag></CompleteMultipartUploadResult>"
-    assert read_completed_etag(Answer(200, {}, result % b"&quot;e-2&quot;")) == "e-2"
-    assert read_completed_etag(Answer(200, {}, result % b"")) is None
+    assert read_completed_etag(Response(200, {}, result % b"&quot;e-2&quot;")) == "e-2"
+    assert read_completed_etag(Response(200, {}, result % b"")) is None
     with pytest.raises(ServerFault):
-        read_completed_etag(Answer(200, {"etag": "e-2"}, LOGIN_PAGE))
+        read_completed_etag(Response(200, {"etag": "e-2"}, LOGIN_PAGE))
 
 
 def test_an_upload_is_begun_only_with_an_id() -> None:
     result = b"<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>"
-    assert read_upload_id(Answer(200, {}, result % b"u")) == "u"
+    assert read_upload_id(Response(200, {}, result % b"u")) == "u"
     for body in (LOGIN_PAGE, b"<UploadId>u</UploadId>", result % b""):
         with pytest.raises(ServerFault):
-            read_upload_id(Answer(200, {}, body))
+            read_upload_id(Response(200, {}, body))
 
 
 def test_a_number_of_tags_that_is_none_is_a_fault_of_the_server() -> None:
-    assert read_tag_count(Answer(200, {"x-amz-tagging-count": "3"})) == 3
-    assert read_tag_count(Answer(200)) is None
+    assert read_tag_count(Response(200, {"x-amz-tagging-count": "3"})) == 3
+    assert read_tag_count(Response(200)) is None
     for count in ("abc", "²", "9" * 5000, "-1", ""):
         with pytest.raises(ServerFault):
-            read_tag_count(Answer(200, {"x-amz-tagging-count": count}))
+            read_tag_count(Response(200, {"x-amz-tagging-count": count}))
 
 
 def test_a_head_without_a_size_is_no_empty_object() -> None:

@@ -11,9 +11,8 @@ from processes import wait_for
 from rowferry.errors import AccessDenied, BucketNotFound, CutOff, ObjectError, TimedOut, Unreachable, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Side
-from rowferry.s3.client import ObjectClient
+from rowferry.s3.client import ObjectClient, check_bucket, open_object_client
 from rowferry.s3.operations import head_object
-from rowferry.s3.side_client import ask_bucket, check_bucket, open_object_client
 from stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
 
@@ -51,8 +50,8 @@ def test_the_bucket_is_asked_for_as_boto3_asks() -> None:
     with StandIn(answer(200)) as server:
         client = open_object_client(side_of(server))
         check_bucket(client, side_of(server))
+        event_loop.run(client.probe(timedelta(seconds=60)))
         client.close()
-        ask_bucket(side_of(server), timedelta(seconds=60))
     assert server.request_lines == ["HEAD /bucket HTTP/1.1"] * 2
     assert all("User-Agent: rowferry" in request for request in server.requests)
 

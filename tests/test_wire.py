@@ -116,7 +116,7 @@ def test_an_answer_that_is_too_long_is_refused_before_it_has_come() -> None:
     with facing(say(OK + b"Content-Length: 1001\r\n\r\n"), max_body_bytes=1000) as (client, _):
         error = ask(client, GET).error
         assert isinstance(error, ObjectRejected)
-        assert error.code == "AnswerTooLong"
+        assert error.code == "ResponseTooLong"
     endless = OK + b"Transfer-Encoding: chunked\r\n\r\n" + 2 * (b"64\r\n" + b"x" * 100 + b"\r\n")
     with facing(say(endless), max_body_bytes=150) as (client, _):
         assert isinstance(ask(client, GET).error, ObjectRejected)

@@ -14,13 +14,12 @@ from rowferry.errors import (
     UsageError,
 )
 from rowferry.plan import Side
-from rowferry.s3.client import ObjectClient
+from rowferry.s3.client import ObjectClient, check_bucket
 from rowferry.s3.endpoint import resolve_endpoint
-from rowferry.s3.error_codes import REMEDY_OF_CODE
+from rowferry.s3.errors import REMEDY_OF_CODE
 from rowferry.s3.operations import list_first_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
-from rowferry.s3.side_client import check_bucket
 from rowferry_enqueue.finding import Finding, note, problem
 
 _KEYS = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile, to valid ones"
@@ -64,7 +63,7 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
     if isinstance(error, BucketNotFound):
         place = side.endpoint_url or f"AWS, {side.region}"
         return problem(f"there is no {side.name} bucket {side.bucket} at {place}", f"correct [{side.name}] in the plan")
-    if isinstance(error, ServerFault) and error.code == "UnreadableAnswer":
+    if isinstance(error, ServerFault) and error.code == "UnreadableResponse":
         return _no_s3(side)
     what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
     return problem(what, _find_remedy(side, error, rights))
@@ -112,7 +111,7 @@ def _is_s3(listed: Response | ObjectError) -> bool:
     """Return whether an S3 server could have answered a listing so, refusals included."""
     if isinstance(listed, Response):
         return b"ListBucketResult" in listed.body
-    return not isinstance(listed, ObjectNotFound) and listed.code != "UnreadableAnswer"
+    return not isinstance(listed, ObjectNotFound) and listed.code != "UnreadableResponse"
 
 
 def _no_s3(side: Side) -> Finding:

@@ -6,11 +6,10 @@ from datetime import timedelta
 
 from rowferry.errors import ObjectError, RowferryError
 from rowferry.plan import Plan, Side
-from rowferry.s3.client import ObjectClient
+from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.listing import OnProgress
 from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
-from rowferry.s3.side_client import open_object_client
 from rowferry_enqueue.bucket_errors import check_bucket_exists, refuse, summarise_error
 from rowferry_enqueue.check_objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.finding import Finding, fine, note, problem

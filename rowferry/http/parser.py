@@ -2,7 +2,7 @@
 
 import httptools
 
-from rowferry.errors import ANSWER_TOO_LONG, ObjectRejected, ServerFault
+from rowferry.errors import RESPONSE_TOO_LONG, ObjectRejected, ServerFault
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -57,7 +57,7 @@ class ResponseParser:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_complete:
-                raise ServerFault("UnreadableAnswer", f"the server sent no HTTP response ({error})") from error
+                raise ServerFault("UnreadableResponse", f"the server sent no HTTP response ({error})") from error
             self._has_surplus = True
         if self._unread_bytes > MAX_HEADER_BYTES and self._refusal is None and not self.is_complete:
             self._refuse_headers()
@@ -125,12 +125,12 @@ class ResponseParser:
             self._keeps_alive = self._parser.should_keep_alive()
 
     def _refuse_headers(self) -> None:
-        self._refusal = ServerFault("UnreadableAnswer", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+        self._refusal = ServerFault("UnreadableResponse", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
     def _refuse_body(self) -> None:
         self._chunks.clear()
         words = f"the response is longer than {self._max_body_bytes} bytes; read the object in ranges"
-        self._refusal = ObjectRejected(ANSWER_TOO_LONG, words)
+        self._refusal = ObjectRejected(RESPONSE_TOO_LONG, words)
 
     def _find(self, name: bytes) -> bytes:
         """Return a header's value, several joined by commas; empty without one."""

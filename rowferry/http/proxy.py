@@ -61,7 +61,7 @@ async def open_tunnel(connected: socket.socket, proxy: Proxy, host: str, port: i
         came = await loop.sock_recv(connected, 4096)
         response += came
         if not came or len(response) > MAX_RESPONSE_BYTES:
-            raise ServerFault("UnreadableAnswer", f"the proxy {proxy.host}:{proxy.port} did not answer CONNECT")
+            raise ServerFault("UnreadableResponse", f"the proxy {proxy.host}:{proxy.port} did not answer CONNECT")
     status = response.split(b"\r\n", 1)[0].split(b" ")[1:2]
     code = int(status[0]) if status and status[0].isdigit() and len(status[0]) == 3 else 0
     words = f"the proxy {proxy.host}:{proxy.port} answers {code or 'nonsense'} to CONNECT {authority}"

@@ -2,21 +2,25 @@
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import Callable, Collection
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 
 from rowferry.errors import (
+    BucketNotFound,
     Cancelled,
     CredentialsUnavailable,
     CutOff,
     ObjectError,
+    ObjectNotFound,
     ObjectRejected,
     ServerFault,
+    SideFault,
     TimedOut,
     Unreachable,
+    UsageError,
 )
 from rowferry.http import event_loop
 from rowferry.http.connect import Connector
@@ -26,8 +30,8 @@ from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool, explain_failure
 from rowferry.http.trust import trust
 from rowferry.plan import Side
-from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, take_snapshot
-from rowferry.s3.endpoint import Endpoint
+from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
+from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 from rowferry.s3.operations import Request, head_bucket
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
@@ -37,6 +41,9 @@ from rowferry.s3.signing import HeadWriter
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The longest response body that is taken unless told otherwise: larger objects are read in ranges."""
+
+REQUEST_DEADLINE = timedelta(seconds=60)
+"""The deadline of a request unless told otherwise; a copy of 5 GiB takes a server some ten seconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +82,6 @@ class ObjectClient:
         self._deadlines = Deadlines(deadline.total_seconds())
         self._refusal: ObjectError | None = None
         """Why nothing is sent now: the client is cut off or closed."""
-        self._old_calls: dict[int, tuple[Request, Future[None]]] = {}
 
     @property
     def waiting_since(self) -> float | None:
@@ -148,7 +154,7 @@ class ObjectClient:
         except Exception as fault:  # noqa: BLE001 - fails this request alone
             _log.exception("a response could not be read", extra={"operation": request.operation})
             words = f"the response could not be read ({type(fault).__name__})"
-            raise ServerFault("UnreadableAnswer", words) from None
+            raise ServerFault("UnreadableResponse", words) from None
         if unsound is not None:
             raise unsound
         return response, error and (find_wrong_region(self._side, response) or error)
@@ -213,38 +219,48 @@ class ObjectClient:
         """Close the connections, from another thread."""
         event_loop.run(self.aclose())
 
-    # The callbacks that are still in use go when their last caller does.
 
-    def begin(self, request: Request, on_answer: Callable[[Response], None]) -> None:
-        """Send a request and call back with its response or error."""
+def open_object_client(
+    side: Side,
+    *,
+    max_in_flight: int = 1,
+    deadline: timedelta = REQUEST_DEADLINE,
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> ObjectClient:
+    """Return a client of `side`, with the credentials, the endpoint and the trust that workers have; close it.
 
-        async def call() -> None:
-            try:
-                response = await self.send(request)
-            except ObjectError as error:
-                response = Response(error.status, dict(error.headers), b"", error)
-            except asyncio.CancelledError:
-                response = Response(0, error=Cancelled("Cancelled", "the worker was told to stop"))
-            finally:
-                self._old_calls.pop(id(request), None)
-            try:
-                on_answer(response)
-            except Exception:  # noqa: BLE001 - goes with the callbacks
-                _log.exception("a callback failed")
+    Nothing is sent yet. Raises UsageError for an unusable endpoint, region or bundle of certificates, and where there
+    are no credentials; CredentialsUnavailable when expiring ones cannot be had.
+    """
+    return ObjectClient(
+        side,
+        load_credentials(side, os.environ),
+        endpoint=resolve_endpoint(side),
+        max_in_flight=max_in_flight,
+        deadline=deadline,
+        max_body_bytes=max_body_bytes,
+        reload=partial(load_credentials, side, os.environ),
+    )
 
-        self._old_calls[id(request)] = (request, event_loop.submit(call()))
 
-    def ask_answer(self, request: Request) -> Response:
-        """Send a request and return its response or error."""
-        try:
-            return self.ask(request)
-        except ObjectError as error:
-            return Response(error.status, dict(error.headers), b"", error)
+def check_bucket(client: ObjectClient, side: Side, *, tries: int = 1) -> None:
+    """Return when the bucket is there and may be looked at.
 
-    def cancel_all(self, *, but: str = "", only: Collection[Request] | None = None) -> None:
-        """Cancel requests that were sent by `begin`."""
-        wanted = None if only is None else {id(request) for request in only}
-        for request, future in list(self._old_calls.values()):
-            if request.operation != but and (wanted is None or id(request) in wanted):
-                with suppress(Exception):
-                    future.cancel()
+    Raises BucketNotFound, AccessDenied, SideFault, Unreachable and the like; UsageError when it is in another region.
+    """
+    try:
+        response = client.ask(head_bucket(side.name), tries=tries)
+    except (ObjectRejected, SideFault) as error:
+        _refuse_other_region(side, error.headers)
+        raise
+    except ObjectNotFound as error:
+        raise BucketNotFound("NoSuchBucket", f"there is no bucket {side.bucket!r}") from error
+    if side.endpoint_url is None:  # other servers may name any region
+        _refuse_other_region(side, response.headers)
+
+
+def _refuse_other_region(side: Side, headers: Mapping[str, str]) -> None:
+    """Raise UsageError where the server names another region than the plan."""
+    region = headers.get("x-amz-bucket-region", "")
+    if region and region != side.region:
+        raise UsageError(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")

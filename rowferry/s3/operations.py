@@ -40,8 +40,6 @@ class Request(Struct, frozen=True, gc=False):
     query: Pairs = ()
     headers: Pairs = ()
     body: bytes = b""
-    tries: int = 0
-    """How often the same was sent before: the pause after a failure grows with that."""
 
 
 def encode_key(key: str) -> str:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from msgspec import Struct, field
 
 from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault
-from rowferry.s3.error_codes import REMEDY_OF_CODE, classify
+from rowferry.s3.errors import REMEDY_OF_CODE, classify
 from rowferry.s3.operations import Request
 
 BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
@@ -22,8 +22,6 @@ class Response(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names in lower case."""
     body: bytes = b""
-    error: ObjectError | None = None
-    """Only callbacks get one; goes with them."""
 
     @property
     def etag(self) -> str | None:
@@ -36,9 +34,6 @@ class Response(Struct, frozen=True):
         """Return the size in bytes that the server named, for HEAD the object's; None if it named none."""
         value = self.headers.get("content-length", "")
         return int(value) if value.isascii() and value.isdigit() else None
-
-
-Answer = Response
 
 
 def find_error(response: Response, *, may_hide_error: bool = False) -> ObjectError | None:
@@ -67,9 +62,9 @@ def name_request(error: ObjectError, request: Request) -> ObjectError:
 def _classify(response: Response, *, succeeded: bool) -> ObjectError:
     code, message = read_error(response.body)
     if succeeded:
-        return classify(500, code or "UnreadableAnswer", message)
+        return classify(500, code or "UnreadableResponse", message)
     if response.status == 404 and response.body and not code:
-        return ServerFault("UnreadableAnswer", "404 with a body that is not S3's")
+        return ServerFault("UnreadableResponse", "404 with a body that is not S3's")
     if code and (request_id := response.headers.get("x-amz-request-id")) and code not in REMEDY_OF_CODE:
         message = f"{message} (request {request_id[:40]})".lstrip()
     error = classify(response.status, code, message)
@@ -114,7 +109,7 @@ def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:
     """
     root = _parse(body)
     if root is None or _local_name(root) != "Tagging":
-        raise ServerFault("UnreadableAnswer", "the server's list of tags is not S3's XML")
+        raise ServerFault("UnreadableResponse", "the server's list of tags is not S3's XML")
     tags = (element for element in root.iter() if _local_name(element) == "Tag")
     return tuple((_child_text(tag, "Key"), _child_text(tag, "Value")) for tag in tags)
 

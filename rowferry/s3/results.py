@@ -40,7 +40,7 @@ def read_written_etag(response: Response) -> str:
     """
     etag = _unquote(response.headers.get("etag", ""))
     if not etag or response.body.lstrip()[:5].lower() in {b"<html", b"<!doc"}:
-        raise ServerFault("UnreadableAnswer", "the server answered without the ETag of what it should have written")
+        raise ServerFault("UnreadableResponse", "the server answered without the ETag of what it should have written")
     return etag
 
 
@@ -53,7 +53,7 @@ def read_copied_etag(response: Response) -> str:
         return usual[2].decode(errors="replace")
     etag = _unquote(read_result(response.body, "CopyObjectResult", "CopyPartResult").get("ETag", ""))
     if not etag:
-        raise ServerFault("UnreadableAnswer", "the server did not say what it had copied")
+        raise ServerFault("UnreadableResponse", "the server did not say what it had copied")
     return etag
 
 
@@ -65,7 +65,7 @@ def read_completed_etag(response: Response) -> str | None:
     """
     result = read_result(response.body, "CompleteMultipartUploadResult")
     if not result:
-        raise ServerFault("UnreadableAnswer", "the server did not say what it had completed")
+        raise ServerFault("UnreadableResponse", "the server did not say what it had completed")
     return _unquote(result.get("ETag", "")) or None
 
 
@@ -73,7 +73,7 @@ def read_upload_id(response: Response) -> str:
     """Return the id in an InitiateMultipartUploadResult. Raises ServerFault where there is none."""
     upload_id = read_result(response.body, "InitiateMultipartUploadResult").get("UploadId", "")
     if not upload_id:
-        raise ServerFault("UnreadableAnswer", "the server did not name the upload that it should have begun")
+        raise ServerFault("UnreadableResponse", "the server did not name the upload that it should have begun")
     return upload_id
 
 
@@ -83,7 +83,7 @@ def read_tag_count(response: Response) -> int | None:
     if count is None:
         return None
     if not (count.isascii() and count.isdigit() and len(count) <= 9):
-        raise ServerFault("UnreadableAnswer", f"the server announces {count[:40]!r} tags")
+        raise ServerFault("UnreadableResponse", f"the server announces {count[:40]!r} tags")
     return int(count)
 
 

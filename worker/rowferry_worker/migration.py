@@ -14,11 +14,10 @@ from rowferry.errors import BucketNotFound, MigrationFault, ObjectError, Rowferr
 from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan, Side, SideName
 from rowferry.plan_file import parse_plan
-from rowferry.s3.client import ObjectClient
+from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry.s3.side_client import REQUEST_DEADLINE, check_bucket, open_object_client
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions

@@ -19,6 +19,7 @@ from rowferry.errors import (
 )
 from rowferry.http import event_loop
 from rowferry.plan import Plan, SideName
+from rowferry.s3.client import check_bucket
 from rowferry.s3.operations import (
     Request,
     abort_multipart_upload,
@@ -28,7 +29,6 @@ from rowferry.s3.operations import (
     head_object,
 )
 from rowferry.s3.responses import read_text
-from rowferry.s3.side_client import check_bucket
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import NO_OBJECT

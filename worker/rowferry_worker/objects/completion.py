@@ -131,7 +131,7 @@ def check_completed(upload: Upload, request: Request, response: Response) -> Non
     told = demand(read_completed_etag, response, request)
     if told is None:
         words = "the server did not name the ETag of what it has completed"
-        raise name_request(ServerFault("UnreadableAnswer", words), request)
+        raise name_request(ServerFault("UnreadableResponse", words), request)
     composite = upload.composite_etag()
     is_comparable = upload.checks_digests and _COMPOSITE.fullmatch(told) and not is_encrypted(response)
     if is_comparable and composite is not None and told != composite:

@@ -11,7 +11,7 @@ from functools import cache
 
 from prometheus_client import Counter, Histogram
 
-from rowferry.errors import ANSWER_TOO_LONG, ObjectError, ObjectNotFound, PreconditionFailed, Throttled
+from rowferry.errors import RESPONSE_TOO_LONG, ObjectError, ObjectNotFound, PreconditionFailed, Throttled
 from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
@@ -132,7 +132,7 @@ def record_request(
 def measure_bodies(request: Request, result: Response | ObjectError) -> int | None:
     """Return the bytes of body that a request and its response had in memory; None where it came to nothing."""
     if isinstance(result, ObjectError):
-        return READ_BYTES if result.code == ANSWER_TOO_LONG else None
+        return READ_BYTES if result.code == RESPONSE_TOO_LONG else None
     return max(len(result.body), len(request.body))
 
 

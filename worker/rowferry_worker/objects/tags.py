@@ -6,7 +6,7 @@ from typing import Literal
 from urllib.parse import quote, urlencode
 
 from rowferry.errors import (
-    ANSWER_TOO_LONG,
+    RESPONSE_TOO_LONG,
     AccessDenied,
     Cancelled,
     ObjectError,
@@ -170,7 +170,7 @@ def _knows_no_tags(error: ObjectError) -> bool:
 
     gofakes3 answers with the object itself, which may be longer than is taken.
     """
-    return error.code in NO_TAGS or error.code in {"UnreadableAnswer", ANSWER_TOO_LONG}
+    return error.code in NO_TAGS or error.code in {"UnreadableResponse", RESPONSE_TOO_LONG}
 
 
 async def _fetch_production(s3: ObjectRequests, key: str) -> Tags | None:

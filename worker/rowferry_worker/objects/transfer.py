@@ -4,7 +4,7 @@ import base64
 import hashlib
 from typing import NamedTuple, Protocol
 
-from rowferry.errors import ANSWER_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
+from rowferry.errors import RESPONSE_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
 from rowferry.s3.operations import Request, copy_object, get_object, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag, read_written_etag
@@ -137,7 +137,7 @@ class StreamCopy:
         try:
             response = await s3.send(read)
         except ObjectRejected as error:
-            if error.code != ANSWER_TOO_LONG:
+            if error.code != RESPONSE_TOO_LONG:
                 raise
             response = None
         if response is None:

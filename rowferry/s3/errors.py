@@ -1,18 +1,32 @@
-"""Which error an S3 server's code or status stands for, and what to do about those of a whole side; no I/O here."""
+"""Which error an S3 server's code, its status or an exception of botocore stands for, and its remedy. No I/O."""
+
+# pyright: reportMissingTypeStubs=false
+# botocore carries no types; what is used of it is narrowed at once.
+
+from typing import Any, cast
+
+from botocore import exceptions
+from botocore.parsers import ResponseParserError
 
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
+    CredentialsUnavailable,
     ObjectDamaged,
     ObjectError,
     ObjectNotFound,
     ObjectRejected,
     PreconditionFailed,
+    RowferryError,
     ServerFault,
+    ServerNotTrusted,
     SideFault,
     Throttled,
     TimedOut,
+    Unreachable,
+    UsageError,
 )
+from rowferry.plan import Side
 
 _RENEW = "renew these credentials"
 _CORRECT = "correct these credentials: the key is unknown there, or was revoked"
@@ -33,7 +47,7 @@ REMEDY_OF_CODE: dict[str, str] = {
     **dict.fromkeys(["AccountProblem", "AllAccessDisabled", "NotSignedUp", "InvalidSecurity"], _ACCOUNT),
     **dict.fromkeys(["UserSuspended", "InvalidPayer"], _ACCOUNT),
 }
-"""Codes of a SideFault: they say the same of every object of the side until somebody does this."""
+"""Codes of a SideFault: they hold for every object of the side until the remedy is applied."""
 
 _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     "NoSuchBucket": BucketNotFound,
@@ -51,7 +65,7 @@ _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     # A lost upload is begun anew by the next attempt; taken for a missing object it would never be.
     **dict.fromkeys(["InternalError", "NoSuchUpload"], ServerFault),
 }
-"""Codes whose meaning their status does not tell, or which come behind a 200."""
+"""Codes whose meaning their status does not tell, or which follow a 200."""
 
 _CLASS_OF_STATUS: dict[int, type[ObjectError]] = {
     304: PreconditionFailed,
@@ -90,3 +104,54 @@ def classify(status: int, code: str, message: str) -> ObjectError:
     if 300 <= status < 500:
         return ObjectRejected(name, message)
     return ServerFault(name, message)
+
+
+BOTO_ERRORS = (exceptions.BotoCoreError, exceptions.ClientError, ResponseParserError)
+"""All that `translate_boto_error` knows."""
+
+_CLASS_OF_ERROR: tuple[tuple[type[Exception], type[ObjectError]], ...] = (
+    (exceptions.ReadTimeoutError, TimedOut),
+    (exceptions.HTTPClientError, Unreachable),
+    (exceptions.ConnectionError, Unreachable),
+    (ResponseParserError, ServerFault),
+)
+"""By class, first match wins; whatever is left was refused before it was sent."""
+
+_ABOUT_TRUST = ("CERTIFICATE_VERIFY_FAILED", "doesn't match")
+"""What an SSLError says that no later try will mend; a handshake that breaks off may go well the next time."""
+
+_ABOUT_CREDENTIALS = (
+    exceptions.CredentialRetrievalError,
+    exceptions.MetadataRetrievalError,
+    exceptions.NoCredentialsError,
+    exceptions.PartialCredentialsError,
+    exceptions.SSOError,
+    exceptions.TokenRetrievalError,
+)
+"""What these say may come from a credential process or a token, so it is not repeated."""
+
+
+def translate_boto_error(error: Exception, side: Side) -> RowferryError:
+    """Return the rowferry error for one of BOTO_ERRORS that came of speaking to `side`."""
+    if isinstance(error, exceptions.ClientError):
+        return _translate_response(cast("dict[str, Any]", cast("Any", error).response))
+    name, words = type(error).__name__, " ".join(str(error).split())
+    if isinstance(error, exceptions.ParamValidationError):
+        return UsageError(f"{side.name}.bucket {side.bucket!r} or a key of it is not a name S3 allows ({words})")
+    if isinstance(error, _ABOUT_CREDENTIALS):
+        return CredentialsUnavailable(name, f"the credentials of the {side.name} side cannot be had")
+    if isinstance(error, exceptions.SSLError) and any(sign in words for sign in _ABOUT_TRUST):
+        remedy = "AWS_CA_BUNDLE can name the file of your own certificate authority"
+        return ServerNotTrusted(name, f"the certificate of the server is not trusted ({words}); {remedy}")
+    for boto_class, own_class in _CLASS_OF_ERROR:
+        if isinstance(error, boto_class):
+            return own_class(name, words)
+    return ObjectRejected(name, words)
+
+
+def _translate_response(response: dict[str, Any]) -> RowferryError:
+    """Return the error of a response; that of HEAD has no code, and botocore puts the status in its place."""
+    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    error: dict[str, str] = response.get("Error", {})
+    code = error.get("Code", "")
+    return classify(status, "" if code.isdigit() else code, error.get("Message", ""))
