@@ -24,7 +24,7 @@ from rowferry_worker.objects.copy import CopyOptions
 from rowferry_worker.objects.outage import OutageDetector
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
-from rowferry_worker.rate_limit import RateLimiter
+from rowferry_worker.rate_limit import NO_WAIT, RateLimiter
 
 
 class MigrationContext:
@@ -35,11 +35,12 @@ class MigrationContext:
         self.plan = plan
         self.clients = clients
         self._cluster = cluster
-        self._request_limiters: dict[SideName, RateLimiter] = {
-            side.name: RateLimiter(partial(cluster.share_of, side.max_requests_per_second))
-            for side in (plan.legacy, plan.production)
+        bounds = {side.name: side.max_requests_per_second for side in (plan.legacy, plan.production)}
+        self._request_limiters = {
+            name: RateLimiter(partial(cluster.share_of, bound)) for name, bound in bounds.items() if bound is not None
         }
-        self._row_limiter = RateLimiter(partial(cluster.share_of, plan.database.max_rows_per_second))
+        bound = plan.database.max_rows_per_second
+        self._row_limiter = None if bound is None else RateLimiter(partial(cluster.share_of, bound))
         self._method = choose_method(plan)
         self._support = ConditionalWriteSupport(plan.production.bucket)
         self._tagging = Tagging()
@@ -47,26 +48,21 @@ class MigrationContext:
         self._updatable: set[str] = set()
         self._detectors = [event_loop.submit(OutageDetector(client).watch()) for client in clients.values()]
 
-    def entries(self, connection: Connection, label: str) -> EntrySql:
+    def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntrySql:
         """Return the SQL over the table of the entries that a batch names.
 
-        Raises MigrationFault when the plan or the table no longer has them.
+        Raises MigrationFault when the plan or the table no longer has them; with `update` also when this role may not
+        update them, which is checked once for each table, before objects are copied in vain.
         """
         if label not in self._entries:
             found = next((entries for entries in self.plan.entries if entries.label == label), None)
             if found is None:
                 raise MigrationFault(f"The plan of migration {self.plan.name} has no entries {label}.")
             self._entries[label] = EntrySql.of(connection, found)
-        return self._entries[label]
-
-    def check_update(self, connection: Connection, label: str) -> None:
-        """Raise MigrationFault, once for each table, when this role may not update the entries that a batch names.
-
-        Better than after their objects were copied.
-        """
-        if label not in self._updatable:
-            self.entries(connection, label).check(connection, update=True)
+        if update and label not in self._updatable:
+            self._entries[label].check(connection, update=True)
             self._updatable.add(label)
+        return self._entries[label]
 
     def forget_entries(self) -> None:
         """Look tables up again: one of them may have been changed."""
@@ -83,15 +79,17 @@ class MigrationContext:
 
     def reserve(self, request: Request) -> timedelta:
         """Take the turn of a request under its side's `max_requests_per_second`; return how long to wait for it."""
-        return self._request_limiters[request.side].reserve()
+        limiter = self._request_limiters.get(request.side)
+        return NO_WAIT if limiter is None else limiter.reserve()
 
     def reserve_rows(self, rows: int) -> timedelta:
         """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it."""
-        return self._row_limiter.reserve(rows)
+        return NO_WAIT if self._row_limiter is None else self._row_limiter.reserve(rows)
 
     def is_held_up(self) -> bool:
         """Return whether the plan's `max_replica_lag` forbids more work for now."""
-        return self._cluster.is_behind(self.plan.database.max_replica_lag)
+        max_lag = self.plan.database.max_replica_lag
+        return max_lag is not None and self._cluster.is_behind(max_lag)
 
     def close(self) -> None:
         """Close the connections; requests in flight end."""

@@ -18,14 +18,9 @@ _VALUES = "22"
 """The class of invalid values."""
 
 
-def find_entry_sql(context: BatchContext) -> EntrySql:
-    """Return the SQL over the table of the batch's entries."""
-    return context.migration.entries(context.connection, context.batch.payload["entries"])
-
-
-def check_update(context: BatchContext) -> None:
-    """Raise MigrationFault when this role may not update the batch's rows."""
-    context.migration.check_update(context.connection, context.batch.payload["entries"])
+def find_entry_sql(context: BatchContext, *, update: bool = False) -> EntrySql:
+    """Return the SQL over the table of the batch's entries. Raises MigrationFault if they cannot be read or updated."""
+    return context.migration.entries(context.connection, context.batch.payload["entries"], update=update)
 
 
 def read_range(context: BatchContext, form: Form) -> list[Entry]:

@@ -13,7 +13,7 @@ from rowferry.db.entries import EntrySql
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.entries import find_entry_sql, refuse_unwritable
+from rowferry_worker.batch.entries import refuse_unwritable
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.verbose import log_rows
 
@@ -28,7 +28,7 @@ class Move(Struct, frozen=True, gc=False):
     size_bytes: int
 
 
-def rewrite_rows(context: BatchContext, moves: Sequence[Move]) -> list[EntryResult]:
+def rewrite_rows(context: BatchContext, entry_sql: EntrySql, moves: Sequence[Move]) -> list[EntryResult]:
     """Update the rows to their new keys, within `max_rows_per_second`; return a result for each.
 
     Raises BatchReleased when the worker gives up meanwhile.
@@ -36,7 +36,7 @@ def rewrite_rows(context: BatchContext, moves: Sequence[Move]) -> list[EntryResu
     context.wait_for_rows(len(moves))
     began = time.monotonic()
     with metrics.row_update_seconds.time():
-        updated = update_rows(context.connection, find_entry_sql(context), moves)
+        updated = update_rows(context.connection, entry_sql, moves)
     log_rows(updated, time.monotonic() - began)
     return updated
 
