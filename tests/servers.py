@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,8 +19,14 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
-from rowferry_lab.servers.postgres_programs import choose_postgres_binaries, find_postgres_binaries, read_version
+from rowferry_lab.servers.postgres_programs import (
+    choose_postgres_binaries,
+    find_postgres_binaries,
+    read_version,
+    run_program,
+)
 from rowferry_lab.servers.s3_servers import S3Server
+from rowferry_lab.servers.server_process import choose_account
 
 ROOT = Path(__file__).parent.parent
 OLDEST_POSTGRES = 14
@@ -40,7 +47,7 @@ def find_installations() -> dict[int, Path]:
 
     ROWFERRY_TEST_POSTGRES names them; without it they are the embedded one, and the oldest that is here.
     """
-    fetched = sorted((ROOT / ".tools" / "postgres").glob("*/bin"))
+    fetched = filter(is_runnable, sorted((ROOT / ".tools" / "postgres").glob("*/bin")))
     found: dict[int, Path] = {}
     for binaries in (*find_postgres_binaries(), *fetched):
         found.setdefault(read_version(binaries), binaries)
@@ -48,6 +55,15 @@ def find_installations() -> dict[int, Path]:
     usable = [version for version in found if version >= OLDEST_POSTGRES]
     chosen = named or dict.fromkeys((*usable[:1], *sorted(usable)[:1]))
     return {version: found[version] for version in chosen}
+
+
+def is_runnable(binaries: Path) -> bool:
+    """Return whether the account that servers run as may run these programs: it may not enter every checkout."""
+    try:
+        run_program(binaries / "postgres", "--version", account=choose_account(), folder=Path("/"))
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
 
 INSTALLATIONS = find_installations()
