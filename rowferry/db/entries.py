@@ -145,6 +145,3 @@ def _outermost_id(id_type: str, which: Literal["first", "last"]) -> sql.SQL:
     if _HAS_MIN_AND_MAX.fullmatch(id_type):
         return literal(f"{function}(f.id)::text")
     return literal(f"(array_agg(f.id::text order by f.position{order}))[1]")
-
-
-EntrySql = EntryQueries

@@ -8,7 +8,7 @@ from threading import Lock
 
 from rowferry.batch import Batch
 from rowferry.db.connection import Connection, fetch_one
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import BucketNotFound, MigrationFault, ObjectError, RowferryError, UsageError
 from rowferry.http import event_loop
@@ -44,11 +44,11 @@ class MigrationContext:
         self._method = choose_method(plan)
         self._support = ConditionalWriteSupport(plan.production.bucket)
         self._tagging = Tagging()
-        self._entries: dict[str, EntrySql] = {}
+        self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
         self._detectors = [event_loop.submit(OutageDetector(client).watch()) for client in clients.values()]
 
-    def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntrySql:
+    def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntryQueries:
         """Return the SQL over the table of the entries that a batch names.
 
         Raises MigrationFault when the plan or the table no longer has them; with `update` also when this role may not
@@ -58,7 +58,7 @@ class MigrationContext:
             found = next((entries for entries in self.plan.entries if entries.label == label), None)
             if found is None:
                 raise MigrationFault(f"The plan of migration {self.plan.name} has no entries {label}.")
-            self._entries[label] = EntrySql.of(connection, found)
+            self._entries[label] = EntryQueries.of(connection, found)
         if update and label not in self._updatable:
             self._entries[label].check(connection, update=True)
             self._updatable.add(label)

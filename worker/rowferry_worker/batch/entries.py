@@ -6,7 +6,7 @@ import psycopg
 
 from rowferry.batch import Entry
 from rowferry.db.connection import Connection, summarise
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.errors import MigrationFault
 from rowferry_worker.batch.context import BatchContext
 
@@ -18,7 +18,7 @@ _VALUES = "22"
 """The class of invalid values."""
 
 
-def find_entry_sql(context: BatchContext, *, update: bool = False) -> EntrySql:
+def find_queries(context: BatchContext, *, update: bool = False) -> EntryQueries:
     """Return the SQL over the table of the batch's entries. Raises MigrationFault if they cannot be read or updated."""
     return context.migration.entries(context.connection, context.batch.payload["entries"], update=update)
 
@@ -29,61 +29,63 @@ def read_range(context: BatchContext, form: Form) -> list[Entry]:
     The savepoint releases the table lock of this read, so that no `alter table` waits for S3. Raises MigrationFault
     when the table has changed.
     """
-    payload, entry_sql = context.batch.payload, find_entry_sql(context)
+    payload, queries = context.batch.payload, find_queries(context)
     try:
         with context.connection.transaction(force_rollback=True):
-            entries = read_entries(context.connection, entry_sql, payload["first"], payload["last"], form)
+            entries = read_entries(context.connection, queries, payload["first"], payload["last"], form)
     except psycopg.Error as error:
-        refuse_unreadable(context.connection, entry_sql, error, payload["first"], payload["last"])
+        refuse_unreadable(context.connection, queries, error, payload["first"], payload["last"])
         raise
     if not entries:
         # Either all are settled, or the key column is no longer text, whose form no comparison finds.
-        entry_sql.check(context.connection, update=False)
+        queries.check(context.connection, update=False)
     return entries
 
 
 def read_entries(
-    connection: Connection, entry_sql: EntrySql, first: str, last: str, form: Form = "legacy"
+    connection: Connection, queries: EntryQueries, first: str, last: str, form: Form = "legacy"
 ) -> list[Entry]:
     """Return the entries of one form with ids from `first` to `last`, both included, in the order of their ids.
 
     Rows that an earlier attempt or the application has rewritten no longer have the form: a batch may run any number
     of times.
     """
-    query = entry_sql.compose("read_entries", wanted=entry_sql.has_form(form))
-    rows = connection.execute(query, entry_sql.parameters(first=first, last=last))
+    query = queries.compose("read_entries", wanted=queries.has_form(form))
+    rows = connection.execute(query, queries.parameters(first=first, last=last))
     return [Entry(row["id"], row["key"]) for row in rows]
 
 
-def refuse_unreadable(connection: Connection, entry_sql: EntrySql, error: psycopg.Error, first: str, last: str) -> None:
+def refuse_unreadable(
+    connection: Connection, queries: EntryQueries, error: psycopg.Error, first: str, last: str
+) -> None:
     """Raise MigrationFault if the table, not one of its rows, made the read of a range fail.
 
     The savepoint of that statement has been rolled back.
     """
     state = error.sqlstate or ""
     if state.startswith((_NAMES_AND_RIGHTS, _VALUES)):
-        entry_sql.check(connection, update=False)
+        queries.check(connection, update=False)
     if state.startswith(_NAMES_AND_RIGHTS):
-        reason = f"the entries of {entry_sql.entries.label} cannot be read: {summarise(error)}"
+        reason = f"the entries of {queries.entries.label} cannot be read: {summarise(error)}"
         raise MigrationFault(f"{reason}; correct the table or the plan") from error
-    if state.startswith(_VALUES) and not _are_ids(connection, entry_sql, first, last):
-        reason = f"the ids of the waiting batches are no longer of type {entry_sql.id_type}"
-        raise MigrationFault(f"{reason} ({entry_sql.entries.label}): change the column back, or delete those batches")
+    if state.startswith(_VALUES) and not _are_ids(connection, queries, first, last):
+        reason = f"the ids of the waiting batches are no longer of type {queries.id_type}"
+        raise MigrationFault(f"{reason} ({queries.entries.label}): change the column back, or delete those batches")
 
 
-def refuse_unwritable(connection: Connection, entry_sql: EntrySql, error: psycopg.Error) -> None:
+def refuse_unwritable(connection: Connection, queries: EntryQueries, error: psycopg.Error) -> None:
     """Raise MigrationFault if the table made an update fail. A trigger that fails counts as a fault of its row.
 
     The savepoint of that statement has been rolled back.
     """
     if (error.sqlstate or "").startswith((_NAMES_AND_RIGHTS, _VALUES)):
-        entry_sql.check(connection, update=True)
+        queries.check(connection, update=True)
 
 
-def _are_ids(connection: Connection, entry_sql: EntrySql, first: str, last: str) -> bool:
+def _are_ids(connection: Connection, queries: EntryQueries, first: str, last: str) -> bool:
     try:
         with connection.transaction():
-            connection.execute(entry_sql.compose("cast_bounds"), {"first": first, "last": last})
+            connection.execute(queries.compose("cast_bounds"), {"first": first, "last": last})
     except psycopg.DataError:
         return False
     return True

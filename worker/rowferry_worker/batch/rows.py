@@ -9,7 +9,7 @@ from psycopg import errors, sql
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection, summarise, translate
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
 from rowferry_worker.batch.context import BatchContext
@@ -28,7 +28,7 @@ class Move(Struct, frozen=True, gc=False):
     size_bytes: int
 
 
-def rewrite_rows(context: BatchContext, entry_sql: EntrySql, moves: Sequence[Move]) -> list[EntryResult]:
+def rewrite_rows(context: BatchContext, queries: EntryQueries, moves: Sequence[Move]) -> list[EntryResult]:
     """Update the rows to their new keys, within `max_rows_per_second`; return a result for each.
 
     Raises BatchReleased when the worker gives up meanwhile.
@@ -36,12 +36,12 @@ def rewrite_rows(context: BatchContext, entry_sql: EntrySql, moves: Sequence[Mov
     context.wait_for_rows(len(moves))
     began = time.monotonic()
     with metrics.row_update_seconds.time():
-        updated = update_rows(context.connection, entry_sql, moves)
+        updated = update_rows(context.connection, queries, moves)
     log_rows(updated, time.monotonic() - began)
     return updated
 
 
-def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move]) -> list[EntryResult]:
+def update_rows(connection: Connection, queries: EntryQueries, moves: Sequence[Move]) -> list[EntryResult]:
     """Update each row to its new key if it still holds the old one; return one result a move.
 
     The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that violate a
@@ -52,42 +52,42 @@ def update_rows(connection: Connection, entry_sql: EntrySql, moves: Sequence[Mov
     if not moves:
         return []
     connection.execute(statement("check_constraints_now"))
-    return _update(connection, entry_sql, moves, wait_for_locks=True)
+    return _update(connection, queries, moves, wait_for_locks=True)
 
 
 def _update(
-    connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
+    connection: Connection, queries: EntryQueries, moves: Sequence[Move], *, wait_for_locks: bool
 ) -> list[EntryResult]:
     try:
         with connection.transaction():
-            updated = _execute_update(connection, entry_sql, moves, wait_for_locks=wait_for_locks)
+            updated = _execute_update(connection, queries, moves, wait_for_locks=wait_for_locks)
             skipped = [move for move in moves if move.entry.id not in updated]
-            left = _observe(connection, entry_sql, skipped, waited=wait_for_locks)
+            left = _observe(connection, queries, skipped, waited=wait_for_locks)
     except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
         if wait_for_locks:
-            return _update(connection, entry_sql, moves, wait_for_locks=False)
+            return _update(connection, queries, moves, wait_for_locks=False)
         return [_refused(move, RowBusy(summarise(error))) for move in moves]
     except (psycopg.Error, RowRefused) as error:
         if isinstance(error, psycopg.Error):
-            refuse_unwritable(connection, entry_sql, error)
+            refuse_unwritable(connection, queries, error)
         refusal = _to_refusal(error)
         if len(moves) == 1:
             return [_refused(moves[0], refusal)]
         middle = len(moves) // 2
-        lower = _update(connection, entry_sql, moves[:middle], wait_for_locks=wait_for_locks)
-        return lower + _update(connection, entry_sql, moves[middle:], wait_for_locks=wait_for_locks)
+        lower = _update(connection, queries, moves[:middle], wait_for_locks=wait_for_locks)
+        return lower + _update(connection, queries, moves[middle:], wait_for_locks=wait_for_locks)
     done = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
     return done + left
 
 
 def _execute_update(
-    connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, wait_for_locks: bool
+    connection: Connection, queries: EntryQueries, moves: Sequence[Move], *, wait_for_locks: bool
 ) -> set[str]:
     """Return the ids of the updated rows.
 
     Raises RowRefused when a row holds another key than it was given: that key may have no object.
     """
-    query = entry_sql.compose("update_rows", skip_locked=sql.SQL("" if wait_for_locks else "skip locked"))
+    query = queries.compose("update_rows", skip_locked=sql.SQL("" if wait_for_locks else "skip locked"))
     parameters = {
         "ids": [move.entry.id for move in moves],
         "old": [move.entry.key for move in moves],
@@ -110,9 +110,11 @@ def _to_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
     return RowRefused(summarise(error))
 
 
-def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
+def _observe(
+    connection: Connection, queries: EntryQueries, moves: Sequence[Move], *, waited: bool
+) -> list[EntryResult]:
     """Return why the update skipped these rows, by the keys they hold now."""
-    excused = find_excused(connection, entry_sql, [move.entry for move in moves])
+    excused = find_excused(connection, queries, [move.entry for move in moves])
     error = (
         RowRefused("the update left the row as it was (a trigger or rule?)")
         if waited
@@ -121,11 +123,11 @@ def _observe(connection: Connection, entry_sql: EntrySql, moves: Sequence[Move],
     return [excused.get(move.entry.id) or _refused(move, error) for move in moves]
 
 
-def find_excused(connection: Connection, entry_sql: EntrySql, entries: Sequence[Entry]) -> dict[str, EntryResult]:
+def find_excused(connection: Connection, queries: EntryQueries, entries: Sequence[Entry]) -> dict[str, EntryResult]:
     """Return, by id, the results of entries whose rows were deleted, or hold another key than when they were read."""
     if not entries:
         return {}
-    rows = connection.execute(entry_sql.compose("observe_rows"), {"ids": [entry.id for entry in entries]})
+    rows = connection.execute(queries.compose("observe_rows"), {"ids": [entry.id for entry in entries]})
     held = {row["id"]: row["key"] for row in rows}
     return {entry.id: _excuse(entry, held) for entry in entries if held.get(entry.id) != entry.key}
 

@@ -8,7 +8,7 @@ from rowferry.keys import production_key
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import Form, find_entry_sql, read_range
+from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.monitoring.verbose import log_copy
 from rowferry_worker.objects.copy import CopyResult, copy_object
@@ -19,13 +19,13 @@ FORM: Form = "legacy"
 
 def perform(context: BatchContext) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
-    entry_sql = find_entry_sql(context, update=True)
+    queries = find_queries(context, update=True)
     entries = read(context)
-    new_keys, faults = map_keys(entries, entry_sql.entries)
+    new_keys, faults = map_keys(entries, queries.entries)
     ends = copy_objects(context, new_keys)
     started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), NotStarted))
     moves, results = choose_moves(started, new_keys, ends | faults)
-    return results + rewrite_rows(context, entry_sql, moves)
+    return results + rewrite_rows(context, queries, moves)
 
 
 def read(context: BatchContext) -> list[Entry]:

@@ -8,7 +8,7 @@ from rowferry.keys import legacy_key
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import Form, find_entry_sql, read_range
+from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
@@ -23,14 +23,14 @@ def perform(context: BatchContext) -> list[EntryResult]:
 
     MIGRATED: the row holds its legacy key again. KEPT: it stays production, since there is no legacy object.
     """
-    entry_sql = find_entry_sql(context, update=True)
+    queries = find_queries(context, update=True)
     entries = read(context)
-    old_keys = map_back(entries, entry_sql.entries)
+    old_keys = map_back(entries, queries.entries)
     s3 = context.object_requests()
     ends = run_copies(context, lambda key: find_legacy(s3, old_keys[key]), old_keys)
     started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), NotStarted))
     moves, results = choose_moves(started, old_keys, ends)
-    return results + rewrite_rows(context, entry_sql, moves)
+    return results + rewrite_rows(context, queries, moves)
 
 
 def read(context: BatchContext) -> list[Entry]:

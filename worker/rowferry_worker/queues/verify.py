@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.db.entries import EntrySql
+from rowferry.db.entries import EntryQueries
 from rowferry.errors import NotStarted, ObjectNotFound
 from rowferry.keys import legacy_key
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import Form, find_entry_sql, read_range
+from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import find_excused
 from rowferry_worker.monitoring.verbose import log_copy
 from rowferry_worker.objects.copy import CopyResult
@@ -22,10 +22,10 @@ FORM: Form = "production"
 def perform(context: BatchContext) -> list[EntryResult]:
     """Verify the objects of the production entries of the batch's range; return one result for each of them."""
     entries = read(context)
-    entry_sql = find_entry_sql(context)
-    ends = verify_objects(context, [entry.key for entry in entries], entry_sql.entries)
+    queries = find_queries(context)
+    ends = verify_objects(context, [entry.key for entry in entries], queries.entries)
     started = context.leave_unstarted(entries, lambda entry: not isinstance(ends[entry.key], NotStarted))
-    return look_again(context, entry_sql, judge_entries(started, ends))
+    return look_again(context, queries, judge_entries(started, ends))
 
 
 def read(context: BatchContext) -> list[Entry]:
@@ -68,10 +68,10 @@ def judge_entries(entries: list[Entry], ends: Mapping[str, Ended]) -> list[Entry
     return results
 
 
-def look_again(context: BatchContext, entry_sql: EntrySql, results: list[EntryResult]) -> list[EntryResult]:
+def look_again(context: BatchContext, queries: EntryQueries, results: list[EntryResult]) -> list[EntryResult]:
     """Return the results, but for rows that no longer hold the key: what became of its object is not theirs."""
     unsettled = [result.entry for result in results if not result.outcome.settled]
-    excused = find_excused(context.connection, entry_sql, unsettled)
+    excused = find_excused(context.connection, queries, unsettled)
     return [excused.get(result.entry.id, result) for result in results]
 
 
