@@ -23,7 +23,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts test-dashboards test-servers model torture bench pictures check audit format lock clean
+.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts test-dashboards test-servers model torture bench trace pictures check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +81,9 @@ torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during re
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+trace: $(VENV)/.with-dev ## Count the calls, files and threads that one entry takes from its claim to COMMIT.
+	@$(VENV)/bin/python -m bench.trace_entry
 
 pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a real run, for docs/; needs prometheus.
 	@tools/need prometheus promtool
