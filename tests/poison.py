@@ -11,10 +11,10 @@ KILL_ON_POISON = f"""
 import os, signal
 from rowferry_worker.queues import migrate
 copy_object = migrate.copy_object
-def poisoned(way, source_key, target_key):
+def poisoned(s3, options, source_key, target_key):
     if source_key == {POISON!r}:
         os.kill(os.getpid(), signal.SIGKILL)
-    return copy_object(way, source_key, target_key)
+    return copy_object(s3, options, source_key, target_key)
 migrate.copy_object = poisoned
 """
 
