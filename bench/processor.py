@@ -7,7 +7,7 @@ from pathlib import Path
 EVERY_SECONDS = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
 EVENT_LOOP = "rowferry-loop"
-"""The worker's thread that sends and receives; our journeys go their steps on it."""
+"""The worker's thread that sends and receives; our copies run on it."""
 HAS_PROC = Path("/proc/self/stat").exists()
 
 

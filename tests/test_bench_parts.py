@@ -75,14 +75,14 @@ def test_growth_is_that_of_a_line_after_the_warm_up() -> None:
 
 def test_a_sample_counts_for_the_innermost_module_that_is_known() -> None:
     lines = [
-        "run (threading.py:9);step (rowferry_worker/flight.py:3);put (queue.py:4) 3",
+        "run (threading.py:9);step (rowferry_worker/slot.py:3);put (queue.py:4) 3",
         "run (threading.py:9);send (rowferry/http/connection.py:8) 4",
         "run (threading.py:9);sleep (queue.py:8) 1",
         "main (cli/rowferry_cli/__main__.py:1);_load (<frozen importlib._bootstrap>:1) 50",
     ]
     assert count_modules(lines) == {
         "rowferry/http/connection.py": 0.5,
-        "rowferry_worker/flight.py": 0.375,
+        "rowferry_worker/slot.py": 0.375,
         "other Python": 0.125,
     }
 

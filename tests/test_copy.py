@@ -72,7 +72,7 @@ def test_a_refusal_of_the_question_is_no_failure_of_the_copy(status: int, code: 
     assert support_of(options) == support
 
 
-STANDING: dict[tuple[bytes, OnConflict], tuple[Outcome, bytes]] = {
+EXISTING: dict[tuple[bytes, OnConflict], tuple[Outcome, bytes]] = {
     (b"legacy", "fail"): (Outcome.KEPT, b"legacy"),
     (b"legacy", "overwrite"): (Outcome.KEPT, b"legacy"),
     (b"another", "fail"): (Outcome.CONFLICT, b"another"),
@@ -83,22 +83,22 @@ STANDING: dict[tuple[bytes, OnConflict], tuple[Outcome, bytes]] = {
 
 
 @pytest.mark.parametrize("support", ["unknown", "supported", "ignored"])
-@pytest.mark.parametrize(("standing", "on_conflict"), STANDING)
+@pytest.mark.parametrize(("existing", "on_conflict"), EXISTING)
 def test_what_stands_at_the_production_key_is_treated_as_asked(
-    support: Support, standing: bytes, on_conflict: OnConflict, method: CopyMethod
+    support: Support, existing: bytes, on_conflict: OnConflict, method: CopyMethod
 ) -> None:
-    outcome, body = STANDING[standing, on_conflict]
-    fake = fake_with(existing=standing, honours=WRITING if support == "supported" else ())
+    outcome, body = EXISTING[existing, on_conflict]
+    fake = fake_with(existing=existing, honours=WRITING if support == "supported" else ())
     assert outcome_of(fake, options_of(method, support, on_conflict)) is outcome
     assert fake.production[NEW].body == body
 
 
 @pytest.mark.parametrize("support", ["unknown", "supported", "ignored"])
-@pytest.mark.parametrize("standing", [None, b"legacy"])
+@pytest.mark.parametrize("existing", [None, b"legacy"])
 def test_without_a_legacy_object_the_entry_is_missing(
-    support: Support, standing: bytes | None, method: CopyMethod
+    support: Support, existing: bytes | None, method: CopyMethod
 ) -> None:
-    fake = fake_with(existing=standing, honours=WRITING if support == "supported" else ())
+    fake = fake_with(existing=existing, honours=WRITING if support == "supported" else ())
     del fake.legacy[OLD]
     with pytest.raises(ObjectNotFound):
         outcome_of(fake, options_of(method, support))
@@ -132,9 +132,9 @@ def test_every_other_error_ends_the_copy_as_it_comes(
 
 
 def test_a_copy_never_writes_to_the_legacy_side(method: CopyMethod) -> None:
-    for standing in (None, b"legacy", b"another"):
+    for existing in (None, b"legacy", b"another"):
         for on_conflict in ("fail", "keep", "overwrite"):
-            fake = fake_with(existing=standing)
+            fake = fake_with(existing=existing)
             outcome_of(fake, options_of(method, "unknown", on_conflict))
             assert {request.method for request in fake.seen if request.side == "legacy"} <= {"GET", "HEAD"}
 

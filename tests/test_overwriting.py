@@ -22,8 +22,8 @@ def by_parts(request: pytest.FixtureRequest) -> CopyMethod:
     return request.param
 
 
-def large_fake(standing: bytes | None = None, **more: Any) -> FakeBuckets:
-    return fake_with(LARGE, standing, too_large_bytes=4, **more)
+def large_fake(existing: bytes | None = None, **more: Any) -> FakeBuckets:
+    return fake_with(LARGE, existing, too_large_bytes=4, **more)
 
 
 def write_at(fake: FakeBuckets, operation: str, body: bytes = b"another!!!") -> None:

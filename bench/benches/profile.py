@@ -89,7 +89,7 @@ def count_modules(lines: Iterable[str]) -> Figures:
 
 
 def name_module(frames: list[str]) -> str:
-    """Return the innermost file of KNOWN in a stack; a frame reads `send (rowferry_worker/flight.py:12)`."""
+    """Return the innermost file of KNOWN in a stack; a frame reads `send (rowferry_worker/slot.py:12)`."""
     for frame in reversed(frames):
         path = frame.rpartition("(")[2].partition(":")[0]
         if path.split("/")[0] in KNOWN:

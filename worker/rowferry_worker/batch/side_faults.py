@@ -70,7 +70,7 @@ def _may_be_revoked(denied: Sequence[AccessDenied], tried: Sequence[Ended]) -> b
 def _is_revoked(migration: MigrationContext, denied: AccessDenied) -> bool:
     """Return whether an operation that was denied for an object is denied for a key without one as well.
 
-    The request writes no object, whatever the server responds.
+    The request writes no object.
     """
     client = migration.clients[denied.side or "production"]
     try:

@@ -63,7 +63,7 @@ async def _read_checksums(s3: ObjectRequests, side: SideName, key: str, seen: Re
     """Return the checksums of the whole object, by their headers.
 
     Source: Amazon S3 User Guide, "Checking object integrity": only a FULL_OBJECT checksum says something of the bytes
-    whatever parts they came in.
+    independent of its parts.
     """
     response = await s3.head(side, key, if_match=seen.etag, with_checksum=True)
     if response.headers.get("x-amz-checksum-type") != "FULL_OBJECT":

@@ -73,7 +73,7 @@ class ObjectRequests:
             if error.retryable:
                 raise
             return
-        words = "the server has an object for whatever key, so it is not an S3 server"
+        words = "the server has an object for every key, so it is not an S3 server"
         raise name_request(ServerFault("NoS3Server", words), request)
 
     async def fetch_tags(self, side: SideName, key: str) -> Tags:

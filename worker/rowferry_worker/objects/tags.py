@@ -96,7 +96,7 @@ class Tagging:
             if kept is False:
                 raise
             if isinstance(error, AccessDenied) or _knows_no_tags(error):
-                self._kept["CopyObject"] = True  # the server has to know; nobody here can
+                self._kept["CopyObject"] = True  # this worker cannot find out
             return
         if tags and kept is False:
             await s3.put_tags(key, tags)
@@ -142,7 +142,7 @@ class Tagging:
         if found is None:
             if _is_long(tags):
                 raise _lost(key)
-            self._note(operation, True, "production tags may not be read, so nobody sees whether they arrive")
+            self._note(operation, True, "production tags may not be read, so it is unknown whether they arrive")
             return False
         if dict(found) == dict(tags):
             self._note(operation, True)

@@ -21,7 +21,7 @@ class VerifyOptions:
     """What a batch of `verify` asks for."""
 
     deep: bool = False
-    """Read the bytes of both objects, whatever their ETags say."""
+    """Read the bytes of both objects, even where their ETags are equal."""
     repair: Literal["nothing", "older", "all"] = "nothing"
     """Copy again: nothing; what is missing or older than its legacy object; whatever differs."""
 
