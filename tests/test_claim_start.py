@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from plans import explained
+from processes import wait_for
 from rowferry.batch import Batch
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch, is_work_left
@@ -144,6 +145,8 @@ def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(
     with closing(connect("doomed")) as doomed:
         assert claim(doomed).id == 1
         assert [finish(worker) for _ in range(2)] == [2, 3]
+        backend = doomed.info.backend_pid
+    wait_for(lambda: not other.execute("select from pg_stat_activity where pid = %s", (backend,)).fetchone())
     assert {finish(worker) for _ in range(2)} == {1, 4}
     assert claim_batch(worker, QUEUES) is None
 
