@@ -1,9 +1,12 @@
 """One version everywhere, and no more promised than is tested."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from doc_pages import ROOT
 from rowferry.db.connection import OLDEST_POSTGRES
@@ -25,6 +28,21 @@ def test_the_version_is_the_newest_of_the_changelog_and_that_of_the_lab_and_of_t
     assert newest is not None
     images = set(re.findall(r"image: rowferry:(\S+)", (ROOT / "compose.yaml").read_text()))
     assert {newest[1], read_project(ROOT / "lab")["version"], *images} == {PROJECT["version"]}
+
+
+def test_a_tag_is_the_version_that_it_stands_on() -> None:
+    asked = subprocess.run(["git", "tag", "--points-at", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if asked.returncode:
+        pytest.skip("this is no git checkout")
+    assert set(asked.stdout.split()) <= {f"v{PROJECT['version']}"}
+
+
+def test_the_addresses_of_the_project_lead_to_files_that_are_here() -> None:
+    urls = PROJECT["urls"]
+    assert read_project(ROOT / "lab")["urls"] == urls
+    paths = [found[1] for url in urls.values() if (found := re.search(r"/(?:blob|tree)/main/(.+)$", url))]
+    assert len(paths) == 2
+    assert all((ROOT / path).exists() for path in paths)
 
 
 def test_each_promised_python_is_in_the_matrix_and_the_oldest_is_the_least() -> None:
