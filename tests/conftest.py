@@ -205,8 +205,15 @@ SERVERS = {"database_servers", "moto", "versitygw", "s3_server", "any_migration"
 """Fixtures that stand for a server: a test that needs none of them, directly or not, may be of the fast tier."""
 
 STARTS_PROCESSES = {
-    *("bench", "cli", "fleet", "pgbouncer", "prometheus_server", "secret_stage", "subprocess", "terminal", "torture"),
-    *("worker_process", "rowferry_lab.servers.postgres", "rowferry_lab.servers.s3_servers", "conformance"),
+    *("bench", "cli", "pgbouncer", "prometheus_server", "secret_environment", "several_hosts", "subprocess"),
+    *(
+        "terminal",
+        "torture",
+        "worker_process",
+        "rowferry_lab.servers.postgres",
+        "rowferry_lab.servers.s3_servers",
+        "conformance",
+    ),
 }
 """Modules that start processes: a file of tests that takes something from one of them is not of the fast tier."""
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-import fleet
+import several_hosts
 from processes import wait_for
 
 ENTRIES, BATCH_SIZE, HOSTS, WORKERS = 8000, 25, 3, 2
@@ -38,7 +38,7 @@ MOVED = "select sum(migrated + kept) from rowferry.batch_queue"
 class Proof:
     """The steps, in their order; each yields what it has seen, or fails."""
 
-    def __init__(self, hosts: fleet.Fleet, until: ExitStack) -> None:
+    def __init__(self, hosts: several_hosts.Hosts, until: ExitStack) -> None:
         self._hosts = hosts
         self._until = until
 
@@ -58,7 +58,7 @@ class Proof:
         yield f"{HOSTS * WORKERS} workers are live, on {hosts.ask(LIVE_HOSTS)}"
 
         hosts.run("enqueue", f"--batch-size={BATCH_SIZE}", "--yes")
-        self._wait(lambda: victim.name in {share["host"] for share in hosts.query(fleet.SHARES)})
+        self._wait(lambda: victim.name in {share["host"] for share in hosts.query(several_hosts.SHARES)})
         self._wait(lambda: len(hosts.query(HELD.format(host=victim.name))) > 1)
         victim.cut()
         cut_at = time.monotonic()
@@ -73,7 +73,7 @@ class Proof:
         assert victim.name not in finishers
         yield f"PostgreSQL gave them back by itself: DONE on {finishers}, {seconds:.0f} s after the cut"
 
-        self._wait(lambda: hosts.ask(fleet.WAITING) == 0)
+        self._wait(lambda: hosts.ask(several_hosts.WAITING) == 0)
         self._wait(lambda: victim.name not in hosts.ask(LIVE_HOSTS))
         self._must_balance()
         moved, live = hosts.ask(MOVED), hosts.ask(LIVE_HOSTS)
@@ -90,24 +90,24 @@ class Proof:
             worker.send_signal(SIGTERM)
         statuses = [worker.wait(60) for worker in everybody]
         assert set(statuses) == {0}, statuses
-        shares = ", ".join(f"{share['host']} {share['batches']}" for share in hosts.query(fleet.SHARES))
+        shares = ", ".join(f"{share['host']} {share['batches']}" for share in hosts.query(several_hosts.SHARES))
         yield f"SIGTERM: all {len(everybody)} workers ended with 0; batches by host: {shares}"
 
     def _must_balance(self) -> None:
-        assert self._hosts.ask(fleet.LEGACY) == 0
-        assert self._hosts.ask(fleet.UNBALANCED) == 0
+        assert self._hosts.ask(several_hosts.LEGACY) == 0
+        assert self._hosts.ask(several_hosts.UNBALANCED) == 0
 
     def _wait(self, condition: Callable[[], object], within: timedelta = timedelta(seconds=120)) -> None:
         wait_for(condition, deadline=within)
 
 
 def prove() -> int:
-    if reason := fleet.why_not():
+    if reason := several_hosts.why_not():
         click.secho(f"Nothing could be proven: {reason}.", fg="red", err=True)
         return 1
     click.echo(f"{HOSTS} network namespaces as hosts, {WORKERS} workers on each")
     with TemporaryDirectory(prefix="rf-hosts-") as folder, ExitStack() as until:
-        hosts = until.enter_context(fleet.fleet(HOSTS, Path(folder)))
+        hosts = until.enter_context(several_hosts.start_hosts(HOSTS, Path(folder)))
         Proof(hosts, until).run()
     click.echo("Nothing is left of it on this machine.")
     return 0

@@ -35,8 +35,8 @@ class Actor:
         self.id = worker_id
         self.ledger = Ledger(worker_id)
 
-    def beat(self) -> None:
-        """Say that it lives."""
+    def send_heartbeat(self) -> None:
+        """Record that the worker is alive."""
         host, pid, _ = self.id.split(":")
         self.ledger.call("heartbeat", self.id, host, int(pid), "0.1.0", 2, 64, ["migrate"])
 
@@ -85,7 +85,7 @@ def acting(table: EntryTable, *worker_ids: str) -> Iterator[list[Actor]]:
     actors = [Actor(table, worker_id) for worker_id in worker_ids]
     try:
         for actor in actors:
-            actor.beat()
+            actor.send_heartbeat()
         yield actors
     finally:
         for actor in actors:

@@ -13,7 +13,7 @@ LINE_LIMIT_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LoggedRequest:
     """One request: what it asked for."""
 
     method: str
@@ -44,9 +44,9 @@ class Seen:
 class Hold:
     """Requests to keep waiting: before the server sees them, or with its answer in hand."""
 
-    matches: Callable[[Seen], bool]
+    matches: Callable[[LoggedRequest], bool]
     where: Literal["request", "answer"]
-    held: list[Seen] = field(default_factory=list)
+    held: list[LoggedRequest] = field(default_factory=list)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -54,7 +54,7 @@ class Hold:
 class Refusal:
     """Requests to answer in the server's stead."""
 
-    matches: Callable[[Seen], bool]
+    matches: Callable[[LoggedRequest], bool]
     answer: bytes
 
 
@@ -68,9 +68,9 @@ class RequestLog:
         self._tasks: set[asyncio.Task[None]] = set()
         self._hold: Hold | None = None
         self._refusals: list[Refusal] = []
-        self._listener: Callable[[Seen], object] | None = None
+        self._listener: Callable[[LoggedRequest], object] | None = None
         self.endpoint_url = ""
-        self.seen: list[Seen] = []
+        self.seen: list[LoggedRequest] = []
 
     @contextmanager
     def running(self) -> Iterator["RequestLog"]:
@@ -87,8 +87,8 @@ class RequestLog:
 
     @contextmanager
     def holding(
-        self, matches: Callable[[Seen], bool], *, where: Literal["request", "answer"] = "request"
-    ) -> Iterator[list[Seen]]:
+        self, matches: Callable[[LoggedRequest], bool], *, where: Literal["request", "answer"] = "request"
+    ) -> Iterator[list[LoggedRequest]]:
         """Keep what matches waiting until the block ends; yield the list of what waits."""
         hold = self._hold = Hold(matches, where)
         try:
@@ -98,7 +98,7 @@ class RequestLog:
             self._loop.call_soon_threadsafe(hold.release.set)
 
     @contextmanager
-    def telling(self, listener: Callable[[Seen], object]) -> Iterator[None]:
+    def telling(self, listener: Callable[[LoggedRequest], object]) -> Iterator[None]:
         """Call the listener with each request before the server sees it, until the block ends."""
         self._listener = listener
         try:
@@ -107,13 +107,13 @@ class RequestLog:
             self._listener = None
 
     @contextmanager
-    def breaking(self, matches: Callable[[Seen], bool]) -> Iterator[None]:
+    def breaking(self, matches: Callable[[LoggedRequest], bool]) -> Iterator[None]:
         """Break the connection of what matches, without an answer, until the block ends."""
         with self.answering(matches, b""):
             yield
 
     @contextmanager
-    def refusing(self, matches: Callable[[Seen], bool], status: int, code: str) -> Iterator[None]:
+    def refusing(self, matches: Callable[[LoggedRequest], bool], status: int, code: str) -> Iterator[None]:
         """Answer what matches with an S3 error, unseen by the server, until the block ends."""
         body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
         head = f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -121,7 +121,7 @@ class RequestLog:
             yield
 
     @contextmanager
-    def answering(self, matches: Callable[[Seen], bool], answer: bytes) -> Iterator[None]:
+    def answering(self, matches: Callable[[LoggedRequest], bool], answer: bytes) -> Iterator[None]:
         """Answer what matches with these bytes, unseen by the server, until the block ends."""
         refusal = Refusal(matches, answer)
         self._refusals.append(refusal)
@@ -130,7 +130,7 @@ class RequestLog:
         finally:
             self._refusals.remove(refusal)
 
-    def written(self, bucket: str) -> list[Seen]:
+    def written(self, bucket: str) -> list[LoggedRequest]:
         """Return the requests so far that wrote to, or deleted from, a bucket."""
         return [seen for seen in self.seen if seen.writes and seen.bucket == bucket]
 
@@ -206,18 +206,18 @@ class RequestLog:
         await to_client.drain()
         return "close" not in headers.get("connection", "").lower()
 
-    async def _wait(self, where: str, seen: Seen) -> None:
+    async def _wait(self, where: str, seen: LoggedRequest) -> None:
         hold = self._hold
         if hold is not None and hold.where == where and hold.matches(seen):
             hold.held.append(seen)
             await hold.release.wait()
 
 
-def read_request(head: bytes) -> Seen:
+def read_request(head: bytes) -> LoggedRequest:
     line, headers = split_head(head)
     method, target, _ = line.split(" ")
     path, _, query = target.partition("?")
-    return Seen(method, unquote(path), query, headers)
+    return LoggedRequest(method, unquote(path), query, headers)
 
 
 def read_answer(head: bytes) -> tuple[int, dict[str, str]]:
@@ -255,7 +255,7 @@ async def relay_body(
     await target.drain()
 
 
-def writes_of(numbers: range) -> Callable[[Seen], bool]:
+def writes_of(numbers: range) -> Callable[[LoggedRequest], bool]:
     """Return what matches the writing of the objects of these rows."""
     keys = {f"avatar/u{number}/me.png" for number in numbers}
     return lambda seen: seen.writes_object and seen.key in keys

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from processes import wait_for
 from rowferry_lab.servers.s3_servers import S3Server
 from scrape import fetch, find_served_port, served_port
+from secret_environment import SECRETS, UNIQUE, Environment
 from secret_scanner import SecretScanner
-from secret_stage import SECRETS, UNIQUE, Stage
 from servers import connect_s3
 
 
-def lose_an_object(stage: Stage, legacy: S3Server) -> None:
+def lose_an_object(setup: Environment, legacy: S3Server) -> None:
     """Delete the object of one legacy row."""
     client = connect_s3(legacy)
     key = client.list_objects_v2(Bucket=f"old-{UNIQUE}")["Contents"][0]["Key"]
@@ -22,78 +22,78 @@ def lose_an_object(stage: Stage, legacy: S3Server) -> None:
     client.close()
 
 
-def prepare_and_plan(stage: Stage, scanner: SecretScanner, legacy: S3Server) -> None:
-    stage.run(scanner, "prepare", "40", "--yes", "--clean-production")
-    stage.run(scanner, "init")
-    stage.run(scanner, "init", "--grants", "rowferry_avatars", "--apply")
-    lose_an_object(stage, legacy)
-    stage.run(scanner, "check")
-    stage.run(scanner, "plan")
-    stage.run(scanner, "status", "--json")
-    stage.run(scanner, "enqueue", "--batch-size", "5", "--yes")
+def prepare_and_plan(setup: Environment, scanner: SecretScanner, legacy: S3Server) -> None:
+    setup.run(scanner, "prepare", "40", "--yes", "--clean-production")
+    setup.run(scanner, "init")
+    setup.run(scanner, "init", "--grants", "rowferry_avatars", "--apply")
+    lose_an_object(setup, legacy)
+    setup.run(scanner, "check")
+    setup.run(scanner, "plan")
+    setup.run(scanner, "status", "--json")
+    setup.run(scanner, "enqueue", "--batch-size", "5", "--yes")
 
 
-def work(stage: Stage, scanner: SecretScanner, spans: str) -> None:
+def work(setup: Environment, scanner: SecretScanner, spans: str) -> None:
     """Run a worker that says everything it can, and two that cannot work."""
     with ExitStack() as until:
         wrong = {"ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
-        barred = stage.start_worker("barred", ROWFERRY_LEGACY_SECRET_ACCESS_KEY_FILE="", **wrong)
+        barred = setup.start_worker("barred", ROWFERRY_LEGACY_SECRET_ACCESS_KEY_FILE="", **wrong)
         until.callback(barred.kill)
         wait_for(lambda: "The legacy bucket old-" in barred.log)
         barred.signal(signal.SIGTERM)
         assert barred.wait() == 0, barred.log
-        worker = stage.start_worker("worker", "--trace", OTEL_EXPORTER_OTLP_ENDPOINT=spans)
+        worker = setup.start_worker("worker", "--trace", OTEL_EXPORTER_OTLP_ENDPOINT=spans)
         until.callback(worker.kill)
         port = served_port(worker)
         wait_for(lambda: worker.messages().count("batch finished") >= 3)
-        log = until.enter_context((stage.work / "exporter.log").open("w"))
+        log = until.enter_context((setup.work / "exporter.log").open("w"))
         exporter = subprocess.Popen(
             [sys.executable, "-m", "rowferry_cli", "exporter", "--port", "0"],
-            env={**os.environ, **stage.plain},
-            cwd=stage.work,
+            env={**os.environ, **setup.plain},
+            cwd=setup.work,
             stdout=subprocess.PIPE,
             stderr=log,
         )
         until.callback(exporter.communicate)
         until.callback(exporter.kill)
-        wait_for(lambda: "serving" in (stage.work / "exporter.log").read_text())
-        line = next(line for line in (stage.work / "exporter.log").read_text().splitlines() if "serving" in line)
+        wait_for(lambda: "serving" in (setup.work / "exporter.log").read_text())
+        line = next(line for line in (setup.work / "exporter.log").read_text().splitlines() if "serving" in line)
         scanner.add("metrics of the exporter", fetch(find_served_port(line), "/metrics")[1])
         scanner.add("metrics of the worker", fetch(port, "/metrics")[1])
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
 
 
-def look_and_repair(stage: Stage, scanner: SecretScanner) -> None:
-    stage.run(scanner, "errors", "--entries", "--json")
-    stage.run(scanner, "watch", "--once")
-    stage.run(scanner, "report", "--manifest", "manifest.jsonl", expected=1)
-    stage.run(scanner, "requeue", "--all")
-    stage.run(scanner, "migrate", "--yes", "--verbose", "--log-file", "migrate.log", expected=1, **stage.plain)
-    stage.run(scanner, "verify", "--yes", "--log-file", "verify.log")
-    stage.run(scanner, "clean-uploads", "--yes")
+def look_and_repair(setup: Environment, scanner: SecretScanner) -> None:
+    setup.run(scanner, "errors", "--entries", "--json")
+    setup.run(scanner, "watch", "--once")
+    setup.run(scanner, "report", "--manifest", "manifest.jsonl", expected=1)
+    setup.run(scanner, "requeue", "--all")
+    setup.run(scanner, "migrate", "--yes", "--verbose", "--log-file", "migrate.log", expected=1, **setup.plain)
+    setup.run(scanner, "verify", "--yes", "--log-file", "verify.log")
+    setup.run(scanner, "clean-uploads", "--yes")
 
 
-def fail(stage: Stage, scanner: SecretScanner) -> None:
+def fail(setup: Environment, scanner: SecretScanner) -> None:
     """Let everything fail that has a secret to tell."""
     password = SECRETS["password of an unreachable database"].replace(" ", "%20").replace("/", "%2F")
     for url in (
         f"postgresql://me:{password}@127.0.0.1:9/none",
         f"postgresql://me:{password}@127.0.0.1:port/none",
         f"host=127.0.0.1 port=9 password='{password}",
-        stage.dsn.rpartition("/")[0] + "/no_such_database",
+        setup.dsn.rpartition("/")[0] + "/no_such_database",
     ):
         for command in ("status", "worker"):
-            said = stage.run(scanner, command, expected=2, **{**stage.plain, "DATABASE_URL": url})
+            said = setup.run(scanner, command, expected=2, **{**setup.plain, "DATABASE_URL": url})
             assert said.count("\n") == 1
-    wrong = {**stage.plain, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
-    said = stage.run(scanner, "check", expected=2, **wrong)
+    wrong = {**setup.plain, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
+    said = setup.run(scanner, "check", expected=2, **wrong)
     assert "legacy bucket" in said
-    stage.run(scanner, "status", expected=2, **wrong)
-    both = {**stage.environment, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
-    assert "are both set" in stage.run(scanner, "check", expected=2, **both)
-    token_alone = {**stage.plain, "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY": "", "ROWFERRY_PRODUCTION_ACCESS_KEY_ID": ""}
-    assert "SESSION_TOKEN is set but" in stage.run(scanner, "check", expected=2, **token_alone)
+    setup.run(scanner, "status", expected=2, **wrong)
+    both = {**setup.environment, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
+    assert "are both set" in setup.run(scanner, "check", expected=2, **both)
+    token_alone = {**setup.plain, "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY": "", "ROWFERRY_PRODUCTION_ACCESS_KEY_ID": ""}
+    assert "SESSION_TOKEN is set but" in setup.run(scanner, "check", expected=2, **token_alone)
 
 
 MARKS = {

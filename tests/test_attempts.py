@@ -46,8 +46,8 @@ def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable
 
 def context_without_route(held: Held) -> BatchContext:
     """Return the context of a batch that fails as soon as it is performed."""
-    route: Any = SimpleNamespace(plan=SimpleNamespace(name="avatars"))
-    return BatchContext(held.batch, held.attempt, held.connection, route, CopyScheduler(1), Event())
+    migration: Any = SimpleNamespace(plan=SimpleNamespace(name="avatars"))
+    return BatchContext(held.batch, held.attempt, held.connection, migration, CopyScheduler(1), Event())
 
 
 def test_the_last_attempt_that_is_left_is_still_made(ten: EntryTable) -> None:

@@ -41,7 +41,7 @@ def test_contestants_take_turns() -> None:
 
     def measure(name: str, value: float) -> dict[str, float]:
         order.append(name)
-        return {"pace": value}
+        return {"throughput": value}
 
     record.interleave({"a": lambda: measure("a", 3), "b": lambda: measure("b", 1)}, repetitions=2)
     assert order == ["a", "b", "a", "b"]
@@ -50,10 +50,10 @@ def test_contestants_take_turns() -> None:
 
 def test_medians_and_spread_are_those_of_all_repetitions() -> None:
     record = Record("x", "x")
-    paces = iter((10.0, 40.0, 20.0))
-    record.interleave({"a": lambda: {"pace": next(paces)}}, repetitions=3)
-    assert record.median("a", "pace") == 20
-    assert record.summarise()["a"]["pace"] == {
+    rates = iter((10.0, 40.0, 20.0))
+    record.interleave({"a": lambda: {"throughput": next(rates)}}, repetitions=3)
+    assert record.median("a", "throughput") == 20
+    assert record.summarise()["a"]["throughput"] == {
         "median": 20,
         "min": 10,
         "max": 40,
@@ -80,8 +80,8 @@ def test_a_target_is_reached_within_its_bounds(seen: float, bounds: dict[str, An
 def test_a_rival_that_is_absent_is_named_and_compared_with_nothing() -> None:
     record = Record("x", "x")
     record.absent["rival"] = "not installed"
-    record.interleave({"a": lambda: {"pace": 1.0}}, repetitions=1)
-    record.compare("against it", "pace", "a", "rival", at_least=3)
+    record.interleave({"a": lambda: {"throughput": 1.0}}, repetitions=1)
+    record.compare("against it", "throughput", "a", "rival", at_least=3)
     result = record.compose()
     assert result["targets"] == []
     assert result["absent"] == {"rival": "not installed"}

@@ -7,7 +7,7 @@ import pytest
 
 from lock_holders import uncommitted, work_while_locked
 from migration import Migration
-from request_log import RequestLog, Seen
+from request_log import LoggedRequest, RequestLog
 from rowferry.db.timeouts import LOCK_TIMEOUT
 
 
@@ -45,7 +45,7 @@ def test_rows_rewritten_and_deleted_meanwhile_are_never_overwritten(
     migration.legacy.put("image/new.png", b"new")
     migration.enqueue(10)
 
-    def disturb(seen: Seen) -> None:
+    def disturb(seen: LoggedRequest) -> None:
         number = int(seen.key.removeprefix("avatar/u").partition("/")[0]) if seen.key.startswith("avatar/u") else 0
         if seen.writes_object and number:
             other.execute(DISTURBANCES[number % 4].encode(), {"id": number})

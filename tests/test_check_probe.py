@@ -5,7 +5,7 @@ from botocore.exceptions import ClientError
 
 from checks import check, problems
 from migration import Migration
-from request_log import RequestLog, Seen
+from request_log import LoggedRequest, RequestLog
 from rowferry_enqueue.probe import HEADERS, METADATA, find_lost
 
 
@@ -13,7 +13,7 @@ def notes(migration: Migration, words: str, **more: bool) -> list[str]:
     return [f"{finding.what} {finding.remedy}" for finding in check(migration, **more) if words in finding.what]
 
 
-def is_delete(seen: Seen) -> bool:
+def is_delete(seen: LoggedRequest) -> bool:
     return seen.method == "DELETE"
 
 

@@ -6,7 +6,7 @@ import time
 import psycopg
 
 from migration import Migration
-from request_log import RequestLog, Seen
+from request_log import LoggedRequest, RequestLog
 from worker_process import WorkerProcess, eventually
 
 END_SLOTS = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name ~ '^rowferry worker'"
@@ -49,7 +49,7 @@ def test_the_upload_of_a_lost_batch_is_taken_back_and_never_completed(
     migration.add(1, "u1/me.png", bytes(11 * 1024 * 1024))
     migration.enqueue()
 
-    def is_part(seen: Seen) -> bool:
+    def is_part(seen: LoggedRequest) -> bool:
         return seen.method == "PUT" and "partNumber=2" in seen.query
 
     with migration.workers(1, "--slots=1") as (worker,):

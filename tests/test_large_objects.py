@@ -7,7 +7,7 @@ import pytest
 
 from migration import Migration
 from processes import wait_for
-from request_log import RequestLog, Seen, logged
+from request_log import LoggedRequest, RequestLog, logged
 from rowferry_worker import migration
 from rowferry_worker.objects import transfer as transfers
 from servers import Buckets
@@ -56,7 +56,7 @@ def large(log: RequestLog, buckets: Buckets, transfer: str, make_migration: Call
 
 @pytest.fixture(autouse=True)
 def _refuse_to_copy(log: RequestLog) -> Iterator[None]:
-    def is_whole_copy(seen: Seen) -> bool:
+    def is_whole_copy(seen: LoggedRequest) -> bool:
         return "x-amz-copy-source" in seen.headers and not seen.query
 
     with log.refusing(is_whole_copy, 400, "EntityTooLarge"):
@@ -99,7 +99,7 @@ def test_an_upload_that_fails_leaves_nothing_behind(
 ) -> None:
     """Neither in the middle of the parts nor at the end."""
 
-    def is_step(seen: Seen) -> bool:
+    def is_step(seen: LoggedRequest) -> bool:
         in_the_middle = step.startswith("part") and step in seen.query
         return in_the_middle or (seen.method == "POST" and seen.query.startswith(step))
 
@@ -115,7 +115,7 @@ def test_an_object_rewritten_during_its_transfer_is_not_patched_together(large: 
     """Every part is pinned to the ETag first seen, which moto ignores; the next attempt moves the new object."""
     large.bodies["1"] = rewritten = BODY[::-1]
 
-    def is_second_part(seen: Seen) -> bool:
+    def is_second_part(seen: LoggedRequest) -> bool:
         source = "range" if large.read_plan().migration.transfer == "stream" else "x-amz-copy-source-range"
         return seen.headers.get(source, "").startswith(f"bytes={PART_BYTES}-")
 

@@ -1,4 +1,4 @@
-"""What the ledger owes is said before anything else, so that nobody takes a loss for a crash."""
+"""Pending attempt records are flushed before anything else: no other slot takes a loss for a crash."""
 
 from contextlib import closing
 from threading import Event
@@ -77,13 +77,13 @@ def test_a_worker_whose_connection_was_lost_since_its_last_beat_signs_off_and_se
     ten: EntryTable,
 ) -> None:
     with hold(ten) as held, closing(held.ledger):
-        heart = Heartbeat(held.ledger, "test", 1, 1, ["migrate"], lambda: True, ClusterState(), Event())
-        heart.send()
+        heartbeat = Heartbeat(held.ledger, "test", 1, 1, ["migrate"], lambda: True, ClusterState(), Event())
+        heartbeat.send()
         ten.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ '^rowferry ledger'"
         )
         held.ledger.enqueue("end_attempt", held.attempt.id, "LOST", "the connection was lost")
-        heart.deregister()
+        heartbeat.deregister()
         assert ten.verdicts() == ["LOST"]
         (worker,) = ten.execute("select stopped_at from rowferry.worker")
         assert worker["stopped_at"] is not None

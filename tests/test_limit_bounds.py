@@ -4,14 +4,14 @@ import pytest
 
 from migration import Migration
 from processes import wait_for
-from request_log import RequestLog, Seen
+from request_log import LoggedRequest, RequestLog
 from rowferry_worker.objects.concurrency import START
 from scrape import scrape, served_port, sum_of
 
 LIMIT = "rowferry_objects_in_flight_limit"
 
 
-def every_write(seen: Seen) -> bool:
+def every_write(seen: LoggedRequest) -> bool:
     return seen.writes_object
 
 

@@ -31,7 +31,7 @@ $$;
 create constraint trigger wait_at_commit after insert on rowferry.batch_attempt
 deferrable initially deferred for each row execute function public.wait_at_commit()
 """
-"""A commit may take longer than its client has patience, as one does that waits for a synchronous standby."""
+"""A commit may take longer than its client waits, when a synchronous standby is slow."""
 WAITING = "select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()"
 
 

@@ -11,7 +11,7 @@ from fake_buckets import composite
 from migration import Migration
 from patient_worker import patient
 from processes import wait_for
-from request_log import RequestLog, Seen, logged
+from request_log import LoggedRequest, RequestLog, logged
 from rowferry.errors import ObjectDamaged
 from rowferry.s3.operations import Request, complete_multipart_upload
 from rowferry.s3.responses import Response
@@ -109,7 +109,7 @@ def test_a_worker_that_is_told_to_stop_takes_its_upload_back(bounded: Migration,
     bounded.add(1, "large.bin", LARGE)
     bounded.enqueue()
 
-    def is_second_part(seen: Seen) -> bool:
+    def is_second_part(seen: LoggedRequest) -> bool:
         return "partNumber=2" in seen.query
 
     with log.holding(is_second_part) as held:

@@ -21,7 +21,7 @@ from rowferry_worker.monitoring import heartbeat
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.service import SlotWatchdog, notify
 
-Listener = Callable[[], list[str]]
+ReadStates = Callable[[], list[str]]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def socket_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def heard(socket_path: str) -> Iterator[Listener]:
+def states(socket_path: str) -> Iterator[ReadStates]:
     """Listen, and return all states heard so far, in order."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         channel.bind(socket_path)
@@ -50,9 +50,9 @@ def heard(socket_path: str) -> Iterator[Listener]:
         yield listen
 
 
-def test_states_arrive_as_one_datagram(heard: Listener) -> None:
+def test_states_arrive_as_one_datagram(states: ReadStates) -> None:
     assert notify("READY=1", "STATUS=working")
-    assert heard() == ["READY=1", "STATUS=working"]
+    assert states() == ["READY=1", "STATUS=working"]
 
 
 def test_a_name_in_the_abstract_namespace_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,15 +102,15 @@ def test_a_slot_that_has_ended_is_not_watched(clock: Clock) -> None:
 
 
 class StandInLedger(Ledger):
-    """Counts the beats; refuses them while the database is `away`."""
+    """Counts the heartbeats; refuses them while the database is `away`."""
 
     def __init__(self) -> None:
         super().__init__("test")
-        self.beats = 0
+        self.heartbeats = 0
         self.away = False
 
     def call(self, function: str, *arguments: Any, **_: Any) -> list[Any]:
-        self.beats += 1
+        self.heartbeats += 1
         if self.away:
             raise DatabaseUnavailable("PostgreSQL cannot be reached")
         return [{"live_workers": 1, "replica_lag": None}]
@@ -141,36 +141,38 @@ def _running_heartbeat(ledger: StandInLedger, progressing: Event, monkeypatch: p
 
 @pytest.mark.usefixtures("_running_heartbeat")
 def test_the_watchdog_hears_nothing_while_a_slot_hangs(
-    ledger: StandInLedger, progressing: Event, heard: Listener
+    ledger: StandInLedger, progressing: Event, states: ReadStates
 ) -> None:
-    wait_for(lambda: "WATCHDOG=1" in heard())
+    wait_for(lambda: "WATCHDOG=1" in states())
     progressing.clear()
     wait_for_beats(ledger, 2)  # the one that may be under way, and one more
-    before = heard().count("WATCHDOG=1")
+    before = states().count("WATCHDOG=1")
     wait_for_beats(ledger, 5)
-    assert heard().count("WATCHDOG=1") == before
+    assert states().count("WATCHDOG=1") == before
 
 
 @pytest.mark.usefixtures("_running_heartbeat")
-def test_a_database_that_is_away_is_waited_for_not_a_reason_to_restart(ledger: StandInLedger, heard: Listener) -> None:
+def test_a_database_that_is_away_is_waited_for_not_a_reason_to_restart(
+    ledger: StandInLedger, states: ReadStates
+) -> None:
     ledger.away = True
-    wait_for(lambda: "STATUS=waiting for the database: PostgreSQL cannot be reached" in heard())
-    assert heard()[-2:] == ["WATCHDOG=1", "STATUS=waiting for the database: PostgreSQL cannot be reached"]
+    wait_for(lambda: "STATUS=waiting for the database: PostgreSQL cannot be reached" in states())
+    assert states()[-2:] == ["WATCHDOG=1", "STATUS=waiting for the database: PostgreSQL cannot be reached"]
 
 
 def wait_for_beats(ledger: StandInLedger, count: int) -> None:
-    until = ledger.beats + count
-    wait_for(lambda: ledger.beats >= until)
+    until = ledger.heartbeats + count
+    wait_for(lambda: ledger.heartbeats >= until)
 
 
-def test_systemd_hears_that_a_worker_is_ready_alive_and_stopping(migration: Migration, heard: Listener) -> None:
+def test_systemd_hears_that_a_worker_is_ready_alive_and_stopping(migration: Migration, states: ReadStates) -> None:
     migration.fill(5)
     migration.enqueue()
     with migration.workers(1) as [worker]:
-        wait_for(lambda: "READY=1" in heard())
+        wait_for(lambda: "READY=1" in states())
         assert migration.execute("select 1 from rowferry.live_workers"), "ready means known in the database"
-        wait_for(lambda: "WATCHDOG=1" in heard())
-        assert "STOPPING=1" not in heard()
+        wait_for(lambda: "WATCHDOG=1" in states())
+        assert "STOPPING=1" not in states()
         worker.signal(SIGTERM)
         assert worker.wait() == 0
-    assert heard().index("READY=1") < heard().index("WATCHDOG=1") < heard().index("STOPPING=1")
+    assert states().index("READY=1") < states().index("WATCHDOG=1") < states().index("STOPPING=1")

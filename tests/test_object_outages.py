@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from migration import Migration
-from request_log import RequestLog, Seen, logged, writes_of
+from request_log import LoggedRequest, RequestLog, logged, writes_of
 from rowferry.s3 import retry
 from servers import Buckets
 
@@ -25,7 +25,7 @@ def ten(logged_migration: Migration) -> Migration:
     return logged_migration
 
 
-def every_write(seen: Seen) -> bool:
+def every_write(seen: LoggedRequest) -> bool:
     return seen.writes_object
 
 
@@ -86,9 +86,9 @@ def test_an_object_that_breaks_every_connection_costs_attempts(ten: Migration, l
 def test_a_server_that_goes_away_in_the_middle_of_a_batch_costs_nothing(ten: Migration, log: RequestLog) -> None:
     """Though it has answered some of the batch's requests before."""
     answered = iter(range(5))
-    away: list[Seen] = []
+    away: list[LoggedRequest] = []
 
-    def is_away(seen: Seen) -> bool:
+    def is_away(seen: LoggedRequest) -> bool:
         if away or next(answered, None) is None:
             away.append(seen)
         return bool(away)

@@ -7,9 +7,9 @@ import pytest
 from conformance.ask import Facts, ask_server
 from conformance.checks import CHECKS
 from conformance.commands import COMMANDS
+from conformance.environment import Direction, make_environment
 from conformance.page import BEGIN, END, PAGE, fill_in, read_results
-from conformance.run import run_stage
-from conformance.stage import Direction, make_stage
+from conformance.run import run_checks
 from rowferry_lab.servers.s3_servers import S3Server
 from s3_servers import SERVERS, NotInstalled
 from servers import DatabaseServers
@@ -43,8 +43,8 @@ def test_a_server_of_others_gets_no_wrong_object_and_no_wrong_row(
     database_servers: DatabaseServers,
 ) -> None:
     sides = {"within": (known, known), "from": (known, moto_known), "to": (moto_known, known)}[direction]
-    with make_stage(direction, *sides, database_servers) as stage:
-        wrong = {each.check: each.wrong for each in run_stage(stage, SHORT, RERUN) if each.wrong}
+    with make_environment(direction, *sides, database_servers) as setup:
+        wrong = {each.check: each.wrong for each in run_checks(setup, SHORT, RERUN) if each.wrong}
     assert wrong == {}
 
 

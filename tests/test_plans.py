@@ -35,7 +35,7 @@ EACH_VERSION = [
 
 
 @pytest.fixture(scope="module", params=EACH_VERSION, ids="postgresql-{}".format)
-def crowd(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
+def large_queue(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
     """A database with a million batches DONE, a million INIT, a million attempts and a million entries.
 
     The tests of one version share it, and roll back what they do.
@@ -47,9 +47,9 @@ def crowd(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> 
 
 
 @pytest.fixture
-def worker(crowd: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+def worker(large_queue: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     """A worker's connection to it."""
-    monkeypatch.setenv("DATABASE_URL", crowd)
+    monkeypatch.setenv("DATABASE_URL", large_queue)
     with closing(connect("worker")) as connection:
         yield connection
         connection.rollback()
@@ -129,8 +129,8 @@ def test_batches_of_queues_that_a_worker_does_not_serve_cost_it_nothing(worker: 
         assert sum(plan.touched for plan in plans.take_inner()) <= 40
 
 
-def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, crowd: str) -> None:
-    with psycopg.connect(crowd) as other:
+def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, large_queue: str) -> None:
+    with psycopg.connect(large_queue) as other:
         other.execute(
             "select from rowferry.batch_queue where status = 'INIT' order by run_after, id limit 32 for update"
         )

@@ -1,4 +1,4 @@
-"""Bounds that the whole fleet shares, and the rate that each worker takes of them."""
+"""Bounds that all workers share, and the rate that each worker takes of them."""
 
 import time
 from datetime import timedelta
@@ -69,19 +69,19 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setattr(heartbeat, "HEARTBEAT_INTERVAL", timedelta(hours=1))  # only the test sends heartbeats
-    ledger, fleet, hearts = Ledger("test"), ClusterState(), list[Heartbeat]()
+    ledger, cluster, heartbeats = Ledger("test"), ClusterState(), list[Heartbeat]()
     try:
-        hearts = [Heartbeat(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, fleet, Event()) for n in range(3)]
-        for one in hearts:
+        heartbeats = [Heartbeat(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, cluster, Event()) for n in range(3)]
+        for one in heartbeats:
             one.start()
-        assert fleet.size == 3
-        hearts[0].deregister()
+        assert cluster.size == 3
+        heartbeats[0].deregister()
         with connect("test", autocommit=True) as connection:
             connection.execute("update rowferry.worker set last_seen_at = now() - interval '1 hour' where id = 'w1'")
-        hearts[2].send()
-        assert fleet.size == 1
+        heartbeats[2].send()
+        assert cluster.size == 1
     finally:
-        for one in hearts:
+        for one in heartbeats:
             one.deregister()
         ledger.close()
 

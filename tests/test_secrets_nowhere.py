@@ -20,8 +20,8 @@ from processes import wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 from scrape import fetch
+from secret_environment import LOUD, SECRETS, UNIQUE, Environment
 from secret_scanner import SecretScanner, forms_of
-from secret_stage import LOUD, SECRETS, UNIQUE, Stage
 from secret_tour import MARKS, fail, look_and_repair, prepare_and_plan, work
 from servers import find_versitygw
 from stand_in import StandIn, answer
@@ -46,20 +46,20 @@ def legacy_server() -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, postgres: EmbeddedPostgres, legacy_server: S3Server, moto: S3Server) -> Stage:
-    return Stage(tmp_path, postgres, legacy_server, moto)
+def setup(tmp_path: Path, postgres: EmbeddedPostgres, legacy_server: S3Server, moto: S3Server) -> Environment:
+    return Environment(tmp_path, postgres, legacy_server, moto)
 
 
 @pytest.mark.timeout(1200)
-def test_no_secret_is_seen_anywhere(stage: Stage, postgres: EmbeddedPostgres, legacy_server: S3Server) -> None:
+def test_no_secret_is_seen_anywhere(setup: Environment, postgres: EmbeddedPostgres, legacy_server: S3Server) -> None:
     scanner = SecretScanner()
-    with scanner.watching(stage.dsn), scanner.collecting_spans() as spans:
-        prepare_and_plan(stage, scanner, legacy_server)
-        work(stage, scanner, spans)
-        look_and_repair(stage, scanner)
-        fail(stage, scanner)
-    scanner.add_tables(stage.dsn)
-    scanner.add_files(stage.work)
+    with scanner.watching(setup.dsn), scanner.collecting_spans() as spans:
+        prepare_and_plan(setup, scanner, legacy_server)
+        work(setup, scanner, spans)
+        look_and_repair(setup, scanner)
+        fail(setup, scanner)
+    scanner.add_tables(setup.dsn)
+    scanner.add_files(setup.work)
     scanner.add("server log", (postgres.folder / "server.log").read_text(errors="replace"))
     assert [place for place, mark in MARKS.items() if mark not in scanner.text(place)] == []
     assert scanner.find(SECRETS) == []
@@ -70,62 +70,62 @@ def test_no_secret_is_seen_anywhere(stage: Stage, postgres: EmbeddedPostgres, le
 PLANTED = f"planted+/% secret {UNIQUE}"
 
 
-def plant_in_a_table(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    with psycopg.connect(stage.dsn, autocommit=True) as connection:
+def plant_in_a_table(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
+    with psycopg.connect(setup.dsn, autocommit=True) as connection:
         plan = json.dumps({"legacy": {"password": PLANTED}})
         connection.execute("insert into rowferry.migration (name, plan) values ('planted', %s)", (plan,))
-        scanner.add_tables(stage.dsn)
+        scanner.add_tables(setup.dsn)
         connection.execute("delete from rowferry.migration where name = 'planted'")
 
 
-def plant_in_a_session(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    with scanner.watching(stage.dsn), psycopg.connect(stage.dsn, application_name=PLANTED[:60]):
+def plant_in_a_session(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
+    with scanner.watching(setup.dsn), psycopg.connect(setup.dsn, application_name=PLANTED[:60]):
         wait_for(lambda: PLANTED[:60] in scanner.text("activity"))
 
 
-def plant_in_a_query(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    with scanner.watching(stage.dsn), psycopg.connect(stage.dsn, autocommit=True) as connection:
+def plant_in_a_query(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
+    with scanner.watching(setup.dsn), psycopg.connect(setup.dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("select {}").format(PLANTED))
         wait_for(lambda: "planted" in scanner.text("activity"))
 
 
-def plant_in_the_server_log(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    with psycopg.connect(stage.dsn, autocommit=True) as connection:
+def plant_in_the_server_log(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
+    with psycopg.connect(setup.dsn, autocommit=True) as connection:
         connection.execute("select %s", (PLANTED,))
     scanner.add("server log", (postgres.folder / "server.log").read_text(errors="replace"))
 
 
-def plant_in_a_command_line(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_a_command_line(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
     script = "import sys; sys.stdin.read()"
     with (
-        scanner.watching(stage.dsn),
+        scanner.watching(setup.dsn),
         subprocess.Popen([sys.executable, "-c", script, PLANTED], stdin=subprocess.PIPE) as process,
     ):
         wait_for(lambda: "planted" in scanner.text("process cmdline"))
         process.kill()
 
 
-def plant_in_a_file(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    (stage.work / "deep").mkdir()
-    (stage.work / "deep" / "worker.log").write_text(json.dumps({"error": PLANTED}))
-    scanner.add_files(stage.work)
+def plant_in_a_file(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
+    (setup.work / "deep").mkdir()
+    (setup.work / "deep" / "worker.log").write_text(json.dumps({"error": PLANTED}))
+    scanner.add_files(setup.work)
 
 
-def plant_in_metrics(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_metrics(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
     with StandIn(answer(200, f'rowferry_build_info{{version="{PLANTED}"}} 1\n'.encode())) as server:
         scanner.add("metrics", fetch(int(server.endpoint_url.rpartition(":")[2]), "/metrics")[1])
 
 
-def plant_in_a_span(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
+def plant_in_a_span(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
     with scanner.collecting_spans() as url, urllib.request.urlopen(url, data=PLANTED.encode(), timeout=10):
         pass
 
 
-def plant_in_an_error(scanner: SecretScanner, stage: Stage, postgres: EmbeddedPostgres) -> None:
-    stage.run(scanner, "status", f"--{PLANTED}", expected=2)
+def plant_in_an_error(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
+    setup.run(scanner, "status", f"--{PLANTED}", expected=2)
 
 
-PLANTS: dict[str, Callable[[SecretScanner, Stage, EmbeddedPostgres], None]] = {
+PLANTS: dict[str, Callable[[SecretScanner, Environment, EmbeddedPostgres], None]] = {
     "table migration": plant_in_a_table,
     "activity": plant_in_a_session,
     "server log": plant_in_the_server_log,
@@ -138,13 +138,13 @@ PLANTS: dict[str, Callable[[SecretScanner, Stage, EmbeddedPostgres], None]] = {
 
 
 @pytest.fixture
-def initialised(stage: Stage) -> Stage:
-    stage.run(SecretScanner(), "init")
-    return stage
+def initialised(setup: Environment) -> Environment:
+    setup.run(SecretScanner(), "init")
+    return setup
 
 
 @pytest.mark.parametrize("place", PLANTS)
-def test_a_planted_secret_is_found(place: str, initialised: Stage, postgres: EmbeddedPostgres) -> None:
+def test_a_planted_secret_is_found(place: str, initialised: Environment, postgres: EmbeddedPostgres) -> None:
     scanner = SecretScanner()
     secrets = {"planted": PLANTED[:60], "other": f"other {UNIQUE}"}
     PLANTS[place](scanner, initialised, postgres)
@@ -152,7 +152,7 @@ def test_a_planted_secret_is_found(place: str, initialised: Stage, postgres: Emb
     assert "other" not in {name for _, name in scanner.find(secrets)}
 
 
-def test_a_secret_in_a_query_is_found(initialised: Stage, postgres: EmbeddedPostgres) -> None:
+def test_a_secret_in_a_query_is_found(initialised: Environment, postgres: EmbeddedPostgres) -> None:
     scanner = SecretScanner()
     plant_in_a_query(scanner, initialised, postgres)
     assert ("activity", "planted") in scanner.find({"planted": PLANTED})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import fleet
+import several_hosts
 from processes import wait_for
 
 ENTRIES = 600
@@ -17,27 +17,27 @@ max_rows_per_second = 100
 
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[fleet.Fleet]:
-    reason = fleet.why_not()
+def hosts(tmp_path: Path) -> Iterator[several_hosts.Hosts]:
+    reason = several_hosts.why_not()
     if reason:
         pytest.skip(reason)
-    with fleet.fleet(2, tmp_path) as found:
+    with several_hosts.start_hosts(2, tmp_path) as found:
         plan = tmp_path / "rowferry.toml"
         plan.write_text(plan.read_text() + SLOWLY)
         yield found
 
 
-def test_workers_on_several_hosts_share_one_queue(hosts: fleet.Fleet) -> None:
+def test_workers_on_several_hosts_share_one_queue(hosts: several_hosts.Hosts) -> None:
     hosts.run("init")
     hosts.run("prepare", str(ENTRIES), "--yes")
     with hosts.workers(1):
         wait_for(lambda: hosts.ask("select count(*) from rowferry.live_workers") == 2)
         hosts.run("enqueue", "--batch-size=10", "--yes")
-        wait_for(lambda: hosts.ask(fleet.WAITING) == 0)
+        wait_for(lambda: hosts.ask(several_hosts.WAITING) == 0)
         live = hosts.query("select host, claimed_batches from rowferry.live_workers order by host")
         assert live == [{"host": "host-1", "claimed_batches": 0}, {"host": "host-2", "claimed_batches": 0}]
-    assert hosts.ask(fleet.LEGACY) == 0
-    assert hosts.ask(fleet.UNBALANCED) == 0
-    shares = hosts.query(fleet.SHARES)
+    assert hosts.ask(several_hosts.LEGACY) == 0
+    assert hosts.ask(several_hosts.UNBALANCED) == 0
+    shares = hosts.query(several_hosts.SHARES)
     assert [share["host"] for share in shares] == ["host-1", "host-2"]
     assert all(share["batches"] for share in shares)

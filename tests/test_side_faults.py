@@ -4,7 +4,7 @@ import pytest
 
 from migration import Migration
 from processes import wait_for
-from request_log import RequestLog, Seen, writes_of
+from request_log import LoggedRequest, RequestLog, writes_of
 
 REFUSALS = {
     "ExpiredToken": (400, "renew these credentials"),
@@ -24,7 +24,7 @@ def many(logged_migration: Migration) -> Migration:
     return logged_migration
 
 
-def every_write(seen: Seen) -> bool:
+def every_write(seen: LoggedRequest) -> bool:
     return seen.writes_object
 
 
@@ -78,7 +78,7 @@ def test_no_more_of_a_batch_is_sent_once_its_side_is_at_fault(logged_migration: 
 
 
 def test_a_revoked_right_to_read_pauses_the_migration(many: Migration, log: RequestLog) -> None:
-    def reads(seen: Seen) -> bool:
+    def reads(seen: LoggedRequest) -> bool:
         return (bool(seen.key) and seen.bucket == many.legacy.bucket) or seen.writes_object
 
     with log.refusing(reads, 403, "AccessDenied"):

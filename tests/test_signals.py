@@ -46,9 +46,9 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     table.enqueue()
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
     stopping, give_up = Watched(), Watched()
-    ledger, routes = Ledger("test"), MigrationContextCache(1)
+    ledger, contexts = Ledger("test"), MigrationContextCache(1)
     state = WorkerState(
-        "test", ["migrate"], ledger, routes, CopyScheduler(1), until_empty=True, stopping=stopping, give_up=give_up
+        "test", ["migrate"], ledger, contexts, CopyScheduler(1), until_empty=True, stopping=stopping, give_up=give_up
     )
     sender = threading.Thread(target=signal_once_waited_for, args=(stopping,))
     sender.start()
@@ -58,7 +58,7 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     finally:
         sender.join()
         ledger.close()
-        routes.close()
+        contexts.close()
     assert stopping.is_set()
     assert stopping.waiting
     assert threading.main_thread() not in stopping.waiting | give_up.waiting

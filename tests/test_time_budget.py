@@ -17,17 +17,17 @@ from rowferry_worker.queues import find_queue
 
 def take_one_turn(migration: Migration, until: float, parallel: int = 1) -> None:
     """Work on the next due batch with a time budget that ends at `until`."""
-    ledger, routes = Ledger("test"), MigrationContextCache(parallel)
+    ledger, contexts = Ledger("test"), MigrationContextCache(parallel)
     try:
         with connect("worker test") as connection:
             batch = claim_batch(connection, ["migrate"])
             assert batch is not None
             attempt = begin_attempt(ledger, batch, "test")
-            route = routes.find(connection, batch)
-            context = BatchContext(batch, attempt, connection, route, CopyScheduler(parallel), threading.Event(), until)
+            found = contexts.find(connection, batch)
+            context = BatchContext(batch, attempt, connection, found, CopyScheduler(parallel), threading.Event(), until)
             process_batch(context, find_queue("migrate"))
     finally:
-        routes.close()
+        contexts.close()
         ledger.close()
 
 

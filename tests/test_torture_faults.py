@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from processes import wait_for
-from request_log import Seen
+from request_log import LoggedRequest
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from torture.bad_s3 import BadS3
 from torture.builder import make_s3_server
@@ -20,7 +20,7 @@ from torture.toxiproxy import find_toxiproxy, running_toxiproxy
 
 pytestmark = [pytest.mark.timeout(200), pytest.mark.soak]
 
-READ, WRITE = Seen("GET", "/legacy/a", "", {}), Seen("PUT", "/production/a", "uploadId=1", {})
+READ, WRITE = LoggedRequest("GET", "/legacy/a", "", {}), LoggedRequest("PUT", "/production/a", "uploadId=1", {})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -85,7 +85,7 @@ def check_rows(migration: Migration, tagged: Mapping[str, str]) -> set[str]:
 @pytest.mark.parametrize("transfer", ["server", "stream"])
 @pytest.mark.parametrize("bits", L8)
 def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, make_uneven: MakeUneven) -> None:
-    standing: dict[str, bytes] = {}
+    existing: dict[str, bytes] = {}
     with make_uneven(make_deviations(bits), transfer) as (migration, _), migration.at_work() as take_turn:
         migration.fill(6)
         finish(migration, take_turn)  # from here on the worker knows what the server does with small objects
@@ -96,11 +96,11 @@ def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, m
                 if kind == "tagged":
                     migration.legacy.tag(f"{FROM}{name}-{kind}", TAGS)
                 else:
-                    standing[f"{TO}{name}-{kind}"] = body if kind == "equal" else os.urandom(size_bytes)
-        for key, body in standing.items():
+                    existing[f"{TO}{name}-{kind}"] = body if kind == "equal" else os.urandom(size_bytes)
+        for key, body in existing.items():
             migration.production.put(key, body)
         finish(migration, take_turn)
-        assert [key for key, body in standing.items() if migration.production.read(key) != body] == []
+        assert [key for key, body in existing.items() if migration.production.read(key) != body] == []
         assert migration.production.open_uploads() == []
         left = {key for row_id, key in migration.rows().items() if row_id not in check_rows(migration, TAGS)}
         assert left == {f"{FROM}small-different", f"{FROM}large-different"}, explain(migration)

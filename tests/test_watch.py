@@ -64,7 +64,7 @@ def snapshot_now(migration: str = "avatars") -> Snapshot:
         return read_snapshot(connection, migration)
 
 
-def crowd(tables: int, workers: int, reasons: int) -> Snapshot:
+def make_snapshot(tables: int, workers: int, reasons: int) -> Snapshot:
     """Return a snapshot with a lot to show."""
     counts = Counts(batches=10, batches_init=5, batches_done=5, entries=100, waiting=50, migrated=50)
     return Snapshot(
@@ -134,7 +134,9 @@ def test_each_table_has_a_bar_and_a_paused_migration_says_since_when(table: Entr
 
 
 def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
-    done = replace(crowd(1, 0, 0), tables={"public.a.path": Counts(batches=1, batches_done=1, entries=3, migrated=3)})
+    done = replace(
+        make_snapshot(1, 0, 0), tables={"public.a.path": Counts(batches=1, batches_done=1, entries=3, migrated=3)}
+    )
     text = "\n".join(shown(State(done)))
     assert "100% 3 / 3" in text
     assert "left" not in text
@@ -142,7 +144,7 @@ def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
 
 def test_one_hundred_per_cent_is_said_only_when_nothing_waits() -> None:
     nearly = Counts(entries=100_000, migrated=99_999, waiting=1)
-    text = "\n".join(shown(State(replace(crowd(1, 0, 0), tables={"public.a.path": nearly}))))
+    text = "\n".join(shown(State(replace(make_snapshot(1, 0, 0), tables={"public.a.path": nearly}))))
     assert " 99% 99,999 / 100,000" in text
 
 
@@ -154,7 +156,7 @@ def test_one_hundred_per_cent_is_said_only_when_nothing_waits() -> None:
 def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
     tables: int, workers: int, reasons: int, trouble: bool
 ) -> None:
-    paused = replace(crowd(tables, workers, reasons), paused_at=NOW)
+    paused = replace(make_snapshot(tables, workers, reasons), paused_at=NOW)
     state = State(paused, trouble="The database is away. " * 9 if trouble else "", notice="06:12:40 Paused.")
     lines = shown(state, footer=("06:12:40 Paused.", HELP))
     assert len(lines) <= 24
@@ -165,7 +167,7 @@ def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
 
 
 def test_many_workers_are_told_by_host() -> None:
-    text = "\n".join(shown(State(crowd(2, 64, 3))))
+    text = "\n".join(shown(State(make_snapshot(2, 64, 3))))
     assert "Workers: 64, claimed batches: 64" in text
     assert "host-0.example.net  workers: 8, batches: 8, the oldest is 7 for 7 s" in text
 
@@ -203,13 +205,13 @@ def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
 
 def test_requeueing_is_asked_and_only_y_does_it() -> None:
     counts = Counts(batches=2, batches_error=2, entries=2, failed=2)
-    snapshot = replace(crowd(1, 0, 0), tables={"public.a.path": counts})
+    snapshot = replace(make_snapshot(1, 0, 0), tables={"public.a.path": counts})
     asked = KeyHandler().press("e", snapshot)
     assert asked == KeyHandler("Put all batches in ERROR (2) back into the queue? (y/n)")
     assert asked.press("x", snapshot) == asked
     assert asked.press("n", snapshot) == asked.press("q", snapshot) == KeyHandler()
     assert asked.press("Y", snapshot) == KeyHandler(action="requeue")
-    assert KeyHandler().press("e", crowd(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
+    assert KeyHandler().press("e", make_snapshot(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
 
 
 def test_before_the_first_snapshot_only_q_means_anything() -> None:

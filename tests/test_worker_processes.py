@@ -7,16 +7,16 @@ import pytest
 
 from migration import Migration
 from patient_worker import patient
-from request_log import RequestLog, Seen, writes_of
+from request_log import LoggedRequest, RequestLog, writes_of
 from worker_process import eventually
 
 
-def asks_condition(seen: Seen) -> bool:
+def asks_condition(seen: LoggedRequest) -> bool:
     """Return whether this is a worker's one question whether the server honours the condition."""
     return "if-none-match" in seen.headers
 
 
-def written(log: RequestLog) -> list[Seen]:
+def written(log: RequestLog) -> list[LoggedRequest]:
     """Return the copies so far; where an answer is held back for half a minute, the client asks once more."""
     return [seen for seen in log.seen if seen.writes_object and not asks_condition(seen)]
 

@@ -47,13 +47,13 @@ VACUUM = "vacuum analyze rowferry.batch_queue, rowferry.batch_attempt, rowferry.
 
 def run(record: Record) -> None:
     """Measure the claims of all cases in turn."""
-    crowd, each = record.pick(1_000_000, short=2_000), record.pick(300, short=5)
+    queued, each = record.pick(1_000_000, short=2_000), record.pick(300, short=5)
     workers = record.pick(WORKERS, short=2)
-    record.settings |= {"waiting": crowd, "done": crowd, "workers": workers, "batches_of_each_worker": each}
+    record.settings |= {"waiting": queued, "done": queued, "workers": workers, "batches_of_each_worker": each}
     with running_postgres({"max_wal_size": "4GB"}):
         record.versions["postgresql"] = read_postgres_version()
         empty, full = (make_database(name) for name in ("small", "large"))
-        fill(full, crowd, crowd)
+        fill(full, queued, queued)
         samples: dict[str, list[float]] = {}
 
         def measure(name: str, dsn: str, beside: Callable[[str], Any]) -> Figures:

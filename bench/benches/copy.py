@@ -167,15 +167,15 @@ def count(entries: int, seconds: float, cpu_seconds: float, memory_mb: float) ->
 
 
 def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the pace of every contestant, with the CPU of an entry beside it."""
+    """Plot the throughput of every contestant, with the CPU of an entry beside it."""
     summary = result["summary"]
     names = list(summary)[::-1]
-    pace = [summary[name]["entries_per_second"] for name in names]
-    spread = [[one["median"] - one["min"] for one in pace], [one["max"] - one["median"] for one in pace]]
+    throughput = [summary[name]["entries_per_second"] for name in names]
+    spread = [[one["median"] - one["min"] for one in throughput], [one["max"] - one["median"] for one in throughput]]
     colours = ["#56a64b" if name == "rowferry" else "#8e8e8e" for name in names]
-    axis.barh(names, [one["median"] for one in pace], xerr=spread, color=colours, capsize=3)
+    axis.barh(names, [one["median"] for one in throughput], xerr=spread, color=colours, capsize=3)
     for place, name in enumerate(names):
         cpu = summary[name]["cpu_ms_per_entry"]["median"]
-        axis.text(pace[place]["max"] * 1.02, place + 0.1, f" {cpu:.2g} ms CPU each", fontsize=7, va="bottom")
+        axis.text(throughput[place]["max"] * 1.02, place + 0.1, f" {cpu:.2g} ms CPU each", fontsize=7, va="bottom")
     axis.set_xlabel("objects a second (rowferry and ten processes: with their rows)")
-    axis.set_xlim(0, 1.3 * max(one["max"] for one in pace))
+    axis.set_xlim(0, 1.3 * max(one["max"] for one in throughput))

@@ -76,12 +76,12 @@ class Sampler:
         self._thread.join()
 
     def _look(self, pid: int) -> None:
-        beats = 0
+        ticks = 0
         while not self._over.wait(self._every_seconds):
-            beats += 1
+            ticks += 1
             size = read_resident_mb(pid)
             if size is not None:
-                self.samples.append([beats * self._every_seconds, size])
+                self.samples.append([ticks * self._every_seconds, size])
 
 
 def read_resident_mb(pid: int) -> float | None:

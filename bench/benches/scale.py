@@ -1,4 +1,4 @@
-"""1, 2, 4 and 8 worker processes where latency is the bound: how near to linear the pace grows."""
+"""1, 2, 4 and 8 worker processes where latency is the bound: how near to linear the throughput grows."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +49,7 @@ def run(record: Record) -> None:
     for workers in record.pick(WORKERS, short=(1, 2))[1:]:
         share = record.median(name_of(workers), "entries_per_second") / (workers * alone)
         record.expect(
-            f"pace of {workers} workers, as a share of {workers} times that of one",
+            f"throughput of {workers} workers, as a share of {workers} times that of one",
             share,
             at_least=0.9 if workers == WORKERS[-1] else None,
         )
@@ -91,16 +91,16 @@ def work_together(workers: int, entries: int) -> list[Usage]:
 
 
 def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the pace against the number of workers, beside the line of perfect scaling."""
+    """Plot the throughput against the number of workers, beside the line of perfect scaling."""
     summary = {int(name.split()[0]): figures["entries_per_second"] for name, figures in result["summary"].items()}
     counts = sorted(summary)
-    pace = [summary[count]["median"] for count in counts]
+    throughput = [summary[count]["median"] for count in counts]
     spread = [
         [summary[n]["median"] - summary[n]["min"] for n in counts],
         [summary[n]["max"] - summary[n]["median"] for n in counts],
     ]
-    axis.plot(counts, [pace[0] * count for count in counts], color="#8e8e8e", linestyle="--", label="linear")
-    axis.errorbar(counts, pace, yerr=spread, color="#56a64b", marker="o", capsize=3, label="rowferry")
+    axis.plot(counts, [throughput[0] * count for count in counts], color="#8e8e8e", linestyle="--", label="linear")
+    axis.errorbar(counts, throughput, yerr=spread, color="#56a64b", marker="o", capsize=3, label="rowferry")
     axis.set_xlabel("worker processes")
     axis.set_ylabel("entries/s")
     axis.set_xticks(counts)

@@ -25,7 +25,7 @@ MANY_IN_FLIGHT = 64
 
 
 def run(record: Record) -> None:
-    """Measure the pace first, the memory then."""
+    """Measure the throughput first, the memory then."""
     entries, copies = record.pick(15_000, short=300), record.pick(3_000, short=200)
     record.settings |= {"latency_ms": LATENCY_MS, "body_bytes": BODY_BYTES, "in_flight": IN_FLIGHT, "slots": SLOTS}
     record.settings |= {"batch_size": BATCH_SIZE, "entries": entries, "copies_of_boto3": copies}

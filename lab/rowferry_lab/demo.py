@@ -129,11 +129,11 @@ def _audit(console: Console, environment: Environment) -> bool:
     legacy = json.loads(status.stdout)["entries"]["legacy"]
     paginator = environment.open_s3().get_paginator("list_objects_v2")
     pages = paginator.paginate(Bucket="sketch-production-s3")
-    standing = {item["Key"] for page in pages for item in page.get("Contents", [])}
+    existing = {item["Key"] for page in pages for item in page.get("Contents", [])}
     with connect("demo", autocommit=True) as connection:
         keys = [row["path"] for row in connection.execute(statement("demo_keys"))]
         counts = read_counts(connection, "avatars")
-    dangling = sum(key not in standing for key in keys)
+    dangling = sum(key not in existing for key in keys)
     checks = {
         f"{legacy} legacy entries are left": legacy == 0,
         f"{len(keys):,} rows, {dangling} of them without an object": dangling == 0,

@@ -13,9 +13,9 @@ import click
 
 from conformance.ask import Facts, ask_server
 from conformance.checks import CHECKS
+from conformance.environment import Direction, make_environment
 from conformance.page import record
-from conformance.run import Finding, run_stage
-from conformance.stage import Direction, make_stage
+from conformance.run import Finding, run_checks
 from rowferry_lab.servers.s3_servers import S3Server
 from rowferry_lab.servers.server_process import ServerFailed
 from s3_servers import SERVERS, NotInstalled
@@ -60,9 +60,9 @@ def run_server(name: str, server: S3Server, partners: dict[str, Known], database
         facts = ask_server(server)
         others = [partners[other] for other in PARTNERS if other != name]
         for number, (direction, legacy, production) in enumerate(list_pairs((server, facts), others)):
-            with make_stage(direction, legacy, production, databases) as stage:
-                pair = f"{stage.legacy.name} → {stage.production.name}"
-                found = run_stage(stage) if number < 3 else run_stage(stage, ALL_KEYS, {})
+            with make_environment(direction, legacy, production, databases) as setup:
+                pair = f"{setup.legacy.name} → {setup.production.name}"
+                found = run_checks(setup) if number < 3 else run_checks(setup, ALL_KEYS, {})
                 for finding in found:
                     show(pair, finding)
                     findings.append({"direction": direction, "pair": pair, **asdict(finding)})

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from conformance.environment import MIB, PART_BYTES, Environment
 from conformance.keys import describe_kinds, list_keys
 from conformance.properties import PROPERTIES, TAGS, compare_properties
-from conformance.stage import MIB, PART_BYTES, Stage
 from entry_table import TO
 from objects import digest
 
@@ -15,8 +15,8 @@ IN_PARTS_BYTES = PART_BYTES + MIB
 """The size of an object that travels by parts, with little trouble."""
 SMALL = 100
 
-Plant = Callable[[Stage], None]
-Look = Callable[[Stage], Iterator[str]]
+Plant = Callable[[Environment], None]
+Look = Callable[[Environment], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,164 +32,164 @@ class Check:
 # Small objects, many of them
 
 
-def plant_small(stage: Stage) -> None:
+def plant_small(setup: Environment) -> None:
     for number in range(SMALL):
-        stage.plant("small objects", f"u{number}/me.png", f"body of {number}".encode())
+        setup.plant("small objects", f"u{number}/me.png", f"body of {number}".encode())
 
 
-def look_small(stage: Stage) -> Iterator[str]:
-    for row_id, name in stage.planted["small objects"].items():
-        stage.hold_moved(row_id, name)
+def look_small(setup: Environment) -> Iterator[str]:
+    for row_id, name in setup.planted["small objects"].items():
+        setup.hold_moved(row_id, name)
     yield from ()
 
 
 # Strange keys
 
 
-def plant_keys(stage: Stage) -> None:
-    kept = stage.legacy.kept_keys & stage.production.kept_keys
-    if stage.direction == "within":
-        kept &= stage.facts.copied_keys
+def plant_keys(setup: Environment) -> None:
+    kept = setup.legacy.kept_keys & setup.production.kept_keys
+    if setup.direction == "within":
+        kept &= setup.facts.copied_keys
     for key in list_keys():
         if key in kept:
-            stage.plant("strange keys", key, f"the bytes of {key!r}".encode())
+            setup.plant("strange keys", key, f"the bytes of {key!r}".encode())
 
 
-def look_keys(stage: Stage) -> Iterator[str]:
-    for row_id, name in stage.planted["strange keys"].items():
-        stage.hold_moved(row_id, name)
-    if lost := {*list_keys()} - stage.facts.kept_keys:
+def look_keys(setup: Environment) -> Iterator[str]:
+    for row_id, name in setup.planted["strange keys"].items():
+        setup.hold_moved(row_id, name)
+    if lost := {*list_keys()} - setup.facts.kept_keys:
         yield f"refuses or renames {len(lost)} of {len(list_keys())} keys: {describe_kinds(lost)}"
-    if stage.direction == "within" and (refused := stage.facts.kept_keys - stage.facts.copied_keys):
+    if setup.direction == "within" and (refused := setup.facts.kept_keys - setup.facts.copied_keys):
         yield f"CopyObject refuses {describe_kinds(refused)}"
 
 
 # Metadata, content headers, tags
 
 
-def plant_properties(stage: Stage) -> None:
+def plant_properties(setup: Environment) -> None:
     for name, size_bytes in (("described", 100), ("described-in-parts", IN_PARTS_BYTES)):
-        stage.plant("properties", name, os.urandom(size_bytes), **PROPERTIES)
+        setup.plant("properties", name, os.urandom(size_bytes), **PROPERTIES)
 
 
-def look_properties(stage: Stage) -> Iterator[str]:
+def look_properties(setup: Environment) -> Iterator[str]:
     """Hold each object against the legacy one: what it lacks must be what plain requests lose there as well."""
-    for row_id, name in stage.planted["properties"].items():
+    for row_id, name in setup.planted["properties"].items():
         in_parts = name.endswith("parts")
-        if not stage.can_write(in_parts=in_parts):
+        if not setup.can_write(in_parts=in_parts):
             continue
-        stage.hold_moved(row_id, name)
-        way = stage.way(in_parts=in_parts)
-        lost = set(compare_properties(stage.migration.production.head(TO + name)))
-        by_itself = {*stage.production.dropped[way], *stage.legacy.dropped["PutObject"]}
-        stage.hold(lost <= by_itself, f"{name} has lost {sorted(lost - by_itself)}, which {way} keeps")
-        for facts, operation in ((stage.production, way), (stage.legacy, "PutObject")):
-            if facts is stage.facts and facts.dropped[operation]:
+        setup.hold_moved(row_id, name)
+        way = setup.way(in_parts=in_parts)
+        lost = set(compare_properties(setup.migration.production.head(TO + name)))
+        by_itself = {*setup.production.dropped[way], *setup.legacy.dropped["PutObject"]}
+        setup.hold(lost <= by_itself, f"{name} has lost {sorted(lost - by_itself)}, which {way} keeps")
+        for facts, operation in ((setup.production, way), (setup.legacy, "PutObject")):
+            if facts is setup.facts and facts.dropped[operation]:
                 yield f"{operation} drops {', '.join(facts.dropped[operation])}"
 
 
-def plant_tags(stage: Stage) -> None:
-    if stage.legacy.has_tags:
+def plant_tags(setup: Environment) -> None:
+    if setup.legacy.has_tags:
         for name, size_bytes in (("tagged", 100), ("tagged-in-parts", IN_PARTS_BYTES)):
-            stage.plant("tags", name, os.urandom(size_bytes))
-            stage.migration.legacy.tag(f"image/{name}", TAGS)
+            setup.plant("tags", name, os.urandom(size_bytes))
+            setup.migration.legacy.tag(f"image/{name}", TAGS)
 
 
-def look_tags(stage: Stage) -> Iterator[str]:
+def look_tags(setup: Environment) -> Iterator[str]:
     """Hold the tags against the legacy ones; where there are none in production, the entry must have failed."""
-    if not stage.facts.has_tags:
+    if not setup.facts.has_tags:
         yield "has no tags"
-    for row_id, name in stage.planted.get("tags", {}).items():
-        if not stage.can_write(in_parts=name.endswith("parts")):
+    for row_id, name in setup.planted.get("tags", {}).items():
+        if not setup.can_write(in_parts=name.endswith("parts")):
             continue
-        if stage.production.has_tags:
-            stage.hold_moved(row_id, name)
-            found = stage.migration.production.tags(TO + name)
-            stage.hold(found == TAGS, f"{name} has the tags {found}")
+        if setup.production.has_tags:
+            setup.hold_moved(row_id, name)
+            found = setup.migration.production.tags(TO + name)
+            setup.hold(found == TAGS, f"{name} has the tags {found}")
         else:
-            moved = stage.migration.rows()[row_id] == TO + name
-            stage.hold(not moved, f"{name} was moved to a server without tags, and nobody was told")
+            moved = setup.migration.rows()[row_id] == TO + name
+            setup.hold(not moved, f"{name} was moved to a server without tags, and nobody was told")
 
 
 # Conflicts
 
 
-def plant_conflicts(stage: Stage) -> None:
-    plant_standing(stage, "conflicts", 100, different=5)
+def plant_conflicts(setup: Environment) -> None:
+    plant_existing(setup, "conflicts", 100, different=5)
 
 
-def plant_large_conflicts(stage: Stage) -> None:
-    plant_standing(stage, "conflicts by parts", IN_PARTS_BYTES, different=3)
+def plant_large_conflicts(setup: Environment) -> None:
+    plant_existing(setup, "conflicts by parts", IN_PARTS_BYTES, different=3)
 
 
-def plant_standing(stage: Stage, check: str, size_bytes: int, *, different: int) -> None:
+def plant_existing(setup: Environment, check: str, size_bytes: int, *, different: int) -> None:
     """Plant objects whose production keys are taken: by different objects as large, and by one that is equal."""
     for number in range(different):
         name = f"{check}/{number}"
-        stage.plant(check, name, os.urandom(size_bytes))
-        stage.migration.production.put(TO + name, os.urandom(size_bytes))
+        setup.plant(check, name, os.urandom(size_bytes))
+        setup.migration.production.put(TO + name, os.urandom(size_bytes))
     body = os.urandom(size_bytes)
-    stage.plant(check, f"{check}/equal", body)
-    stage.migration.production.put(f"{TO}{check}/equal", body)
-    stage.standing |= {
-        name: digest(stage.migration.production.read(TO + name)) for name in stage.planted[check].values()
+    setup.plant(check, f"{check}/equal", body)
+    setup.migration.production.put(f"{TO}{check}/equal", body)
+    setup.existing |= {
+        name: digest(setup.migration.production.read(TO + name)) for name in setup.planted[check].values()
     }
 
 
-def look_conflicts(stage: Stage) -> Iterator[str]:
-    yield from look_standing(stage, "conflicts", in_parts=False)
+def look_conflicts(setup: Environment) -> Iterator[str]:
+    yield from look_existing(setup, "conflicts", in_parts=False)
 
 
-def look_large_conflicts(stage: Stage) -> Iterator[str]:
-    yield from look_standing(stage, "conflicts by parts", in_parts=True)
+def look_large_conflicts(setup: Environment) -> Iterator[str]:
+    yield from look_existing(setup, "conflicts by parts", in_parts=True)
 
 
-def look_standing(stage: Stage, check: str, *, in_parts: bool) -> Iterator[str]:
-    names = stage.planted[check]
-    changed = [n for n in names.values() if digest(stage.migration.production.read(TO + n)) != stage.standing[n]]
-    stage.hold(not changed, f"{len(changed)} of {len(names) - 1} different objects overwritten: {changed}")
-    rows, failures = stage.migration.rows(), {each["entry_id"]: each for each in stage.migration.failures()}
+def look_existing(setup: Environment, check: str, *, in_parts: bool) -> Iterator[str]:
+    names = setup.planted[check]
+    changed = [n for n in names.values() if digest(setup.migration.production.read(TO + n)) != setup.existing[n]]
+    setup.hold(not changed, f"{len(changed)} of {len(names) - 1} different objects overwritten: {changed}")
+    rows, failures = setup.migration.rows(), {each["entry_id"]: each for each in setup.migration.failures()}
     for row_id, name in names.items():
         if name.endswith("equal"):
-            stage.hold_moved(row_id, name)
+            setup.hold_moved(row_id, name)
             continue
-        stage.hold(rows[row_id] == f"image/{name}", f"the row of {name} moved on to the different object")
-        if stage.can_write(in_parts=in_parts):
+        setup.hold(rows[row_id] == f"image/{name}", f"the row of {name} moved on to the different object")
+        if setup.can_write(in_parts=in_parts):
             told = failures.get(row_id, {}).get("outcome")
-            stage.hold(told == "conflict", f"{name} is told as {told}: {stage.explain(row_id)}")
+            setup.hold(told == "conflict", f"{name} is told as {told}: {setup.explain(row_id)}")
     yield from ()
 
 
 # 60 MiB
 
 
-def plant_large(stage: Stage) -> None:
-    stage.plant("60 MiB by parts", "large", os.urandom(LARGE_BYTES))
+def plant_large(setup: Environment) -> None:
+    setup.plant("60 MiB by parts", "large", os.urandom(LARGE_BYTES))
 
 
-def look_large(stage: Stage) -> Iterator[str]:
-    ((row_id, name),) = stage.planted["60 MiB by parts"].items()
-    if not stage.can_write(in_parts=True):
-        stays = stage.migration.rows()[row_id] == f"image/{name}"
-        stage.hold(stays and stage.migration.production.read(TO + name) is None, f"{name} is half moved")
+def look_large(setup: Environment) -> Iterator[str]:
+    ((row_id, name),) = setup.planted["60 MiB by parts"].items()
+    if not setup.can_write(in_parts=True):
+        stays = setup.migration.rows()[row_id] == f"image/{name}"
+        setup.hold(stays and setup.migration.production.read(TO + name) is None, f"{name} is half moved")
         yield "has no UploadPartCopy: the entry fails, its row stays"
         return
-    stage.hold_moved(row_id, name)
-    stage.hold("image/large" not in stage.migration.production.open_uploads(), "an upload is left open")
+    setup.hold_moved(row_id, name)
+    setup.hold("image/large" not in setup.migration.production.open_uploads(), "an upload is left open")
 
 
 # An object that is not there
 
 
-def plant_missing(stage: Stage) -> None:
-    stage.plant_row("missing objects", "lost.png")
+def plant_missing(setup: Environment) -> None:
+    setup.plant_row("missing objects", "lost.png")
 
 
-def look_missing(stage: Stage) -> Iterator[str]:
-    ((row_id, name),) = stage.planted["missing objects"].items()
-    stage.hold(stage.migration.rows()[row_id] == f"image/{name}", "the row points at nothing")
-    outcome, reason, _ = stage.migration.failure_of(row_id)
-    stage.hold(outcome == "missing", f"told as {outcome}, {reason}")
+def look_missing(setup: Environment) -> Iterator[str]:
+    ((row_id, name),) = setup.planted["missing objects"].items()
+    setup.hold(setup.migration.rows()[row_id] == f"image/{name}", "the row points at nothing")
+    outcome, reason, _ = setup.migration.failure_of(row_id)
+    setup.hold(outcome == "missing", f"told as {outcome}, {reason}")
     yield from ()
 
 

@@ -3,77 +3,77 @@
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 
-from conformance.stage import Stage
+from conformance.environment import Environment
 
-Command = Callable[[Stage], Iterator[str]]
+Command = Callable[[Environment], Iterator[str]]
 
 
-def check_rerun(stage: Stage) -> Iterator[str]:
+def check_rerun(setup: Environment) -> Iterator[str]:
     """A second `migrate` copies nothing, moves nothing and finds what it found."""
-    before = stage.migration.production.listing(), stage.migration.rows(), find_failures(stage)
-    done = stage.run("migrate", "--yes", "--processes", "1")
-    stage.hold(done.returncode in {0, 1}, f"`migrate` ended with {done.returncode}: {last_words(done)}")
-    after = stage.migration.production.listing(), stage.migration.rows(), find_failures(stage)
+    before = setup.migration.production.listing(), setup.migration.rows(), find_failures(setup)
+    done = setup.run("migrate", "--yes", "--processes", "1")
+    setup.hold(done.returncode in {0, 1}, f"`migrate` ended with {done.returncode}: {last_words(done)}")
+    after = setup.migration.production.listing(), setup.migration.rows(), find_failures(setup)
     for what, old, new in zip(("the objects", "the rows", "the failures"), before, after, strict=True):
-        stage.hold(old == new, f"the second run changed {what}: {differences(old, new)}")
+        setup.hold(old == new, f"the second run changed {what}: {differences(old, new)}")
     yield from ()
 
 
-def check_verify(stage: Stage) -> Iterator[str]:
+def check_verify(setup: Environment) -> Iterator[str]:
     """Every row that was moved is found equal."""
-    moved = sum(str(key).startswith("avatar/") for key in stage.migration.rows().values())
-    done = stage.run("verify", "--yes", "--processes", "1")
-    kept = sum(batch["kept"] for batch in stage.migration.batches() if batch["queue_name"] == "verify")
-    stage.hold(done.returncode == 0, f"`verify` ended with {done.returncode}: {last_words(done)}")
-    stage.hold(kept == moved, f"{kept} of {moved} found equal")
+    moved = sum(str(key).startswith("avatar/") for key in setup.migration.rows().values())
+    done = setup.run("verify", "--yes", "--processes", "1")
+    kept = sum(batch["kept"] for batch in setup.migration.batches() if batch["queue_name"] == "verify")
+    setup.hold(done.returncode == 0, f"`verify` ended with {done.returncode}: {last_words(done)}")
+    setup.hold(kept == moved, f"{kept} of {moved} found equal")
     yield from ()
 
 
-def check_revert(stage: Stage) -> Iterator[str]:
+def check_revert(setup: Environment) -> Iterator[str]:
     """Every row names its legacy object again, and no object has been touched."""
-    objects = stage.migration.production.listing(), stage.migration.legacy.listing()
-    done = stage.run("revert", "--yes", "--processes", "1")
-    stage.hold(done.returncode == 0, f"`revert` ended with {done.returncode}: {last_words(done)}")
-    left = [key for key in stage.migration.rows().values() if not str(key).startswith("image/")]
-    stage.hold(not left, f"{len(left)} rows were not put back: {left[:3]}")
-    stage.hold(objects == (stage.migration.production.listing(), stage.migration.legacy.listing()), "objects changed")
+    objects = setup.migration.production.listing(), setup.migration.legacy.listing()
+    done = setup.run("revert", "--yes", "--processes", "1")
+    setup.hold(done.returncode == 0, f"`revert` ended with {done.returncode}: {last_words(done)}")
+    left = [key for key in setup.migration.rows().values() if not str(key).startswith("image/")]
+    setup.hold(not left, f"{len(left)} rows were not put back: {left[:3]}")
+    setup.hold(objects == (setup.migration.production.listing(), setup.migration.legacy.listing()), "objects changed")
     yield from ()
 
 
-def check_errors(stage: Stage) -> Iterator[str]:
+def check_errors(setup: Environment) -> Iterator[str]:
     """A wrong secret and a wrong bucket are each one sentence, and cost no entry."""
-    side = "LEGACY" if stage.direction == "from" else "PRODUCTION"
-    if stage.facts.checks_secret:
-        hold_refusal(stage, {f"ROWFERRY_{side}_SECRET_ACCESS_KEY": "wrong"}, "a wrong secret")
+    side = "LEGACY" if setup.direction == "from" else "PRODUCTION"
+    if setup.facts.checks_secret:
+        hold_refusal(setup, {f"ROWFERRY_{side}_SECRET_ACCESS_KEY": "wrong"}, "a wrong secret")
     else:
         yield "checks no secret"
-    plan = stage.migration.plan[side.lower()]
+    plan = setup.migration.plan[side.lower()]
     bucket, plan["bucket"] = plan["bucket"], "no-such-bucket"
-    stage.migration.write_plan()
+    setup.migration.write_plan()
     try:
-        hold_refusal(stage, {}, "a wrong bucket", "no-such-bucket")
+        hold_refusal(setup, {}, "a wrong bucket", "no-such-bucket")
     finally:
         plan["bucket"] = bucket
-        stage.migration.write_plan()
+        setup.migration.write_plan()
 
 
-def hold_refusal(stage: Stage, environment: dict[str, str], what: str, *words: str) -> None:
-    before = stage.migration.rows(), find_failures(stage)
+def hold_refusal(setup: Environment, environment: dict[str, str], what: str, *words: str) -> None:
+    before = setup.migration.rows(), find_failures(setup)
     for command in (("check",), ("migrate", "--yes")):
-        done = stage.run(*command, **environment)
+        done = setup.run(*command, **environment)
         told = " ".join((done.stdout + done.stderr).split())
-        stage.hold(done.returncode in {1, 2}, f"with {what} `{command[0]}` ended with {done.returncode}: {told[-400:]}")
-        stage.hold("Traceback" not in told, f"with {what} `{command[0]}` printed a traceback")
+        setup.hold(done.returncode in {1, 2}, f"with {what} `{command[0]}` ended with {done.returncode}: {told[-400:]}")
+        setup.hold("Traceback" not in told, f"with {what} `{command[0]}` printed a traceback")
         for word in words:
-            stage.hold(word in told, f"with {what} `{command[0]}` does not name {word}: {told[-400:]}")
+            setup.hold(word in told, f"with {what} `{command[0]}` does not name {word}: {told[-400:]}")
         if environment:
-            stage.hold("give s3:" not in told, f"with {what} `{command[0]}` asks for rights: {told[-400:]}")
-    stage.hold(before == (stage.migration.rows(), find_failures(stage)), f"{what} cost entries")
+            setup.hold("give s3:" not in told, f"with {what} `{command[0]}` asks for rights: {told[-400:]}")
+    setup.hold(before == (setup.migration.rows(), find_failures(setup)), f"{what} cost entries")
 
 
-def find_failures(stage: Stage) -> list[tuple[str, str, str]]:
+def find_failures(setup: Environment) -> list[tuple[str, str, str]]:
     """Return what came of the entries that were not settled, by their ids."""
-    failures = stage.migration.failures()
+    failures = setup.migration.failures()
     return sorted((each["entry_id"], each["outcome"], each["reason"]) for each in failures)
 
 

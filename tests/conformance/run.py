@@ -8,7 +8,7 @@ from io import StringIO
 
 from conformance.checks import CHECKS, Check
 from conformance.commands import COMMANDS, Command
-from conformance.stage import Stage, Wrong
+from conformance.environment import Environment, Wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +20,24 @@ class Finding:
     wrong: str | None = None
 
 
-def run_stage(
-    stage: Stage, checks: Sequence[Check] = CHECKS, commands: Mapping[str, Command] = COMMANDS
+def run_checks(
+    setup: Environment, checks: Sequence[Check] = CHECKS, commands: Mapping[str, Command] = COMMANDS
 ) -> Iterator[Finding]:
     """Plant, migrate with a real worker process, look, then let the commands loose on what there is."""
-    with redirect_stdout(StringIO()), stage.migration.workers(1, **stage.migration.environment) as (worker,):
+    with redirect_stdout(StringIO()), setup.migration.workers(1, **setup.migration.environment) as (worker,):
         for early in (True, False):
             for check in checks:
                 if check.early == early:
-                    check.plant(stage)
-            legacy = stage.migration.legacy.listing()
-            stage.work()
-        stage.hold(worker.process.poll() is None, "the worker has died")
+                    check.plant(setup)
+            legacy = setup.migration.legacy.listing()
+            setup.work()
+        setup.hold(worker.process.poll() is None, "the worker has died")
     for check in checks:
-        yield look(check.name, lambda check=check: check.look(stage))
-    yield look("one attempt", lambda: hold_one_attempt(stage))
-    yield look("legacy untouched", lambda: hold_untouched(stage, legacy))
+        yield look(check.name, lambda check=check: check.look(setup))
+    yield look("one attempt", lambda: hold_one_attempt(setup))
+    yield look("legacy untouched", lambda: hold_untouched(setup, legacy))
     for name, command in commands.items():
-        yield look(name, lambda command=command: command(stage))
+        yield look(name, lambda command=command: command(setup))
 
 
 def look(name: str, check: Callable[[], Iterator[str]]) -> Finding:
@@ -53,15 +53,15 @@ def look(name: str, check: Callable[[], Iterator[str]]) -> Finding:
     return Finding(name, tuple(dict.fromkeys(limits)))
 
 
-def hold_one_attempt(stage: Stage) -> Iterator[str]:
+def hold_one_attempt(setup: Environment) -> Iterator[str]:
     """Nothing was tried twice: the servers are healthy, and each retry is a full copy."""
-    verdicts = stage.migration.execute(
+    verdicts = setup.migration.execute(
         "select verdict, error from rowferry.batch_attempt where verdict not in ('DONE', 'ERROR')"
     )
-    stage.hold(not verdicts, f"{len(verdicts)} attempts did not settle their batch: {verdicts[:2]}")
+    setup.hold(not verdicts, f"{len(verdicts)} attempts did not settle their batch: {verdicts[:2]}")
     yield from ()
 
 
-def hold_untouched(stage: Stage, legacy: object) -> Iterator[str]:
-    stage.hold(stage.migration.legacy.listing() == legacy, "the legacy bucket has changed")
+def hold_untouched(setup: Environment, legacy: object) -> Iterator[str]:
+    setup.hold(setup.migration.legacy.listing() == legacy, "the legacy bucket has changed")
     yield from ()

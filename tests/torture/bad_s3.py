@@ -14,7 +14,7 @@ from itertools import islice
 from threading import Thread
 from urllib.parse import urlsplit
 
-from request_log import LINE_LIMIT_BYTES, READS, Seen, read_answer, read_request
+from request_log import LINE_LIMIT_BYTES, READS, LoggedRequest, read_answer, read_request
 
 RATES: Mapping[str, float] = {
     "throttled": 0.20,
@@ -104,7 +104,7 @@ class BadS3:
                 with suppress(OSError, asyncio.CancelledError):
                     await end.wait_closed()
 
-    def _choose(self, seen: Seen) -> str | None:
+    def _choose(self, seen: LoggedRequest) -> str | None:
         """Return the fault that befalls a request, if one does."""
         self.requests += 1
         dice, most = self._chance.random(), 0.0
@@ -139,7 +139,7 @@ class BadS3:
             self._owed.add(fault)
         return fault in {"throttled", "answered 500", "200 with an error", "wrong ETag"} or not told
 
-    async def _misbehave(self, fault: str, seen: Seen, client: Streams, head: bytes, body: bytes) -> bool:
+    async def _misbehave(self, fault: str, seen: LoggedRequest, client: Streams, head: bytes, body: bytes) -> bool:
         """Answer badly; return whether that was possible, else the good answer was sent."""
         match fault:
             case "throttled":
@@ -171,7 +171,7 @@ class BadS3:
         return True
 
 
-def is_hiding(seen: Seen) -> bool:
+def is_hiding(seen: LoggedRequest) -> bool:
     """Return whether a request may be answered 200 and fail all the same."""
     return seen.method not in READS and bool(HIDING.search(f"{seen.query} {' '.join(seen.headers)}"))
 
@@ -190,7 +190,7 @@ async def read_body(headers: Mapping[str, str], source: asyncio.StreamReader) ->
     return whole
 
 
-async def read_whole_answer(seen: Seen, source: asyncio.StreamReader) -> tuple[bytes, bytes]:
+async def read_whole_answer(seen: LoggedRequest, source: asyncio.StreamReader) -> tuple[bytes, bytes]:
     """Return the head and the body of the server's answer."""
     head = await source.readuntil(b"\r\n\r\n")
     status, headers = read_answer(head)
@@ -205,7 +205,7 @@ async def send(client: Streams, message: bytes) -> bool:
     return True
 
 
-def error_answer(seen: Seen, status: int, code: str, *, cut: bool = False) -> bytes:
+def error_answer(seen: LoggedRequest, status: int, code: str, *, cut: bool = False) -> bytes:
     """Return an answer with S3's error in its body; `cut`: the body ends before the error."""
     body = XML + (b"" if cut else f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode())
     length = 0 if seen.method == "HEAD" else len(body)

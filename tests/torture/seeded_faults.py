@@ -112,7 +112,7 @@ def leave_attempt_open(world: World) -> str:
     return "attempt 1 at batch "
 
 
-def forget_sign_off(world: World) -> str:
+def forget_deregistration(world: World) -> str:
     worker = world.ask("update rowferry.worker set stopped_at = null returning id")
     return f"worker {worker} has neither died nor signed off"
 
@@ -123,7 +123,7 @@ SEEDED_FAULTS: Mapping[Part, Sequence[SeededFault]] = {
     check_legacy: [rewrite_legacy_object, delete_legacy_object, add_legacy_object],
     check_uploads: [open_upload],
     check_batches: [reopen_batch, count_twice],
-    check_attempts: [leave_attempt_open, forget_sign_off],
+    check_attempts: [leave_attempt_open, forget_deregistration],
 }
 
 

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from psycopg.conninfo import make_conninfo
 
-import fleet
+import several_hosts
 from processes import wait_for
 from torture.bad_s3 import BadS3
 from torture.namespace import inside
@@ -52,10 +52,14 @@ NOW = "select clock_timestamp()"
 
 def torture(run: Run) -> None:
     """Cut off one host after the other."""
-    if reason := fleet.why_not():
+    if reason := several_hosts.why_not():
         run.skipped.append(reason)
         return
-    with fleet.network(HOSTS) as (hub, hosts), inside(hub), TemporaryDirectory(prefix="rowferry-hba-") as folder:
+    with (
+        several_hosts.network(HOSTS) as (hub, hosts),
+        inside(hub),
+        TemporaryDirectory(prefix="rowferry-hba-") as folder,
+    ):
         hba = Path(folder) / "pg_hba.conf"
         Path(folder).chmod(0o755)
         hba.write_text(HBA)
@@ -63,15 +67,15 @@ def torture(run: Run) -> None:
         # S3 is relayed as it is: what matters is that PostgreSQL itself loses sight of the host.
         with run.world(settings=settings) as world, relayed(world) as relay:
             world.migration.reach_through(relay.endpoint_url)
-            world.environment["DATABASE_URL"] = make_conninfo(world.migration.dsn, host=fleet.HUB_ADDRESS)
+            world.environment["DATABASE_URL"] = make_conninfo(world.migration.dsn, host=several_hosts.HUB_ADDRESS)
             cut_off(run, world, hosts[: 1 if run.short else HOSTS], hosts)
 
 
 def relayed(world: World) -> AbstractContextManager[BadS3]:
-    return BadS3(world.s3.endpoint_url, 0, {}, host=fleet.HUB_ADDRESS).running()
+    return BadS3(world.s3.endpoint_url, 0, {}, host=several_hosts.HUB_ADDRESS).running()
 
 
-def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet.Host]) -> None:
+def cut_off(run: Run, world: World, victims: list[several_hosts.Host], hosts: list[several_hosts.Host]) -> None:
     world.fill(600, large=2)
     world.enqueue(25)
     with world.workers(HOSTS, command=lambda seat: hosts[seat].command(*WORKER, "--parallel=8")) as pool:
@@ -95,7 +99,7 @@ def cut_off(run: Run, world: World, victims: list[fleet.Host], hosts: list[fleet
     world.run_final_checks()
 
 
-def cut(world: World, victim: fleet.Host) -> list[int]:
+def cut(world: World, victim: several_hosts.Host) -> list[int]:
     """Cut a host off while it holds batches, and return which."""
     give_up_at = time.monotonic() + WITHIN.total_seconds()
     while time.monotonic() < give_up_at:
@@ -109,7 +113,7 @@ def cut(world: World, victim: fleet.Host) -> list[int]:
     raise AssertionError(f"{victim.name} was never caught with a batch in hand")
 
 
-def come_back(world: World, victim: fleet.Host, held: list[int]) -> None:
+def come_back(world: World, victim: several_hosts.Host, held: list[int]) -> None:
     """See that the host commits nothing of what it had in hand, and goes on working."""
     now = world.ask(NOW)
 

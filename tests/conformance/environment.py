@@ -30,7 +30,7 @@ class Wrong(AssertionError):
 
 
 @dataclass(slots=True)
-class Stage:
+class Environment:
     """A migration, what is known of both servers, and the ids of what each check has planted."""
 
     direction: Direction
@@ -39,7 +39,7 @@ class Stage:
     migration: Migration
     planted: dict[str, dict[str, str]] = field(default_factory=dict)
     """By check: row id → the name of the object, behind either prefix."""
-    standing: dict[str, str | None] = field(default_factory=dict)
+    existing: dict[str, str | None] = field(default_factory=dict)
     """Digests of what stood at production keys before, by name."""
 
     @property
@@ -108,9 +108,9 @@ class Stage:
 
 
 @contextmanager
-def make_stage(
+def make_environment(
     direction: Direction, legacy: tuple[S3Server, Facts], production: tuple[S3Server, Facts], databases: DatabaseServers
-) -> Iterator[Stage]:
+) -> Iterator[Environment]:
     """Yield a migration without entries between two running servers, with buckets and a database of its own."""
     with ExitStack() as until:
         folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-conformance-")))
@@ -124,4 +124,4 @@ def make_stage(
         migration.plan["migration"] |= {"multipart_threshold_bytes": PART_BYTES, "max_attempts": 3}
         until.enter_context(patch.dict(os.environ, migration.environment))
         migration.write_plan()
-        yield Stage(direction, legacy[1], production[1], migration)
+        yield Environment(direction, legacy[1], production[1], migration)

@@ -27,7 +27,7 @@ SHARES = """
 select w.host, count(*) as batches from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
 group by w.host order by w.host
 """
-SERVE = Path(__file__).with_name("fleet_servers.py")
+SERVE = Path(__file__).with_name("several_hosts_servers.py")
 
 
 def why_not() -> str | None:
@@ -38,7 +38,7 @@ def why_not() -> str | None:
         return "iproute2 is not installed here"
     probe = f"rf-{secrets.token_hex(3)}"
     if subprocess.run(["ip", "netns", "add", probe], capture_output=True, check=False).returncode:
-        return "this machine lets nobody make network namespaces"
+        return "this machine allows no network namespaces"
     ip("netns", "del", probe)
     return None
 
@@ -99,7 +99,7 @@ def network(count: int) -> Iterator[tuple[str, list[Host]]]:
         yield hub, hosts
 
 
-class Fleet:
+class Hosts:
     """Hosts, the servers that they share, and the workers on them."""
 
     def __init__(self, hub: str, hosts: Sequence[Host], served: Mapping[str, Any], folder: Path) -> None:
@@ -160,7 +160,7 @@ class Fleet:
 
 
 @contextmanager
-def fleet(count: int, folder: Path) -> Iterator[Fleet]:
+def start_hosts(count: int, folder: Path) -> Iterator[Hosts]:
     """Yield `count` hosts that reach a PostgreSQL and an S3 server over their bridge."""
     with network(count) as (hub, hosts):
         command = ["ip", "netns", "exec", hub, sys.executable, str(SERVE), HUB_ADDRESS, str(find_versitygw() or "")]
@@ -170,7 +170,7 @@ def fleet(count: int, folder: Path) -> Iterator[Fleet]:
             assert line, "the servers did not start"
             served = json.loads(line)
             (folder / "rowferry.toml").write_text(served["plan"])
-            found = Fleet(hub, hosts, served, folder)
+            found = Hosts(hub, hosts, served, folder)
             try:
                 yield found
             finally:

@@ -1,4 +1,4 @@
-"""Runs the servers of a fleet until its input is closed: fleet_servers.py ADDRESS VERSITYGW."""
+"""Runs the servers of several hosts until its input is closed: several_hosts_servers.py ADDRESS VERSITYGW."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 
 PLAN = """
 [migration]
-name = "fleet"
+name = "hosts"
 simulated = true
 [legacy]
 bucket = "legacy"

@@ -21,7 +21,7 @@ from rowferry.http.pool import Pool
 from rowferry.s3 import client as s3_client
 from rowferry.s3.operations import complete_multipart_upload
 from stand_in import StandIn, answer, hang_up, reset, stop_halfway
-from test_wire import OK, connections_of, say
+from test_http_client import OK, connections_of, say
 
 COMPLETE = complete_multipart_upload("k", upload_id="u", parts=[(1, "e")], if_none_match=False)
 

@@ -1,4 +1,4 @@
-"""A stage for the search for secrets: servers and commands whose secrets nobody could mistake for anything else."""
+"""Servers and commands for the search for secrets; their secrets cannot be mistaken for anything else."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ LOUD = {"log_statement": "all", "log_connections": "on", "log_disconnections": "
 """PostgreSQL logs every statement with its parameters."""
 
 
-class Stage:
+class Environment:
     """A plan, files with the secrets, and a folder for everything else that commands write."""
 
     def __init__(self, folder: Path, postgres: EmbeddedPostgres, legacy: S3Server, production: S3Server) -> None:

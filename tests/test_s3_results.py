@@ -9,7 +9,7 @@ from rowferry.s3.operations import get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_completed_etag, read_copied_etag, read_tag_count, read_upload_id, read_written_etag
 from stand_in import answer
-from test_wire import OK, say
+from test_http_client import OK, say
 
 NAMESPACE = b' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 LOGIN_PAGE = b"<html>ETag please log in</html>"

@@ -16,7 +16,7 @@ from rowferry.plan import ProductionSide
 from rowferry.s3.operations import put_object
 from rowferry.s3.responses import Response
 from stand_in import StandIn, answer, keep_silent
-from test_wire import OK, connections_of, say
+from test_http_client import OK, connections_of, say
 
 
 def test_a_connection_whose_request_was_refused_unread_is_not_used_again() -> None:
