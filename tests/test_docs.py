@@ -160,12 +160,12 @@ def find_command(name: str) -> click.Command:
 
 def test_every_command_has_its_place_in_the_docs() -> None:
     assert {
-        row[0].strip("`").removeprefix("rowferry ") for row in read_table(RUNNING, "The commands, and how they end")
+        row[0].strip("`").removeprefix("rowferry ") for row in read_table(RUNNING, "Commands and exit statuses")
     } == set(list_commands())
 
 
 def test_the_options_of_a_worker_are_all_explained() -> None:
-    explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(RUNNING, "A worker")}
+    explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(RUNNING, "Run a worker")}
     options = [parameter for parameter in find_command("worker").params if isinstance(parameter, click.Option)]
     assert set(explained) == {option.opts[-1] for option in options if not option.is_eager and not option.hidden}
     for option in (one for one in options if not one.hidden):
