@@ -12,7 +12,7 @@ from torture.world import World
 
 WHAT = "ALTER TABLE on the entries' table, with a lock_timeout of 2 s, beside workers whose S3 takes seconds"
 
-FAULTS = frozenset({"changes of the table beside batches in hand"})
+FAULTS = frozenset({"changes of the table beside claimed batches"})
 
 SEATS = 4
 DELAY = timedelta(seconds=3)
@@ -58,4 +58,4 @@ def change(run: Run, world: World, statement: str) -> None:
         except psycopg.errors.LockNotAvailable:
             world.auditor.report(f"{statement!r} got no lock within 2 s")
             return
-    run.faults["changes of the table beside batches in hand"] += 1
+    run.faults["changes of the table beside claimed batches"] += 1

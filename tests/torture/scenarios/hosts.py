@@ -18,7 +18,7 @@ from torture.world import World
 
 WHAT = "four hosts as network namespaces; one loses every packet, both ways, in the middle of a batch, and comes back"
 
-FAULTS = frozenset({"hosts cut off", "batches in hand then"})
+FAULTS = frozenset({"hosts cut off", "batches claimed then"})
 
 HOSTS = 4
 DONE_WITHIN = timedelta(seconds=60)
@@ -90,7 +90,7 @@ def cut_off(run: Run, world: World, victims: list[several_hosts.Host], hosts: li
             victim.mend()
             come_back(world, victim, held)
             taken = world.ask(TAKEN, victim.name, held)
-            run.faults["batches in hand then"] += taken
+            run.faults["batches claimed then"] += taken
             run.faults["hosts cut off"] += taken > 0
         world.wait_until_done()
         assert pool.stop() == [0] * HOSTS

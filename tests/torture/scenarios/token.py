@@ -7,7 +7,7 @@ from torture.bad_s3 import BadS3
 from torture.run import Run
 from torture.world import World
 
-WHAT = "S3 refuses every request with ExpiredToken until somebody renews the token and resumes the migration"
+WHAT = "S3 refuses every request with ExpiredToken until an operator renews the token and resumes the migration"
 
 FAULTS = frozenset({"requests with an expired token", "pauses with a reason"})
 
