@@ -1,6 +1,5 @@
 """Batches, attempts, entries and their results: the data that the queue and its workers exchange."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -22,13 +21,9 @@ class Outcome(StrEnum):
     CONFLICT = "conflict"
     FAILED = "failed"
 
-    @property
-    def settled(self) -> bool:
+    def __init__(self, word: str) -> None:
+        self.settled = word in {"migrated", "kept", "changed", "deleted"}
         """Whether the entry needs no further work."""
-        return self in _SETTLED
-
-
-_SETTLED = (Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.DELETED)
 
 
 class Verdict(StrEnum):
@@ -116,9 +111,3 @@ class Judgement:
     verdict: Verdict
     wait: timedelta = timedelta(0)
     error: str | None = None
-
-
-def count_outcomes(results: Iterable[EntryResult]) -> dict[Outcome, int]:
-    """Return the number of entries of each outcome, zeros included."""
-    outcomes = [result.outcome for result in results]
-    return {outcome: outcomes.count(outcome) for outcome in Outcome}

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from psycopg import sql
 
 from rowferry.db.connection import Connection, fetch_one, identifiers, literal
-from rowferry.db.statements import statement
+from rowferry.db.statements import own_queries, statement
 from rowferry.errors import MigrationFault
 from rowferry.keys import production_is_finer
 from rowferry.plan import Entries
@@ -86,6 +86,11 @@ class EntryQueries:
             "is_legacy": statement("is_legacy", key=key),
             "is_production": statement("is_production", key=key),
         }
+        self._prefixes = {
+            "legacy_prefix": entries.legacy_prefix,
+            "production_prefix": entries.production_prefix,
+            "production_is_finer": production_is_finer(entries),
+        }
 
     @classmethod
     def of(cls, connection: Connection, entries: Entries) -> "EntryQueries":
@@ -118,7 +123,7 @@ class EntryQueries:
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return the named query over this table."""
-        return statement(name, **self._parts, **more)
+        return own_queries()[name].format(**self._parts, **more)
 
     def has_form(self, form: Literal["legacy", "production"]) -> sql.Composable:
         """Return the condition that an entry's key has this form."""
@@ -126,12 +131,7 @@ class EntryQueries:
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters of the conditions, and those of the query itself."""
-        return {
-            "legacy_prefix": self.entries.legacy_prefix,
-            "production_prefix": self.entries.production_prefix,
-            "production_is_finer": production_is_finer(self.entries),
-            **more,
-        }
+        return {**self._prefixes, **more}
 
 
 def _outermost_id(id_type: str, which: Literal["first", "last"]) -> sql.SQL:

@@ -36,7 +36,7 @@ def read_sql(path: Path) -> sql.SQL:
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
     """Return the named query with its `{placeholders}` filled in; its values are `%(parameters)s` on execution."""
-    return _load_own_queries()[name].format(**parts)
+    return own_queries()[name].format(**parts)
 
 
 def split_queries(text: str) -> Iterator[tuple[str, str]]:
@@ -47,7 +47,7 @@ def split_queries(text: str) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def _load_own_queries() -> dict[str, sql.SQL]:
+def own_queries() -> dict[str, sql.SQL]:
     """Return all named queries; a millisecond, at the first statement of a process."""
     return load_queries(list_sql("queries"))
 

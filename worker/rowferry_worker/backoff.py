@@ -45,22 +45,23 @@ class Backoff:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._turn = Lock()
-        self._troubles: dict[int, _Trouble] = {}
+        self.troubles: dict[int, _Trouble] = {}
+        """By migration; empty while all is well."""
 
     def passed_over(self) -> list[int]:
         """Return the ids of the migrations to skip now."""
         with self._turn:
-            return [number for number, trouble in self._troubles.items() if trouble.until > self._clock()]
+            return [number for number, trouble in self.troubles.items() if trouble.until > self._clock()]
 
     def unusable(self) -> dict[int, UsageError]:
         """Return why migrations are unusable here, by id."""
         with self._turn:
-            return {number: trouble.error for number, trouble in self._troubles.items() if trouble.error}
+            return {number: trouble.error for number, trouble in self.troubles.items() if trouble.error}
 
     def shorten(self, wait: timedelta) -> timedelta:
         """Return `wait`, or less where a migration is to be tried again before."""
         with self._turn:
-            ends = [trouble.until for trouble in self._troubles.values() if trouble.until > self._clock()]
+            ends = [trouble.until for trouble in self.troubles.values() if trouble.until > self._clock()]
             return min([wait, *(timedelta(seconds=end - self._clock()) for end in ends)])
 
     def set_aside(self, migration_id: int, error: UsageError) -> None:
@@ -69,7 +70,7 @@ class Backoff:
         The reason is logged once, and again when it changes.
         """
         with self._turn:
-            trouble = self._troubles.setdefault(migration_id, _Trouble())
+            trouble = self.troubles.setdefault(migration_id, _Trouble())
             if trouble.error is None or str(trouble.error) != str(error):
                 fields = {"migration_id": migration_id, "error": str(error)}
                 _log.error("migration unusable on this worker, skipping it for now", extra=fields)
@@ -82,7 +83,7 @@ class Backoff:
     def note_outage(self, migration_id: int) -> None:
         """Skip a migration whose servers are busy or unavailable: longer each time, up to 30 s, with jitter."""
         with self._turn:
-            trouble = self._troubles.setdefault(migration_id, _Trouble())
+            trouble = self.troubles.setdefault(migration_id, _Trouble())
             if trouble.until <= self._clock():
                 trouble.outages += 1
                 wait = retry_delay(trouble.outages, base=OUTAGE_BASE, longest=OUTAGE_LONGEST)
@@ -91,7 +92,7 @@ class Backoff:
     def note_fault(self, migration_id: int) -> int:
         """Count a batch stopped by a fault of its side or table, skip its migration, and return the count in a row."""
         with self._turn:
-            trouble = self._troubles.setdefault(migration_id, _Trouble())
+            trouble = self.troubles.setdefault(migration_id, _Trouble())
             trouble.faults += 1
             faults = trouble.faults
         self.note_outage(migration_id)
@@ -100,20 +101,20 @@ class Backoff:
     def hold_back(self, migration_id: int, wait: timedelta) -> None:
         """Skip a migration for a while, though nothing is wrong with it."""
         with self._turn:
-            self._troubles.setdefault(migration_id, _Trouble()).until = self._clock() + wait.total_seconds()
+            self.troubles.setdefault(migration_id, _Trouble()).until = self._clock() + wait.total_seconds()
 
     def note_usable(self, migration_id: int) -> None:
         """Forget that a migration was unusable here."""
         with self._turn:
-            trouble = self._troubles.get(migration_id)
+            trouble = self.troubles.get(migration_id)
             if trouble is not None and trouble.error is not None:
-                del self._troubles[migration_id]
+                del self.troubles[migration_id]
                 _log.info("migration usable again", extra={"migration_id": migration_id})
 
     def note_success(self, migration_id: int) -> None:
         """Forget the troubles of a migration: its servers respond."""
         with self._turn:
-            self._troubles.pop(migration_id, None)
+            self.troubles.pop(migration_id, None)
 
 
 def pause_after_faults(backoff: Backoff, ledger: Ledger, migration_id: int, name: str, fault: MigrationFault) -> None:

@@ -32,7 +32,7 @@ class MigrationContext:
 
     def __init__(self, plan: Plan, clients: Mapping[SideName, ObjectClient], cluster: ClusterState) -> None:
         """Hold the plan and one client a side; all workers of the cluster share the bounds of the plan."""
-        self.plan = plan
+        self.plan, self.name = plan, plan.name
         self.clients = clients
         self._cluster = cluster
         bounds = {side.name: side.max_requests_per_second for side in (plan.legacy, plan.production)}

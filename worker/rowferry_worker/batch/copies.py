@@ -1,16 +1,44 @@
-"""Step 3 of 5: hand the copies of a batch to the event loop, and wait until they have ended."""
+"""Step 3 of 5: hand the copies of a batch to the event loop, and tell a side's fault from an object's by their ends."""
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import wait
 from datetime import timedelta
 
-from rowferry.errors import Unreachable
+from rowferry.batch import Outcome
+from rowferry.errors import (
+    AccessDenied,
+    BucketNotFound,
+    Cancelled,
+    CredentialsUnavailable,
+    MigrationFault,
+    NotStarted,
+    ObjectError,
+    ObjectNotFound,
+    TimedOut,
+    Unreachable,
+    UsageError,
+)
 from rowferry.http import event_loop
+from rowferry.plan import Plan, SideName
+from rowferry.s3.client import check_bucket
+from rowferry.s3.operations import (
+    Request,
+    abort_multipart_upload,
+    copy_object,
+    create_multipart_upload,
+    get_object_tagging,
+    head_object,
+)
+from rowferry.s3.responses import read_text
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
-from rowferry_worker.batch.side_faults import are_reachable, refuse_side_fault
-from rowferry_worker.objects.scheduler import Copy, CopyRun, Ended
+from rowferry_worker.migration import MigrationContext
+from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.requests import NO_OBJECT
+from rowferry_worker.objects.scheduler import WHOLE_SIDE, Copy, CopyRun, Ended
 
+_READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging"})
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
 
@@ -50,3 +78,99 @@ def _charge_attempt(end: Ended) -> Ended:
         charged.costs_attempt = True
         return charged
     return end
+
+
+def refuse_side_fault(migration: MigrationContext, ends: Mapping[str, Ended]) -> None:
+    """Raise MigrationFault where a side is at fault: what was copied already is found to be there the next time."""
+    tried = [end for end in ends.values() if not isinstance(end, NotStarted | Cancelled)]
+    if fault := next((end for end in tried if isinstance(end, WHOLE_SIDE)), None):
+        raise _describe_fault(migration.plan, fault)
+    denied = [end for end in tried if isinstance(end, AccessDenied)]
+    if denied and _may_be_revoked(denied, tried) and _is_revoked(migration, denied[0]):
+        raise _describe_revocation(migration.plan, denied[0])
+    if tried and all(isinstance(end, ObjectNotFound) for end in tried) and (lost := _find_lost_bucket(migration)):
+        raise _describe_fault(migration.plan, lost)
+
+
+def are_reachable(migration: MigrationContext) -> bool:
+    """Return whether both servers respond to anything at all, now; waits for at most the deadline of a request."""
+    return event_loop.run(_try_both_sides(migration))
+
+
+async def _try_both_sides(migration: MigrationContext) -> bool:
+    requests = (client.send(head_object(side, NO_OBJECT)) for side, client in migration.clients.items())
+    results = await asyncio.gather(*requests, return_exceptions=True)
+    return not any(isinstance(result, (Unreachable, TimedOut, Cancelled)) for result in results)
+
+
+def _may_be_revoked(denied: Sequence[AccessDenied], tried: Sequence[Ended]) -> bool:
+    """Return whether nothing shows that the operation is allowed: no object of the batch got past it."""
+    if denied[0].operation in _READS:
+        return len(denied) == len(tried)
+    return not any(isinstance(end, CopyResult) and end.outcome is Outcome.MIGRATED for end in tried)
+
+
+def _is_revoked(migration: MigrationContext, denied: AccessDenied) -> bool:
+    """Return whether an operation that was denied for an object is denied for a key without one as well.
+
+    The request writes no object.
+    """
+    client = migration.clients[denied.side or "production"]
+    try:
+        response = client.ask(_choose_request(migration.plan, denied))
+        if upload_id := read_text(response.body, "UploadId"):
+            client.ask(abort_multipart_upload(NO_OBJECT, upload_id=upload_id))
+    except AccessDenied as error:
+        return error.operation != "AbortMultipartUpload"
+    except ObjectError:
+        return False
+    return False
+
+
+def _choose_request(plan: Plan, denied: AccessDenied) -> Request:
+    """Return a request that needs the same right as the one that was denied, about a key without an object."""
+    match denied.operation:
+        case "HeadObject" | "GetObject":
+            return head_object(denied.side or "legacy", NO_OBJECT)
+        case "GetObjectTagging":
+            return get_object_tagging(denied.side or "legacy", NO_OBJECT)
+        case "CopyObject" | "UploadPartCopy":
+            source = plan.legacy.bucket
+            return copy_object(NO_OBJECT, source_bucket=source, source_key=NO_OBJECT, if_none_match=True)
+        case _:
+            return create_multipart_upload(NO_OBJECT)
+
+
+def _find_lost_bucket(migration: MigrationContext) -> BucketNotFound | None:
+    """Return the error for the first of the two buckets that is not there; None when both are, or cannot be asked.
+
+    A HEAD does not tell a missing bucket from a missing object.
+    """
+    for side in (migration.plan.legacy, migration.plan.production):
+        try:
+            check_bucket(migration.clients[side.name], side)
+        except BucketNotFound as lost:
+            lost.side = side.name
+            return lost
+        except (ObjectError, UsageError):
+            continue
+    return None
+
+
+def _describe_fault(plan: Plan, fault: ObjectError) -> MigrationFault:
+    passes = isinstance(fault, CredentialsUnavailable)
+    remedy = "; create the bucket again, or correct the plan" if isinstance(fault, BucketNotFound) else ""
+    words = f"{_name(plan, fault.side)} cannot be used: {str(fault).rstrip('.')}{remedy}"
+    return MigrationFault(words, may_pass=passes)
+
+
+def _describe_revocation(plan: Plan, denied: AccessDenied) -> MigrationFault:
+    words = f"{_name(plan, denied.side)} refuses {denied.operation} for any key ({str(denied).rstrip('.')})"
+    return MigrationFault(f"{words}; give the credentials that right again (s3:ListBucket as well)")
+
+
+def _name(plan: Plan, name: SideName | None) -> str:
+    if name is None:
+        return "one of the buckets"
+    side = plan.legacy if name == "legacy" else plan.production
+    return f"the {name} bucket {side.bucket}"

@@ -23,13 +23,13 @@ def find_queries(context: BatchContext, *, update: bool = False) -> EntryQueries
     return context.migration.entries(context.connection, context.batch.payload["entries"], update=update)
 
 
-def read_range(context: BatchContext, form: Form) -> list[Entry]:
+def read_range(context: BatchContext, form: Form, queries: EntryQueries | None = None) -> list[Entry]:
     """Return the entries of the batch's range that have this form, in the order of their ids.
 
-    The savepoint releases the table lock of this read, so that no `alter table` waits for S3. Raises MigrationFault
-    when the table has changed.
+    `queries`: what `find_queries` returned, where that is known. The savepoint releases the table lock of this read, so
+    that no `alter table` waits for S3. Raises MigrationFault when the table has changed.
     """
-    payload, queries = context.batch.payload, find_queries(context)
+    payload, queries = context.batch.payload, queries or find_queries(context)
     try:
         with context.connection.transaction(force_rollback=True):
             entries = read_entries(context.connection, queries, payload["first"], payload["last"], form)

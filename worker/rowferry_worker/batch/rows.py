@@ -1,5 +1,6 @@
 """Step 4 of 5: update the rows, guarded by the keys that were read; leave out only rows the database refuses."""
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +16,8 @@ from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefu
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.entries import refuse_unwritable
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.monitoring.verbose import log_rows
+
+_log = logging.getLogger(__name__)
 
 
 class Move(Struct, frozen=True, gc=False):
@@ -37,8 +39,18 @@ def rewrite_rows(context: BatchContext, queries: EntryQueries, moves: Sequence[M
     began = time.monotonic()
     with metrics.row_update_seconds.time():
         updated = update_rows(context.connection, queries, moves)
-    log_rows(updated, time.monotonic() - began)
+    if _log.isEnabledFor(logging.DEBUG):
+        log_rows(updated, time.monotonic() - began)
     return updated
+
+
+def log_rows(results: Sequence[EntryResult], seconds: float) -> None:
+    """Log each row for `--verbose`; `seconds` is what the update of all of them took."""
+    for result in results:
+        updated = result.outcome in {Outcome.MIGRATED, Outcome.KEPT}
+        fields = {"id": result.entry.id, "old_key": result.entry.key, "outcome": str(result.outcome)}
+        fields |= {"batch_ms": f"{seconds * 1000:.1f}"} if updated else {"error": result.error}
+        _log.debug("row updated" if updated else "row not updated", extra=fields)
 
 
 def update_rows(connection: Connection, queries: EntryQueries, moves: Sequence[Move]) -> list[EntryResult]:

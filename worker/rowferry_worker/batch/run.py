@@ -2,12 +2,13 @@
 
 import logging
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 
 import psycopg
 
-from rowferry.batch import Attempt, Batch, Judgement, Outcome, Verdict, count_outcomes
+from rowferry.batch import Attempt, Batch, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, summarise, translate
 from rowferry.errors import DatabaseUnavailable, MigrationFault, ObjectError, RowferryError, UsageError, VerdictRefused
 from rowferry.logs import log_fields
@@ -59,7 +60,8 @@ class ClaimedBatch:
                 raise unusable from error
             state.backoff.set_aside(batch.migration_id, unusable)
             return None
-        state.backoff.note_usable(batch.migration_id)
+        if state.backoff.troubles:
+            state.backoff.note_usable(batch.migration_id)
         return migration
 
     def _hold_back(self, migration: MigrationContext) -> None:
@@ -99,14 +101,14 @@ class ClaimedBatch:
         try:
             deadline = began + state.time_budget.total_seconds()
             context = BatchContext(batch, attempt, self.connection, migration, state.scheduler, state.give_up, deadline)
-            with trace_batch(batch, attempt, state.worker_id, migration.plan.name) as record:
+            with trace_batch(batch, attempt, state.worker_id, migration.name) as record:
                 result = process_batch(context, self.queue)
                 record(result.judgement, result.results)
         except (BatchReleased, UsageError) as error:
             self._release(attempt, error)
             if isinstance(error, MigrationFault):
                 migration.forget_entries()
-                pause_after_faults(state.backoff, state.ledger, batch.migration_id, migration.plan.name, error)
+                pause_after_faults(state.backoff, state.ledger, batch.migration_id, migration.name, error)
             elif isinstance(error, UsageError):
                 raise
         except BaseException:
@@ -143,7 +145,8 @@ class ClaimedBatch:
     def _finish(self, attempt: Attempt, result: BatchResult, seconds: float) -> None:
         """Log the committed verdict; skip the migration for a while when one of its servers is busy or unavailable."""
         batch, judgement = self.batch, result.judgement
-        counts = {str(outcome): count for outcome, count in count_outcomes(result.results).items() if count}
+        found = Counter([entry.outcome for entry in result.results])
+        counts = {str(outcome): count for outcome in Outcome if (count := found[outcome])}
         fields = {"batch": batch.id, "attempt": attempt.number, "verdict": str(judgement.verdict), **counts}
         fields |= {"seconds": round(seconds, 3)} | ({"error": judgement.error} if judgement.error else {})
         level = logging.INFO if judgement.verdict is Verdict.DONE else logging.WARNING
@@ -152,7 +155,7 @@ class ClaimedBatch:
         metrics.batch_seconds.labels(batch.queue_name).observe(seconds)
         if judgement.verdict is Verdict.RELEASED:
             self.state.backoff.note_outage(batch.migration_id)
-        else:
+        elif self.state.backoff.troubles:
             self.state.backoff.note_success(batch.migration_id)
 
 
@@ -167,13 +170,13 @@ def process_batch(context: BatchContext, queue: Queue) -> BatchResult:
         context.connection.commit()
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"PostgreSQL did not commit the batch: {summarise(error)}.") from error
-    migration, counts = context.migration.plan.name, count_outcomes(result.results)
-    for outcome, count in counts.items():
+    migration, counts = context.migration.name, Counter([entry.outcome for entry in result.results])
+    for outcome in Outcome:
         if outcome.settled or result.judgement.verdict is Verdict.ERROR:
-            metrics.entries.labels(migration, context.batch.queue_name, str(outcome)).inc(count)
+            metrics.entries.labels(migration, context.batch.queue_name, str(outcome)).inc(counts[outcome])
     if queue.writes_objects:
         metrics.objects_copied.labels(migration, context.batch.queue_name).inc(counts[Outcome.MIGRATED])
-        size_bytes = sum(entry.size_bytes for entry in result.results)
+        size_bytes = sum([entry.size_bytes for entry in result.results])
         metrics.object_bytes.labels(migration, context.batch.queue_name).inc(size_bytes)
     return result
 

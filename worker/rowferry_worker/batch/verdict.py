@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import psycopg
 from psycopg import errors
 
-from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict, count_outcomes
+from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, summarise, text_fitter, translate
 from rowferry.errors import RowferryError, VerdictRefused
 from rowferry.s3.retry import retry_delay
@@ -74,8 +74,10 @@ def write_verdict(
     connection: Connection, batch: Batch, attempt: Attempt, judgement: Judgement, results: Sequence[EntryResult]
 ) -> None:
     """Record failures by entry, counts and verdict. The caller commits: rows and verdict appear together."""
-    counts, fit = count_outcomes(results), text_fitter(connection)
+    counts = Counter([result.outcome for result in results])
+    size_bytes = sum([result.size_bytes for result in results])
     open_ends = [result for result in results if result.outcome not in {Outcome.MIGRATED, Outcome.KEPT}]
+    fit = text_fitter(connection)
     call(
         connection,
         "finish_batch",
@@ -86,7 +88,7 @@ def write_verdict(
         fit(judgement.error),
         counts[Outcome.MIGRATED],
         counts[Outcome.KEPT],
-        sum(result.size_bytes for result in results),
+        size_bytes,
         [result.entry.id for result in results],
         [result.entry.id for result in open_ends],
         [result.entry.key for result in open_ends],

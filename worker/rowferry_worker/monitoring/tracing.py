@@ -2,12 +2,13 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Verdict, count_outcomes
+from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
 from rowferry.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def _record(span: Any, judgement: Judgement, results: Sequence[EntryResult]) -> 
     from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - an extra
 
     span.set_attribute("rowferry.verdict", str(judgement.verdict))
-    for outcome, count in count_outcomes(results).items():
-        span.set_attribute(f"rowferry.entries.{outcome}", count)
+    counts = Counter([result.outcome for result in results])
+    for outcome in Outcome:
+        span.set_attribute(f"rowferry.entries.{outcome}", counts[outcome])
     if judgement.verdict is not Verdict.DONE:
         span.set_status(Status(StatusCode.ERROR, judgement.error))

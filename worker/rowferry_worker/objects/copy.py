@@ -1,6 +1,10 @@
 """Step 3 of 5: bring one object to its production key, and know what stood there before."""
 
+import logging
+import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,6 +17,8 @@ from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, 
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import CopyMethod
+
+_log = logging.getLogger(__name__)
 
 PROBE_BYTES = 1024 * 1024
 """The largest object, as far as its size is known, that is written twice to learn whether a condition is heeded."""
@@ -110,3 +116,18 @@ async def _probe_condition(
         pass  # the object itself is copied already; another one may find out
     finally:
         options.support.note(options.method.operation, supported)
+
+
+def log_copy(
+    copy: Coroutine[Any, Any, CopyResult], source_key: str, target_key: str
+) -> Coroutine[Any, Any, CopyResult]:
+    """Return the copy; with `--verbose` it logs its outcome and the time it took."""
+    return _log_outcome(copy, source_key, target_key) if _log.isEnabledFor(logging.DEBUG) else copy
+
+
+async def _log_outcome(copy: Coroutine[Any, Any, CopyResult], source_key: str, target_key: str) -> CopyResult:
+    started = time.monotonic()
+    result = await copy
+    fields = {"old_key": source_key, "new_key": target_key, "outcome": str(result.outcome)}
+    _log.debug("object copied", extra={**fields, "ms": f"{(time.monotonic() - started) * 1000:.1f}"})
+    return result

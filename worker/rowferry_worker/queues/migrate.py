@@ -10,8 +10,7 @@ from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
-from rowferry_worker.monitoring.verbose import log_copy
-from rowferry_worker.objects.copy import CopyResult, copy_object
+from rowferry_worker.objects.copy import CopyResult, copy_object, log_copy
 from rowferry_worker.objects.scheduler import Ended
 
 FORM: Form = "legacy"
@@ -20,7 +19,7 @@ FORM: Form = "legacy"
 def perform(context: BatchContext) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
     queries = find_queries(context, update=True)
-    entries = read(context)
+    entries = read_range(context, FORM, queries)
     new_keys, faults = map_keys(entries, queries.entries)
     ends = copy_objects(context, new_keys)
     started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), NotStarted))

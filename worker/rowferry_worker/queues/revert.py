@@ -24,7 +24,7 @@ def perform(context: BatchContext) -> list[EntryResult]:
     MIGRATED: the row holds its legacy key again. KEPT: it stays production, since there is no legacy object.
     """
     queries = find_queries(context, update=True)
-    entries = read(context)
+    entries = read_range(context, FORM, queries)
     old_keys = map_back(entries, queries.entries)
     s3 = context.object_requests()
     ends = run_copies(context, lambda key: find_legacy(s3, old_keys[key]), old_keys)

@@ -11,8 +11,7 @@ from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import find_excused
-from rowferry_worker.monitoring.verbose import log_copy
-from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.copy import CopyResult, log_copy
 from rowferry_worker.objects.scheduler import Ended
 from rowferry_worker.objects.verify import ObjectsDiffer, VerifyOptions, verify_object
 
@@ -21,8 +20,8 @@ FORM: Form = "production"
 
 def perform(context: BatchContext) -> list[EntryResult]:
     """Verify the objects of the production entries of the batch's range; return one result for each of them."""
-    entries = read(context)
     queries = find_queries(context)
+    entries = read_range(context, FORM, queries)
     ends = verify_objects(context, [entry.key for entry in entries], queries.entries)
     started = context.leave_unstarted(entries, lambda entry: not isinstance(ends[entry.key], NotStarted))
     return look_again(context, queries, judge_entries(started, ends))
