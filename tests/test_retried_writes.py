@@ -18,6 +18,7 @@ from rowferry.s3.responses import Response
 from rowferry.s3.retry import Send
 from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.objects import multipart
 from rowferry_worker.objects.copy import CopyResult, copy_object, overwrite
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import CopyScheduler
@@ -162,3 +163,80 @@ def test_an_upload_whose_completion_is_under_way_is_left_alone_when_its_batch_is
     fake, held = large_fake(method), Event()
     release_while(fake, method, Holding(fake, "CompleteMultipartUpload", held).send, held)
     assert "AbortMultipartUpload production" not in fake.operations
+
+
+def test_a_slot_hears_of_a_copy_that_ends_with_an_unexpected_timeout() -> None:
+    """It is not taken for one of the slot's own short waits, which would never end."""
+    nothing: Any = None
+    give_up = Event()
+    context = BatchContext(nothing, nothing, nothing, nothing, CopyScheduler(1), give_up)
+
+    async def copy(_key: str) -> CopyResult:
+        asyncio.get_running_loop().call_later(2, give_up.set)
+        raise TimeoutError("a mistake")
+
+    with pytest.raises(TimeoutError, match="a mistake"):
+        run_copies(context, copy, [OLD])
+
+
+class HoldingAborts:
+    """Sends requests to a fake server; aborts, and what else is named, get no response."""
+
+    def __init__(self, fake: FakeBuckets, *operations: str) -> None:
+        self._fake, self._operations = fake, {"AbortMultipartUpload", *operations}
+        self.held = asyncio.Event()
+        self.aborts: list[asyncio.Task[Any] | None] = []
+
+    async def send(self, request: Request) -> Response:
+        if request.operation not in self._operations:
+            return await self._fake.send(request)
+        self.held.set()
+        if request.operation == "AbortMultipartUpload":
+            self.aborts.append(asyncio.current_task())
+        return await asyncio.get_running_loop().create_future()
+
+
+async def cancel_held(copy: Coroutine[Any, Any, CopyResult], holding: HoldingAborts) -> None:
+    """Start a copy, and cancel it once a request of it is held."""
+    task = asyncio.ensure_future(copy)
+    await asyncio.wait_for(holding.held.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+
+
+def test_an_abort_that_gets_no_response_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would be sent again and again for a batch that others may have by now."""
+    monkeypatch.setattr(multipart, "ABORT_WITHIN", timedelta(seconds=0.05))
+    method = StreamCopy(threshold_bytes=4)
+
+    async def test() -> None:
+        holding = HoldingAborts(large_fake(method), "UploadPart")
+        await cancel_held(copy_object(ObjectRequests(holding.send), options_of(method), OLD, NEW), holding)
+        await asyncio.sleep(0)
+        (abort,) = holding.aborts
+        assert abort is not None
+        assert abort.done()
+
+    asyncio.run(test())
+
+
+def test_a_copy_that_is_cancelled_during_an_abort_overwrites_nothing_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The object that stopped the upload may be what another worker has written for the batch meanwhile."""
+    monkeypatch.setattr(multipart, "ABORT_WITHIN", timedelta(seconds=0.05))
+    method = StreamCopy(threshold_bytes=4)
+    fake = large_fake(method)
+
+    def interfere(request: Request) -> None:
+        if request.operation == "UploadPart":
+            fake.production[NEW] = Stored(b"another!!!")
+
+    fake.interfere = interfere
+
+    async def test() -> None:
+        holding = HoldingAborts(fake)
+        options = options_of(method, on_conflict="overwrite")
+        await cancel_held(copy_object(ObjectRequests(holding.send), options, OLD, NEW), holding)
+
+    asyncio.run(test())
+    assert fake.production[NEW].body == b"another!!!"

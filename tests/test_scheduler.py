@@ -338,3 +338,18 @@ def test_each_copy_logs_with_the_fields_of_its_own_batch() -> None:
         assert seen == {f"{batch}{number}": batch for batch in "ab" for number in range(3)}
 
     running(test())
+
+
+def test_an_object_that_is_named_twice_is_copied_once() -> None:
+    """Several rows may point at one object; two repairs of it at once would get in each other's way."""
+
+    async def test() -> None:
+        server, scheduler = Server(), CopyScheduler(4)
+        run = CopyRun(scheduler, server.copy, ["a", "b", "a"])
+        task = asyncio.get_running_loop().create_task(run.run_all())
+        await settle()
+        await server.respond_to_all()
+        assert server.begun == ["a", "b"]
+        assert task.result() == {"a": COPIED, "b": COPIED}
+
+    running(test())

@@ -60,10 +60,10 @@ def _wait_for(context: BatchContext, run: CopyRun) -> dict[str, Ended]:
     ends, alive_at = event_loop.submit(run.run_all()), time.monotonic()
     try:
         while True:
-            try:
-                return ends.result(LOOK_UP_EVERY.total_seconds())
-            except TimeoutError:
-                alive_at = context.keep_alive(alive_at)
+            wait([ends], LOOK_UP_EVERY.total_seconds())
+            if ends.done():  # a TimeoutError of `result` could be that of a copy as well
+                return ends.result()
+            alive_at = context.keep_alive(alive_at)
     except BaseException:
         # The batch's rows may name the objects by now, so nothing may be written any more.
         event_loop.call_soon(run.cancel)

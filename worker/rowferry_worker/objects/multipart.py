@@ -83,15 +83,20 @@ def part_size(size_bytes: int, wanted_bytes: int) -> int:
 
 async def _abort(s3: ObjectRequests, upload: Upload, *, hurry: bool) -> None:
     """Abort an upload, as far as the server lets us, also when the copy is cancelled meanwhile."""
-    abort = asyncio.ensure_future(s3.send(abort_multipart_upload(upload.large.target_key, upload_id=upload.id)))
-    with suppress(ObjectError, TimeoutError):
-        try:
-            async with asyncio.timeout(ABORT_WITHIN.total_seconds() if hurry else None):
-                await asyncio.shield(abort)
-        except asyncio.CancelledError:
-            async with asyncio.timeout(ABORT_WITHIN.total_seconds()):
-                await abort
-            raise
+    abort = asyncio.ensure_future(_send_abort(s3, upload))
+    seconds = ABORT_WITHIN.total_seconds()
+    try:
+        await asyncio.wait([abort], timeout=seconds if hurry else None)
+    except asyncio.CancelledError:
+        await asyncio.wait([abort], timeout=seconds)
+        raise
+    finally:
+        abort.cancel()  # does nothing where it has ended
+
+
+async def _send_abort(s3: ObjectRequests, upload: Upload) -> None:
+    with suppress(ObjectError):
+        await s3.send(abort_multipart_upload(upload.large.target_key, upload_id=upload.id))
 
 
 class CopiedParts:

@@ -94,10 +94,13 @@ class CopyRun:
     def __init__(
         self, scheduler: CopyScheduler, copy: Copy, keys: Iterable[str], *, deadline: float = math.inf
     ) -> None:
-        """`deadline`: when no more copies start, by time.monotonic(); those under way go on."""
+        """`keys`: a key that comes twice is copied once.
+
+        `deadline`: when no more copies start, by time.monotonic(); those under way go on.
+        """
         self._scheduler = scheduler
         self._copy = copy
-        self._not_started = deque(keys)
+        self._not_started = deque(dict.fromkeys(keys))
         self._deadline = deadline
         self._ends: dict[str, Ended] = {}
         self._tasks: set[asyncio.Task[None]] = set()
