@@ -67,8 +67,8 @@ def test_a_run_fills_all_slots_twice_with_the_largest_batch(sizes: tuple[int, ..
 def test_too_few_rows_are_told_before_the_first_run(capsys: pytest.CaptureFixture[str]) -> None:
     Reporter(make_grid((10, 500, 1000), entries=2000), quiet=False).introduce()
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "--entries" in line]
-    assert "do not fill 2 slots with batches of 500, 1,000, whose figures" in line
-    assert line.endswith("that takes --entries 8000.")
+    assert "cannot fill 2 slots with batches of 500, 1,000, so these figures will be too low" in line
+    assert line.endswith("use --entries 8000.")
     Reporter(make_grid((10, 500), entries=4000), quiet=False).introduce()
     assert "--entries" not in capsys.readouterr().out
 

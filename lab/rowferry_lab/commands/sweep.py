@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     default="100,500,1000",
     show_default=True,
     type=Numbers(100_000),
-    help="Entries in a batch: the values to try.",
+    help="Entries per batch: the values to try.",
 )
 @click.option(
     "--parallel",
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     "--entries",
     type=click.IntRange(10, 100_000),
     show_default="largest batch × slots × 4, from 2000 to 100000",
-    help="Rows to make for each run, half of them legacy. With fewer, slots stay empty beside large batches.",
+    help="Rows to create for each run; half of them are legacy. With fewer rows, large batches leave slots idle.",
 )
 @click.option(
     "--latency",
     default="70ms",
     show_default=True,
     type=Latency(),
-    help="How long the simulated S3 server takes for each answer.",
+    help="The response time of the simulated S3 server.",
 )
-@click.option("--slots", default=2, show_default=True, type=click.IntRange(1, 64), help="Batches in hand at once.")
+@click.option("--slots", default=2, show_default=True, type=click.IntRange(1, 64), help="Batches that the worker processes at once.")
 @click.option(
     "--within",
     default=5.0,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     "csv_path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write one line a run, and one a setting, to this file.",
+    help="Write one line per run and one per setting to this file.",
 )
 @click.option(
     "--plot",
@@ -94,20 +94,20 @@ def command(
     plot_path: Path | None,
     as_json: bool,
 ) -> int:
-    """Migrate simulated images again and again, with every batch size and every parallelism, and compare.
+    """Compare batch sizes and parallelisms: migrate simulated images with each combination.
 
-    Each run makes new rows and images on a PostgreSQL and an S3 server of its own, migrates them with one worker,
-    and checks every row, every object and the counts. Nothing of yours is touched.
+    Each run creates rows and images on a PostgreSQL and an S3 server of its own, migrates them with one worker, and
+    checks every row, every object and the counts. Your own data is not touched.
 
     \b
-    The setting that pays depends on the latency, so measure yours first: a HEAD of a small object takes it once.
+    The best setting depends on the latency. Measure yours first: a HEAD of a small object takes it once.
       rowferry sweep --latency 25ms --csv sweep.csv --plot sweep.png
       rowferry sweep --batch-size 500 --parallel 32,64,128,256,512 --slots 4 --repetitions 5
 
-    What is found is the limit of this machine at that latency. A provider has limits of its own, which no simulation
-    knows: the worker finds them while it works (`rowferry_objects_in_flight_limit`).
+    The sweep finds the limit of this machine at this latency. A provider has limits of its own, which the worker finds
+    while it works (`rowferry_objects_in_flight_limit`).
 
-    Exit status: 0, or 1 when a run was not correct.
+    Exit status: 0, or 1 if a run was not correct.
     """
     from rowferry_lab.sweep.grid import Grid, choose_rows
     from rowferry_lab.sweep.plot import check_plot_path

@@ -30,8 +30,8 @@ class Reporter:
         if starved := grid.starved_sizes:
             needed = count_needed_rows(max(starved), grid.slots)
             self.print(
-                f"So few rows do not fill {grid.slots} slots with batches of {_list(starved)}, whose figures will be "
-                f"too low: that takes --entries {needed}."
+                f"These rows cannot fill {grid.slots} slots with batches of {_list(starved)}, so these figures will be "
+                f"too low: use --entries {needed}."
             )
         self.print("Starting a PostgreSQL and a simulated S3 server …")
 
