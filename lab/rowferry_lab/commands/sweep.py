@@ -50,7 +50,13 @@ if TYPE_CHECKING:
     type=Latency(),
     help="The response time of the simulated S3 server.",
 )
-@click.option("--slots", default=2, show_default=True, type=click.IntRange(1, 64), help="Batches that the worker processes at once.")
+@click.option(
+    "--slots",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Batches that the worker processes at once.",
+)
 @click.option(
     "--within",
     default=5.0,
