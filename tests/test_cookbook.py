@@ -346,7 +346,7 @@ def check_oldest(scene: Scene, rows: Rows, folder: Path) -> None:
     assert f"rowferry worker {SECOND}" in names
     with ExitStack() as until:
         forgotten = until.enter_context(hold(scene.table.dsn))
-        recipe = next(recipe for recipe in read_recipes() if recipe.title == "Who holds the oldest transaction")
+        recipe = next(recipe for recipe in read_recipes() if recipe.title == "The oldest transactions")
         rows = scene.psql(recipe.sql, folder)
         assert "a forgotten session" in [row["application_name"] for row in rows]
         forgotten.rollback()
@@ -366,17 +366,17 @@ def check_requeue(*batches: int) -> Callable[[Scene, Rows, Path], None]:
 
 
 PROMISES: dict[str, Callable[[Scene, Rows, Path], None]] = {
-    "What is running, and where": check_running,
-    "Which hosts are at work": check_hosts,
-    "How far it is, how fast, and how long it takes": check_progress,
-    "How much is left in each table": check_left,
-    "What rests until its next attempt, and why": check_resting,
-    "Do not let it rest any longer": check_due,
-    "The reasons": check_reasons,
-    "Each entry that failed": check_entries,
+    "Claimed batches and their hosts": check_running,
+    "Hosts and their workers": check_hosts,
+    "Progress, rate and time left": check_progress,
+    "Progress of each table": check_left,
+    "Batches that wait for their next attempt": check_resting,
+    "Retry them now": check_due,
+    "Errors by reason": check_reasons,
+    "Failed entries": check_entries,
     "Batches that stopped as a whole": check_whole,
-    "Whether one host fails more than the others": check_verdicts,
-    "Export the entries that were never migrated": check_export,
+    "Verdicts by host": check_verdicts,
+    "Export the failed entries": check_export,
     "All of a migration": check_requeue(2, 3, 4),
     "One batch": check_requeue(2),
     "By error": check_requeue(3),
@@ -386,15 +386,15 @@ PROMISES: dict[str, Callable[[Scene, Rows, Path], None]] = {
     "With more attempts": check_more_attempts,
     "Pause": check_pause,
     "Resume": check_resume,
-    "Cancel what waits": check_cancel,
+    "Cancel waiting batches": check_cancel,
     "Split a batch in two": check_split,
-    "Give a worker's batches back": check_worker_ended,
-    "Give all batches of a host back": check_host_ended,
+    "Release the batches of a worker": check_worker_ended,
+    "Release all batches of a host": check_host_ended,
     "Progress by hour": check_hours,
     "The slowest batches": check_slowest,
-    "What a crash left behind": check_crashes,
+    "Attempts of dead workers": check_crashes,
     "The history of one batch": check_history,
-    "Who holds the oldest transaction": check_oldest,
+    "The oldest transactions": check_oldest,
     "Bloat": check_bloat,
     "Prune": check_prune,
 }
