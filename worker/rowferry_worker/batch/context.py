@@ -13,7 +13,6 @@ from rowferry.db.statements import statement
 from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError
 from rowferry_worker.migration import MigrationContext
-from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import CopyScheduler
 
@@ -54,16 +53,6 @@ class BatchContext:
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
         return ObjectRequests(self.migration.send, reserve=self.migration.reserve, record=self.scheduler.record)
-
-    def wait_for_rows(self, rows: int) -> None:
-        """Wait for `max_rows_per_second`. Raises BatchReleased when the worker gives up meanwhile."""
-        wait = self.migration.reserve_rows(rows)
-        if wait:
-            metrics.limit_wait_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
-        end, alive_at = time.monotonic() + wait.total_seconds(), time.monotonic()
-        while (left := end - time.monotonic()) > 0 or self.give_up.is_set():
-            self.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
-            alive_at = self.keep_alive(alive_at)
 
     def keep_alive(self, alive_at: float) -> float:
         """Execute a statement now and then, lest PostgreSQL ends the idle transaction; return when it last was.

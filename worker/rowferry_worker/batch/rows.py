@@ -13,7 +13,7 @@ from rowferry.db.connection import Connection, summarise, translate
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
-from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.entries import refuse_unwritable
 from rowferry_worker.monitoring import metrics
 
@@ -35,13 +35,24 @@ def rewrite_rows(context: BatchContext, queries: EntryQueries, moves: Sequence[M
 
     Raises BatchReleased when the worker gives up meanwhile.
     """
-    context.wait_for_rows(len(moves))
+    _wait_for_turn(context, len(moves))
     began = time.monotonic()
     with metrics.row_update_seconds.time():
         updated = update_rows(context.connection, queries, moves)
     if _log.isEnabledFor(logging.DEBUG):
         log_rows(updated, time.monotonic() - began)
     return updated
+
+
+def _wait_for_turn(context: BatchContext, rows: int) -> None:
+    """Wait for `max_rows_per_second`. Raises BatchReleased when the worker gives up meanwhile."""
+    wait = context.migration.reserve_rows(rows)
+    if wait:
+        metrics.limit_wait_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
+    end, alive_at = time.monotonic() + wait.total_seconds(), time.monotonic()
+    while (left := end - time.monotonic()) > 0 or context.give_up.is_set():
+        context.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
+        alive_at = context.keep_alive(alive_at)
 
 
 def log_rows(results: Sequence[EntryResult], seconds: float) -> None:

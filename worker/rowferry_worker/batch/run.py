@@ -103,7 +103,8 @@ class ClaimedBatch:
             context = BatchContext(batch, attempt, self.connection, migration, state.scheduler, state.give_up, deadline)
             with trace_batch(batch, attempt, state.worker_id, migration.name) as record:
                 result = process_batch(context, self.queue)
-                record(result.judgement, result.results)
+                if record is not None:
+                    record(result.judgement, result.results)
         except (BatchReleased, UsageError) as error:
             self._release(attempt, error)
             if isinstance(error, MigrationFault):

@@ -56,10 +56,12 @@ def start_tracing(processor: "SpanProcessor") -> None:
     _tracer = provider.get_tracer("rowferry")
 
 
-def trace_batch(batch: Batch, attempt: Attempt, worker_id: str, migration: str) -> AbstractContextManager[Record]:
-    """Hold a span open around a batch; it records an error that passes through."""
+def trace_batch(
+    batch: Batch, attempt: Attempt, worker_id: str, migration: str
+) -> AbstractContextManager[Record | None]:
+    """Hold a span open around a batch; it records an error that passes through. None: tracing is off."""
     if _tracer is None:
-        return _NO_SPAN
+        return nullcontext()
     attributes = {
         "rowferry.batch.id": batch.id,
         "rowferry.attempt.id": attempt.id,
@@ -69,9 +71,6 @@ def trace_batch(batch: Batch, attempt: Attempt, worker_id: str, migration: str) 
         "rowferry.queue": batch.queue_name,
     }
     return _hold_span(_tracer, f"batch {batch.queue_name}", attributes)
-
-
-_NO_SPAN: AbstractContextManager[Record] = nullcontext(lambda _judgement, _results: None)
 
 
 @contextmanager

@@ -98,10 +98,11 @@ class WriteGuard:
         return self._mode == "overwrite"
 
     async def write(
-        self, operation: WriteOperation, build: Callable[[bool], Request], read_etag: Callable[[Response], str]
+        self, operation: WriteOperation, build: Callable[..., Request], read_etag: Callable[[Response], str]
     ) -> tuple[str, Response]:
-        """Send what writes the object, built with the condition or without it; return its ETag and the response.
+        """Send what writes the object, and return its ETag and the response.
 
+        `build` makes the request; its `if_none_match` says whether with the condition.
         Where only a look protects an existing object, there is one before each try; a probe overwrites, and is sent
         once. Raises ObjectExists when an object is there.
         """
@@ -109,7 +110,7 @@ class WriteGuard:
 
         async def prepare() -> Request:
             nonlocal request
-            request = build(await self.prepare(operation))
+            request = build(if_none_match=await self.prepare(operation))
             return request
 
         response = await self._s3.send(prepare, tries=1 if self._mode == "probe" else TRIES)

@@ -1,6 +1,7 @@
 """The S3 requests of a batch's copies: each takes its turn, is sent with retries, and is read with suspicion."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from rowferry.errors import ObjectError, ObjectNotFound, ObjectRejected, PreconditionFailed, ServerFault
@@ -8,7 +9,7 @@ from rowferry.plan import SideName
 from rowferry.s3.operations import Request, get_object_tagging, head_object, put_object_tagging
 from rowferry.s3.responses import Response, name_request, read_tags
 from rowferry.s3.results import looks_like_s3
-from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries
+from rowferry.s3.retry import Record, Reserve, Send, send_with_retries
 
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key without an object: to ask for when any response will do, "not found" and "not allowed" as well."""
@@ -22,13 +23,8 @@ class ObjectRequests:
 
     def __init__(self, send: Send, *, reserve: Reserve | None = None, record: Record | None = None) -> None:
         """`send` makes one try; `reserve` and `record` are those of `send_with_retries`."""
-        self._send = send
-        self._reserve = reserve
-        self._record = record
-
-    async def send(self, request: Request | Callable[[], Awaitable[Request]], *, tries: int = TRIES) -> Response:
-        """Return the response to a request; a callable returns the request anew before each try."""
-        return await send_with_retries(self._send, request, tries=tries, reserve=self._reserve, record=self._record)
+        self.send = partial(send_with_retries, send, reserve=reserve, record=record)
+        """Returns the response to a request; a callable returns the request anew before each try. Takes `tries`."""
 
     async def send_pinned(self, request: Request) -> Response:
         """Return the response to a request that names an ETag. Raises ServerFault when the object has another now."""

@@ -2,10 +2,11 @@
 
 import base64
 import hashlib
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from rowferry.errors import RESPONSE_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
-from rowferry.s3.operations import Request, copy_object, get_object, put_object
+from rowferry.s3.operations import copy_object, get_object, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag, read_written_etag
 from rowferry_worker.objects.compare import md5_of
@@ -85,9 +86,7 @@ class ServerCopy:
             if size_of(seen) > self._threshold_bytes:
                 return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, tagging)
 
-        def build(condition: bool) -> Request:
-            return copy_object(target_key, source_bucket=self._bucket, source_key=source_key, if_none_match=condition)
-
+        build = partial(copy_object, target_key, source_bucket=self._bucket, source_key=source_key)
         try:
             etag, _ = await guard.write("CopyObject", build, read_copied_etag)
         except ObjectError as error:
@@ -151,10 +150,7 @@ class StreamCopy:
         tags = await tagging.read(s3, source_key, response)
         headers += tagging.header(tags, "PutObject")
         headers.append(("Content-MD5", base64.b64encode(digest.digest()).decode()))
-
-        def build(condition: bool) -> Request:
-            return put_object(target_key, body, headers=headers, if_none_match=condition)
-
+        build = partial(put_object, target_key, body, headers=headers)
         etag, written = await guard.write("PutObject", build, read_written_etag)
         check_digest(written, digest.hexdigest(), "written")
         await tagging.settle(s3, target_key, tags, "PutObject")
