@@ -56,7 +56,7 @@ class Asker(PlainRequests):
             yield f"If-None-Match of {operation}", self.ask_condition(operation)
         for operation in ("CopyObject", "UploadPartCopy"):
             yield f"x-amz-copy-source-if-match of {operation}", self.ask_source_condition(operation)
-        yield "ETag in the answer to CompleteMultipartUpload", self.ask_completion()
+        yield "ETag in the response to CompleteMultipartUpload", self.ask_completion()
         for way in WAYS:
             yield f"tags given to {way}", self.ask_tags(way) if facts.has_tags else "no tags"
         whole = self.read("tagged") == b"tagged"
@@ -121,7 +121,7 @@ class Asker(PlainRequests):
 
     def ask_announcement(self) -> str:
         told = self.client.head_object(Bucket=self.a, Key="tagged")["ResponseMetadata"]["HTTPHeaders"]
-        return "told" if "x-amz-tagging-count" in told else "not told"
+        return "sent" if "x-amz-tagging-count" in told else "not sent"
 
     # Conditions
 

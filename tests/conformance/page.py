@@ -66,7 +66,7 @@ def compose(results: Results) -> Iterator[str]:
     rows = [
         [what, *(result.get("behaviour", {}).get(what, "not run") for result in results.values())] for what in asked
     ]
-    yield from (*compose_table(["what was asked", *titles(results)], rows), "")
+    yield from (*compose_table(["feature", *titles(results)], rows), "")
     yield from ("### What was run", "")
     runs = [[TITLES[name], result["version"], result["when"], tell_run(result)] for name, result in results.items()]
     yield from compose_table(["server", "version", "when", "run"], runs)
