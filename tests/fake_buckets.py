@@ -152,10 +152,10 @@ class FakeBuckets:
         return Response(200, {"etag": f'"{stored.etag}"'})
 
     def _CreateMultipartUpload(self, request: Request) -> Result:  # noqa: N802
-        name, begun = f"upload-{len(self.seen)}", "InitiateMultipartUploadResult"
+        name, element = f"upload-{len(self.seen)}", "InitiateMultipartUploadResult"
         self.uploads[name] = []
         self.tags[name] = {} if request.operation in self.drops_tags else tags_of(request)
-        return Response(200, {}, f"<{begun}><UploadId>{name}</UploadId></{begun}>".encode())
+        return Response(200, {}, f"<{element}><UploadId>{name}</UploadId></{element}>".encode())
 
     def _UploadPart(self, request: Request) -> Result:  # noqa: N802
         return Response(200, {"etag": f'"{self._take_part(request, request.body)}"'})

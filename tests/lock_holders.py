@@ -1,4 +1,4 @@
-"""Other sessions that have a migration's rows in hand while a worker is at them."""
+"""Other sessions that hold locks on a migration's rows while a worker needs them."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from processes import wait_for
 
 @contextmanager
 def uncommitted(migration: Migration, *statements: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """Yield another session that has done something and not committed; roll back what it still has in hand."""
+    """Yield another session that has done something and not committed; roll back its open transaction."""
     with psycopg.connect(migration.dsn) as other:
         for statement in statements:
             other.execute(statement.encode())

@@ -64,7 +64,7 @@ class Proof:
         cut_at = time.monotonic()
         time.sleep(0.5)  # what was on its way before the cut is settled
         held = [row["id"] for row in hosts.query(HELD.format(host=victim.name))]
-        assert held, "nothing was in hand when the link was cut: prepare more entries"
+        assert held, "no batch was claimed when the link was cut: prepare more entries"
         yield f"cut every packet from and to {victim.name}, which holds {len(held)} batches"
 
         self._wait(lambda: hosts.ask(FINISHED.format(ids=held)) == len(held), within=RELEASED_WITHIN)

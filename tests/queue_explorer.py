@@ -48,12 +48,12 @@ class Worker(NamedTuple):
     """Its ledger's session holds its lock."""
     lot: int | None = None
     tried: int | None = None
-    """Its line of the ledger, once it has begun; it is a place in `State.ledger`."""
+    """Its line of the ledger, once its attempt has started; it is a place in `State.ledger`."""
     history: tuple[int, int, int] = (1, 0, 0)
     """Number, crashes and losses, as it was told when it began."""
     session: Literal["open", "ended", "committing"] = "open"
     owes: bool = False
-    """It has begun an attempt of which it never heard."""
+    """It has started an attempt without learning of it."""
 
 
 class State(NamedTuple):
@@ -218,9 +218,9 @@ def _begin(scenario: Scenario, state: State, place: int) -> Iterator[State]:
     if not is_clear:
         yield _let_go(state, place)  # put back until it is
         return
-    begun = _record(state, worker)
+    started = _record(state, worker)
     history = (attempt.number, attempt.crashes, attempt.losses)
-    yield _put(begun, place, tried=len(begun.ledger) - 1, history=history)
+    yield _put(started, place, tried=len(started.ledger) - 1, history=history)
 
 
 def _lose_answer(_: Scenario, state: State, place: int) -> Iterator[State]:

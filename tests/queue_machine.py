@@ -51,14 +51,14 @@ class WorkersMachine(RuleBasedStateMachine):
             session.close()
         self.until.close()
 
-    def pick(self, data: st.DataObject, *, claimed: bool, begun: bool = False, written: bool = False) -> int:
+    def pick(self, data: st.DataObject, *, claimed: bool, started: bool = False, written: bool = False) -> int:
         """Draw a session in a state."""
-        return data.draw(st.sampled_from(self.which(claimed=claimed, begun=begun, written=written)))
+        return data.draw(st.sampled_from(self.which(claimed=claimed, started=started, written=written)))
 
-    def which(self, *, claimed: bool, begun: bool = False, written: bool = False) -> list[int]:
+    def which(self, *, claimed: bool, started: bool = False, written: bool = False) -> list[int]:
         def fits(hand: Hand | None) -> bool:
             found = (hand is not None, bool(hand and hand.attempt_id), bool(hand and hand.verdict))
-            return found == (claimed, begun, written)
+            return found == (claimed, started, written)
 
         return [number for number in range(SESSIONS) if fits(self.model.hands.get(number))]
 
@@ -120,10 +120,10 @@ class WorkersMachine(RuleBasedStateMachine):
         self.model.ledger[attempt.id] = ModelAttempt(batch.id, batch.requeues, attempt.number)
         self.claims[number] = (batch, attempt)
 
-    @precondition(lambda self: self.which(claimed=True, begun=True))
+    @precondition(lambda self: self.which(claimed=True, started=True))
     @rule(data=st.data())
     def perform(self, data: st.DataObject) -> None:
-        self._perform(self.pick(data, claimed=True, begun=True), data)
+        self._perform(self.pick(data, claimed=True, started=True), data)
 
     def _perform(self, number: int, data: st.DataObject) -> None:
         """Do what the treatment says, up to the COMMIT."""
@@ -141,8 +141,8 @@ class WorkersMachine(RuleBasedStateMachine):
         changed_back = [entry for entry in known.changed() if data.draw(st.booleans())]
         read = sorted([*known.to_read(), *changed_back])
         cut = data.draw(st.integers(1, len(read))) if read and not changed_back else len(read)
-        begun, rest = read[:cut], read[cut:]
-        outcomes = {entry: data.draw(st.sampled_from(SETTLED + UNSETTLED)) for entry in begun}
+        started, rest = read[:cut], read[cut:]
+        outcomes = {entry: data.draw(st.sampled_from(SETTLED + UNSETTLED)) for entry in started}
         passing = data.draw(st.sampled_from(["never", "soon", "outage"]))
         results = [result_of(entry, outcome, passing) for entry, outcome in outcomes.items()]
         judged, wait = judge(results, attempt.number, batch.max_attempts), data.draw(WAITS)
@@ -153,7 +153,7 @@ class WorkersMachine(RuleBasedStateMachine):
         split = []
         if rest:
             left = [Entry(str(entry), "image/x") for entry in rest]
-            new_id = split_remaining(session, batch, left, keep_last=str(begun[-1]))
+            new_id = split_remaining(session, batch, left, keep_last=str(started[-1]))
             split = [ModelBatch(new_id, dict.fromkeys(rest), batch.max_attempts, batch.crashes)]
         write_verdict(session, batch, attempt, Judgement(judged.verdict, wait, judged.error), results)
         self.model.write(hand, verdict, *split).finish(verdict, hand.number, outcomes, rest)
@@ -179,19 +179,19 @@ class WorkersMachine(RuleBasedStateMachine):
         write_failure(session, batch, attempt, Judgement(Verdict.ERROR, error="not run again"))
         self.model.write(hand, "ERROR").fail("ERROR", hand.number)
 
-    @precondition(lambda self: self.which(claimed=True, begun=True))
+    @precondition(lambda self: self.which(claimed=True, started=True))
     @rule(data=st.data(), verdict=st.sampled_from([Verdict.ERROR, Verdict.RETRY, Verdict.RELEASED]), wait=WAITS)
     def fail_as_a_whole(self, data: st.DataObject, verdict: Verdict, wait: timedelta) -> None:
-        number = self.pick(data, claimed=True, begun=True)
+        number = self.pick(data, claimed=True, started=True)
         hand, (batch, attempt) = self.model.hands[number], self.claims[number]
         assert attempt is not None
         write_failure(self.sessions[number], batch, attempt, Judgement(verdict, wait, "failed as a whole"))
         self.model.write(hand, verdict).fail(verdict, hand.number)
 
-    @precondition(lambda self: self.which(claimed=True, begun=True, written=True))
+    @precondition(lambda self: self.which(claimed=True, started=True, written=True))
     @rule(data=st.data())
     def commit(self, data: st.DataObject) -> None:
-        self._commit(self.pick(data, claimed=True, begun=True, written=True), data)
+        self._commit(self.pick(data, claimed=True, started=True, written=True), data)
 
     def _commit(self, number: int, _: st.DataObject) -> None:
         self.sessions[number].commit()

@@ -99,7 +99,7 @@ class Hand:
     crashes: int = 0
     losses: int = 0
     written: list[ModelBatch] = field(default_factory=list)
-    """The batches as they are after the COMMIT, once a verdict is written; the first is the one in hand."""
+    """The batches as they are after the COMMIT, once a verdict is written; the first is the claimed one."""
     verdict: str | None = None
 
 
@@ -120,14 +120,14 @@ class QueueModel:
         return min(free, key=lambda id_: (due[id_], id_), default=None) if not self.paused else None
 
     def begin(self, hand: Hand) -> tuple[int, int, int]:
-        """Return the number that an attempt at the batch in hand gets, and the crashes and losses before it."""
+        """Return the number that an attempt at the claimed batch gets, and the crashes and losses before it."""
         batch = self.batches[hand.batch_id]
         past = [a for a in self.ledger.values() if (a.batch_id, a.requeues) == (batch.id, batch.requeues)]
         verdicts = [a.verdict for a in past]
         return sum(v in COUNTED for v in verdicts) + 1, verdicts.count(None), verdicts.count("LOST")
 
     def strikes(self, hand: Hand) -> int:
-        """Return how often the batch in hand, or what it was split from, has killed a worker or lost too much."""
+        """Return how often the claimed batch, or what it was split from, has killed a worker or lost too much."""
         batch = self.batches[hand.batch_id]
         return batch.crashes + self.own_strikes(hand)
 
@@ -136,7 +136,7 @@ class QueueModel:
         return hand.crashes + max(0, hand.losses - free)
 
     def treatment(self, hand: Hand) -> str:
-        """Return what the batch in hand calls for, given how often it has killed its workers."""
+        """Return what the claimed batch calls for, given how often it has killed its workers."""
         batch = self.batches[hand.batch_id]
         crashes, own = self.strikes(hand), self.own_strikes(hand)
         if own and crashes >= 2 and len(batch.outcomes) > 1:

@@ -41,7 +41,7 @@ class Actor:
         self.ledger.call("heartbeat", self.id, host, int(pid), "0.1.0", 2, 64, ["migrate"])
 
     def claim(self) -> Held:
-        """Take the oldest batch into the hand."""
+        """Claim the oldest batch and begin an attempt."""
         connection = connect(f"worker {self.id}")
         batch = claim_batch(connection, ["migrate"])
         assert batch is not None

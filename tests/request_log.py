@@ -42,7 +42,7 @@ class LoggedRequest:
 
 @dataclass(slots=True)
 class Hold:
-    """Requests to keep waiting: before the server sees them, or with its answer in hand."""
+    """Requests to keep waiting: before the server sees them, or once it has answered."""
 
     matches: Callable[[LoggedRequest], bool]
     where: Literal["request", "answer"]

@@ -23,7 +23,7 @@ def begin(side: ObjectSide, key: str) -> str:
 
 @pytest.fixture
 def littered(any_migration: Migration) -> Migration:
-    """A migration whose workers, the application and others have begun uploads and never ended them."""
+    """A migration whose workers, the application and others have started uploads and never completed them."""
     begin(any_migration.production, "avatar/a.mp4")
     begin(any_migration.production, "avatar/ü b.mp4")
     begin(any_migration.production, "avatar/own.mp4")

@@ -77,7 +77,7 @@ class Scene:
 
 @contextmanager
 def running(table: EntryTable) -> Iterator[Scene]:
-    """Batch 1 is done, 2 is in hand on fra-1, 3 on fra-2, and 4 to 6 wait."""
+    """Batch 1 is done, 2 is claimed on fra-1, 3 on fra-2, and 4 to 6 wait."""
     table.add_legacy(range(1, 61))
     table.enqueue(10)
     with acting(table, FIRST, SECOND) as (first, second):

@@ -234,8 +234,8 @@ def test_a_large_object_goes_in_parts_that_are_pinned_to_one_version(large: Fake
     assert large.production[NEW].body == b"0123456789"
     pins = {header(request, "If-Match") or header(request, "x-amz-copy-source-if-match") for request in large.seen}
     assert pins == {None, f'"{large.legacy[OLD].etag}"'}
-    (begun,) = [request for request in large.seen if request.operation == "CreateMultipartUpload"]
-    assert DESCRIBED.items() <= dict(begun.headers).items()
+    (started,) = [request for request in large.seen if request.operation == "CreateMultipartUpload"]
+    assert DESCRIBED.items() <= dict(started.headers).items()
 
 
 def test_parts_are_numbered_from_one_without_a_gap(large: FakeBuckets, method: CopyMethod) -> None:

@@ -104,7 +104,7 @@ def known_metrics() -> set[str]:
 
 @pytest.fixture
 def busy_queue(table: EntryTable) -> Iterator[EntryTable]:
-    """A queue in which something is waiting, in hand, done and failed."""
+    """A queue in which batches are waiting, claimed, done and failed."""
     table.add_legacy(range(1, 51))
     table.enqueue(batch_size=10)
     with acting(table, "host-a:1:aa", "host-b:2:bb") as (one, other):

@@ -1,4 +1,4 @@
-"""A batch in hand leaves the application alone: what was lost stops at once, and no lock stands in the way of DDL."""
+"""A claimed batch does not disturb the application: lost batches stop at once, and no lock blocks DDL."""
 
 import signal
 import time

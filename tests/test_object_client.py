@@ -45,22 +45,22 @@ def test_the_bucket_is_in_the_path_behind_the_endpoints_own() -> None:
 
 def test_cancelled_requests_give_their_connections_back() -> None:
     with facing(*[keep_silent] * 8, answer(200)) as (client, server):
-        begun = [begin(client, COPY) for _ in range(20)]
+        started = [begin(client, COPY) for _ in range(20)]
         wait_for(lambda: len(server.requests) == 8)
-        for future in begun:
+        for future in started:
             future.cancel()
         assert [ask(client, HEAD).status for _ in range(20)] == [200] * 20
-    assert all(future.cancelled() for future in begun)
+    assert all(future.cancelled() for future in started)
     assert server.request_lines.count("HEAD /bucket/k HTTP/1.1") == 20
     assert len(server.requests) == 28
 
 
 def test_closing_answers_what_is_in_flight_and_refuses_what_comes_later() -> None:
     with facing(keep_silent) as (client, server):
-        begun = [begin(client, COPY) for _ in range(20)]
+        started = [begin(client, COPY) for _ in range(20)]
         wait_for(lambda: server.requests)
         client.close()
-        assert {type(future.result(WAIT_SECONDS).error) for future in begun} == {Cancelled}
+        assert {type(future.result(WAIT_SECONDS).error) for future in started} == {Cancelled}
         assert isinstance(ask(client, COPY).error, Cancelled)
         client.close()
 

@@ -105,8 +105,8 @@ def test_a_conditional_put_never_overwrites(buckets: Buckets) -> None:
 def test_an_object_is_uploaded_in_parts(buckets: Buckets) -> None:
     part, key = b"p" * (5 * 1024 * 1024), "large one"
     with clients_of(buckets) as (_, production):
-        begun = ask(production, operations.create_multipart_upload(key, headers=[("Content-Type", "image/x-odd")]))
-        upload_id = read_text(begun.body, "UploadId")
+        started = ask(production, operations.create_multipart_upload(key, headers=[("Content-Type", "image/x-odd")]))
+        upload_id = read_text(started.body, "UploadId")
         assert upload_id
         parts: list[tuple[int, str]] = []
         for number, body in enumerate((part, b"the rest"), start=1):
@@ -129,5 +129,7 @@ def test_an_aborted_upload_leaves_no_object(buckets: Buckets) -> None:
 
 def test_every_one_of_many_requests_is_answered_once(moto_buckets: Buckets) -> None:
     with clients_of(moto_buckets) as (_, production):
-        begun = [begin(production, operations.head_object("production", f"missing-{number}")) for number in range(200)]
-        assert {type(future.result(WAIT_SECONDS).error) for future in begun} == {ObjectNotFound}
+        started = [
+            begin(production, operations.head_object("production", f"missing-{number}")) for number in range(200)
+        ]
+        assert {type(future.result(WAIT_SECONDS).error) for future in started} == {ObjectNotFound}

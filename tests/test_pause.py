@@ -33,7 +33,7 @@ def add_other_migration(migration: Migration) -> None:
 
 
 @pytest.mark.parametrize("by", ["command", "update"])
-def test_a_paused_migration_finishes_what_is_in_hand_and_claims_nothing_more_until_it_is_resumed(
+def test_a_paused_migration_finishes_its_claimed_batches_and_claims_nothing_more_until_it_is_resumed(
     migration: Migration, by: str
 ) -> None:
     migration.fill(40)

@@ -83,7 +83,7 @@ class QueueMachine(WorkersMachine):
         self.model.roll_back(number, None)
 
     def _end(self, number: int, verdict: str) -> None:
-        """Tell the ledger why the batch in hand was not worked on."""
+        """Tell the ledger why the claimed batch was not worked on."""
         attempt_id = self.model.hands[number].attempt_id
         if attempt_id is not None:
             self.ledger.call("end_attempt", attempt_id, verdict, "as the test wants it")
@@ -125,7 +125,7 @@ class QueueMachine(WorkersMachine):
     @precondition(lambda self: self.model.paused or self.model.hands)
     @rule(paused=st.booleans())
     def pause_or_resume(self, paused: bool) -> None:
-        """What is in hand goes on."""
+        """Claimed batches go on."""
         (row,) = call(self.operator, "pause" if paused else "resume", "avatars")
         assert row["changed"] == (paused != self.model.paused)
         self.model.paused = paused

@@ -14,7 +14,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, BucketNotFound, NotStarted, ObjectError
 from rowferry.logs import current_fields, log_fields
 from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.scheduler import MAX_SIDE_FAULTS, CopyRun, CopyScheduler, Ended
+from rowferry_worker.objects.scheduler import MAX_SIDE_FAULTS, CopyRun, CopyScheduler, ObjectResult
 
 COPIED = CopyResult(Outcome.MIGRATED)
 
@@ -30,7 +30,7 @@ class Server:
     pending: list[asyncio.Future[None]] = field(default_factory=list)
     under_way: int = 0
     most: int = 0
-    begun: list[str] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
 
     async def respond(self, index: int = 0) -> None:
@@ -45,7 +45,7 @@ class Server:
     async def copy(self, key: str, steps: int = 1, end: End = "well") -> CopyResult:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
-        self.begun.append(key)
+        self.started.append(key)
         try:
             for _ in range(steps):
                 self.pending.append(asyncio.get_running_loop().create_future())
@@ -72,10 +72,10 @@ class Started:
     """A batch whose copies were handed over."""
 
     run: CopyRun
-    task: asyncio.Task[dict[str, Ended]]
+    task: asyncio.Task[dict[str, ObjectResult]]
 
     @property
-    def ends(self) -> list[Ended]:
+    def results(self) -> list[ObjectResult]:
         return list(self.task.result().values())
 
 
@@ -116,9 +116,9 @@ def test_in_any_order_of_responses_each_copy_ends_exactly_once(
         assert server.under_way == 0
         for batch, one in zip(batches, started, strict=True):
             assert one.task.done()
-            for (_, wanted), end in zip(batch, one.ends, strict=True):
-                assert end == COPIED if wanted == "well" else isinstance(end, AccessDenied)
-        assert len(server.ended) == len(server.begun) == sum(map(len, batches))
+            for (_, wanted), result in zip(batch, one.results, strict=True):
+                assert result == COPIED if wanted == "well" else isinstance(result, AccessDenied)
+        assert len(server.ended) == len(server.started) == sum(map(len, batches))
 
     running(test())
 
@@ -161,7 +161,7 @@ def test_copies_start_in_the_order_of_their_batches() -> None:
         server.start(scheduler, keys(4, 8))
         await settle()
         await server.respond_to_all()
-        assert server.begun == list(keys(0, 8))
+        assert server.started == list(keys(0, 8))
 
     running(test())
 
@@ -186,8 +186,8 @@ def test_a_batch_is_not_done_before_its_last_copy() -> None:
 
 def test_copies_that_need_no_request_end_without_one() -> None:
     """Thousands of them: none starts from within another, so no stack grows."""
-    ends = asyncio.run(CopyRun(CopyScheduler(1), lambda key: Server().copy(key, 0), keys(0, 5000)).run_all())
-    assert list(ends.values()) == [COPIED] * 5000
+    results = asyncio.run(CopyRun(CopyScheduler(1), lambda key: Server().copy(key, 0), keys(0, 5000)).run_all())
+    assert list(results.values()) == [COPIED] * 5000
 
 
 def test_an_error_ends_its_copy_and_no_other() -> None:
@@ -196,7 +196,7 @@ def test_an_error_ends_its_copy_and_no_other() -> None:
         batch = server.start(CopyScheduler(2), {"0": (1, "well"), "1": (1, "error"), "2": (1, "well")})
         await settle()
         await server.respond_to_all()
-        words = [str(end) if isinstance(end, ObjectError) else end for end in batch.ends]
+        words = [str(result) if isinstance(result, ObjectError) else result for result in batch.results]
         assert words == [COPIED, "AccessDenied: 1", COPIED]
 
     running(test())
@@ -208,7 +208,7 @@ def test_the_error_of_a_copy_holds_nothing_of_what_it_has_read() -> None:
         batch = server.start(CopyScheduler(3), keys(0, 1, end="error"))
         await settle()
         await server.respond_to_all()
-        (error,) = batch.ends
+        (error,) = batch.results
         assert isinstance(error, AccessDenied)
         assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
 
@@ -226,7 +226,7 @@ def test_an_unexpected_exception_fails_its_batch_and_no_other() -> None:
         await server.respond_to_all()
         with pytest.raises(ZeroDivisionError):
             faulty.task.result()
-        assert other.ends == [COPIED] * 6
+        assert other.results == [COPIED] * 6
 
     running(test())
 
@@ -238,9 +238,9 @@ def test_past_the_deadline_no_copy_starts_and_what_has_started_goes_on() -> None
         await asyncio.sleep(0.01)
         assert not batch.task.done()
         await server.respond_to_all()
-        assert batch.ends[:2] == [COPIED, COPIED]
-        assert all(isinstance(end, NotStarted) for end in batch.ends[2:])
-        assert server.begun == ["0", "1"]
+        assert batch.results[:2] == [COPIED, COPIED]
+        assert all(isinstance(result, NotStarted) for result in batch.results[2:])
+        assert server.started == ["0", "1"]
 
     running(test())
 
@@ -255,7 +255,7 @@ def test_a_batch_past_its_deadline_leaves_others_alone() -> None:
         await server.respond_to_all()
         assert mine.task.done()
         assert other.task.done()
-        assert server.begun == ["0", "3", "4", "5"]
+        assert server.started == ["0", "3", "4", "5"]
 
     running(test())
 
@@ -268,7 +268,7 @@ def test_a_batch_that_is_stopped_before_its_first_copy_is_done() -> None:
         await settle()
         batch.run.stop_starting()
         await settle()
-        assert all(isinstance(end, NotStarted) for end in batch.ends)
+        assert all(isinstance(result, NotStarted) for result in batch.results)
         await server.respond_to_all()
 
     running(test())
@@ -280,9 +280,9 @@ def test_after_a_few_faults_of_a_whole_side_no_more_copies_start() -> None:
         batch = server.start(CopyScheduler(1), keys(0, 20, end="side fault"))
         await settle()
         await server.respond_to_all()
-        assert len(server.begun) == MAX_SIDE_FAULTS
-        assert sum(isinstance(end, BucketNotFound) for end in batch.ends) == MAX_SIDE_FAULTS
-        assert sum(isinstance(end, NotStarted) for end in batch.ends) == 20 - MAX_SIDE_FAULTS
+        assert len(server.started) == MAX_SIDE_FAULTS
+        assert sum(isinstance(result, BucketNotFound) for result in batch.results) == MAX_SIDE_FAULTS
+        assert sum(isinstance(result, NotStarted) for result in batch.results) == 20 - MAX_SIDE_FAULTS
 
     running(test())
 
@@ -296,10 +296,10 @@ def test_a_batch_that_is_cancelled_ends_and_makes_room_for_others() -> None:
         mine.run.cancel()
         await settle()
         assert mine.task.done()
-        assert server.begun == ["0", "1", "9", "10"]
+        assert server.started == ["0", "1", "9", "10"]
         server.pending = [waiting for waiting in server.pending if not waiting.done()]
         await server.respond_to_all()
-        assert other.ends == [COPIED] * 3
+        assert other.results == [COPIED] * 3
 
     running(test())
 
@@ -315,7 +315,7 @@ def test_a_copy_that_is_cancelled_before_its_first_step_makes_room_as_well() -> 
         assert mine.task.done()
         server.pending = [waiting for waiting in server.pending if not waiting.done()]
         await server.respond_to_all()
-        assert other.ends == [COPIED]
+        assert other.results == [COPIED]
 
     running(test())
 
@@ -349,7 +349,7 @@ def test_an_object_that_is_named_twice_is_copied_once() -> None:
         task = asyncio.get_running_loop().create_task(run.run_all())
         await settle()
         await server.respond_to_all()
-        assert server.begun == ["a", "b"]
+        assert server.started == ["a", "b"]
         assert task.result() == {"a": COPIED, "b": COPIED}
 
     running(test())

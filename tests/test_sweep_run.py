@@ -157,7 +157,7 @@ def fail_to_guard(pid: int, *_: object) -> None:
 
 
 def interrupt_before_guarding(pid: int, *more: Any) -> subprocess.Popen[bytes]:
-    """Press Ctrl-C when the worker has begun and nobody yet knows of it."""
+    """Press Ctrl-C when the worker has started and the sweep does not know of it yet."""
     signal.raise_signal(signal.SIGINT)
     return post_guard(pid, *more)
 

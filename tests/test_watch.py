@@ -37,7 +37,7 @@ NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
 
 @pytest.fixture
 def busy(table: EntryTable) -> Iterator[list[Actor]]:
-    """Six batches of ten: one done, two in ERROR, one in hand, one that rests, one that waits; two workers."""
+    """Six batches of ten: one done, two in ERROR, one claimed, one deferred, one pending; two workers."""
     table.add_legacy(range(1, 61))
     table.enqueue(10)
     with acting(table, "fra-1:4711:a", "fra-2:4712:b") as (first, second):

@@ -66,7 +66,7 @@ def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: 
     migration.audit()
 
 
-def test_a_first_signal_finishes_what_is_in_hand_and_nothing_more(logged_migration: Migration, log: RequestLog) -> None:
+def test_a_first_signal_finishes_claimed_batches_and_nothing_more(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
     migration.fill(60)
     migration.enqueue(20)
@@ -91,7 +91,7 @@ def test_a_first_signal_finishes_what_is_in_hand_and_nothing_more(logged_migrati
     ],
     ids=["TERM-TERM", "INT-TERM", "grace-is-over"],
 )
-def test_a_second_signal_gives_back_what_is_in_hand_without_costing_an_attempt(
+def test_a_second_signal_releases_claimed_batches_without_costing_an_attempt(
     options: tuple[str, ...], signals: tuple[signal.Signals, ...], logged_migration: Migration, log: RequestLog
 ) -> None:
     migration = logged_migration

@@ -80,7 +80,7 @@ def migrate(workers: int, seconds: int) -> Figures:
 
 
 def work_together(workers: int, entries: int) -> list[Usage]:
-    """Migrate so many entries with so many workers, all begun at once."""
+    """Migrate so many entries with so many workers, all started at once."""
     make_rows(entries)
     with fake_s3(LATENCY_MS) as server, ThreadPoolExecutor(workers) as pool:
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)

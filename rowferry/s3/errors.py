@@ -62,7 +62,7 @@ _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     **dict.fromkeys(["SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable"], Throttled),
     **dict.fromkeys(["Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests"], Throttled),
     **dict.fromkeys(["RequestThrottled", "BandwidthLimitExceeded"], Throttled),
-    # A lost upload is begun anew by the next attempt; taken for a missing object it would never be.
+    # The next attempt starts a lost upload again; it would not if this were taken for a missing object.
     **dict.fromkeys(["InternalError", "NoSuchUpload"], ServerFault),
 }
 """Codes whose meaning their status does not tell, or which follow a 200."""

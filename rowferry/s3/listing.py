@@ -92,7 +92,7 @@ def _count_objects(side: Side, on_progress: OnProgress, given_up: Event, within:
 
 
 def find_left_uploads(bucket: Bucket, plan: Plan, older_than: timedelta) -> Iterator[Upload]:
-    """Yield the uploads to production keys of the plan that were begun longer ago than `older_than`.
+    """Yield the uploads to production keys of the plan that were started longer ago than `older_than`.
 
     Where both sides are one bucket, keys that are legacy for any table of the plan are passed over.
     """

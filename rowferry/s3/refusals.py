@@ -133,7 +133,7 @@ class Refusals:
         """Return the error that a refusal stands for; None where the object alone is refused, or the keys are new.
 
         1. A fault of the side, or new keys, were found a moment ago: they hold for this request as well.
-        2. An inquiry has begun after this refusal came: it holds as well.
+        2. An inquiry has started after this refusal came: it holds as well.
         3. Otherwise this request makes the inquiry.
         """
         refused_at = time.monotonic()

@@ -73,7 +73,7 @@ def read_upload_id(response: Response) -> str:
     """Return the id in an InitiateMultipartUploadResult. Raises ServerFault where there is none."""
     upload_id = read_result(response.body, "InitiateMultipartUploadResult").get("UploadId", "")
     if not upload_id:
-        raise ServerFault("UnreadableResponse", "the server did not name the upload that it should have begun")
+        raise ServerFault("UnreadableResponse", "the server did not return the ID of the new upload")
     return upload_id
 
 

@@ -84,7 +84,7 @@ def start_cluster(programs: Programs, *, fsid: str, monitor_port: int, read: tup
 
 
 def succeeds(programs: Programs, *command: str | Path) -> bool:
-    """Return whether a command succeeds by now: a monitor that has just begun refuses some, and takes them twice."""
+    """Return whether a command succeeds by now: a monitor that has just started refuses some, and takes them twice."""
     try:
         programs.run(*command)
     except ServerFailed:

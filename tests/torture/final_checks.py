@@ -113,7 +113,7 @@ def check_legacy(world: World, expected: Expected) -> Iterator[str]:
 
 
 def check_uploads(world: World, _: Expected) -> Iterator[str]:
-    """Check that `rowferry clean-uploads` takes back what killed workers have begun, and leaves nothing open."""
+    """Check that `rowferry clean-uploads` aborts the uploads that killed workers left open."""
     if world.migration.production.open_uploads():
         world.rowferry("clean-uploads", "--older-than=0m", "--yes")
     for key in world.migration.production.open_uploads():

@@ -60,7 +60,7 @@ def make_object(body: bytes, headers: Mapping[str, str] = NOTHING, tags: Mapping
 
 @dataclass
 class Upload:
-    """A multipart upload that has begun; `parts` by number."""
+    """An open multipart upload; `parts` by number."""
 
     bucket: str
     key: str
@@ -140,7 +140,7 @@ def name_key(number: int) -> str:
 
 
 class Store:
-    """All buckets, and the uploads that have begun."""
+    """All buckets, and the open multipart uploads."""
 
     def __init__(self, uniform: StoredObject | None = None, listed: int = 0) -> None:
         """Begin empty; with `uniform` there is a bucket `legacy` full of that object, and an empty `production`."""
@@ -177,7 +177,7 @@ class Store:
         return upload_id
 
     def upload(self, upload_id: str) -> Upload:
-        """Return an upload that has begun. Raises S3Error when it was completed or aborted."""
+        """Return an open upload. Raises S3Error when it was completed or aborted."""
         if upload_id not in self.uploads:
             raise S3Error(404, "NoSuchUpload")
         return self.uploads[upload_id]

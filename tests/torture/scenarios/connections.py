@@ -91,7 +91,7 @@ def spoil(run: Run, world: World, line: Line, fault: str) -> None:
 
 
 def is_met(run: Run, world: World, line: Line, fault: str) -> bool:
-    """Spoil the connections to a server for a while, with batches in hand; return whether it was seen.
+    """Spoil the connections to a server for a while, while batches are claimed; return whether it was seen.
 
     Bytes that a fault swallows are those of workers: nobody else takes this way but `feel`, where no bytes are lost.
     """
@@ -115,7 +115,7 @@ DONE = "select count(*)::int from rowferry.batch_queue where status = 'DONE'"
 
 
 def keep_busy(world: World) -> None:
-    """Return once batches are in hand, with more of them waiting."""
+    """Return once batches are claimed and more are waiting."""
 
     def look() -> bool:
         if world.waiting() < 4 * SEATS:

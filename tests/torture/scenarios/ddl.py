@@ -16,14 +16,14 @@ FAULTS = frozenset({"changes of the table beside claimed batches"})
 
 SEATS = 4
 DELAY = timedelta(seconds=3)
-"""A batch in hand waits for S3 nearly all the time, and for longer than the application would."""
+"""A claimed batch waits for S3 nearly all the time, and for longer than the application would."""
 IN_HAND = "select count(*)::int from rowferry.batch_attempt where finished_at is null"
 CHANGES = ("alter table public.avatars add column extra text", "alter table public.avatars drop column extra")
 WITHIN = timedelta(seconds=90)
 
 
 def torture(run: Run) -> None:
-    """Add a column and drop it again, over and over, each time while batches are in hand."""
+    """Add a column and drop it again, over and over, each time while batches are claimed."""
     changes, entries = (6, 120) if run.short else (40, 800)
     with run.world() as world, BadS3(world.s3.endpoint_url, 0, {}).running() as slow:
         world.migration.reach_through(slow.endpoint_url)
@@ -43,7 +43,7 @@ def torture(run: Run) -> None:
 
 
 def change(run: Run, world: World, statement: str) -> None:
-    """Change the table while batches are in hand; that the application gets no lock is a violation."""
+    """Change the table while batches are claimed; it is a violation if the application gets no lock."""
 
     def is_busy() -> bool:
         if world.waiting() < 2 * SEATS:

@@ -110,11 +110,11 @@ def cut(world: World, victim: several_hosts.Host) -> list[int]:
         if held := [row["id"] for row in world.query(HELD, victim.name)]:
             return held
         victim.mend()
-    raise AssertionError(f"{victim.name} was never caught with a batch in hand")
+    raise AssertionError(f"{victim.name} was never caught with a claimed batch")
 
 
 def come_back(world: World, victim: several_hosts.Host, held: list[int]) -> None:
-    """See that the host commits nothing of what it had in hand, and goes on working."""
+    """See that the host commits nothing of its claimed batches, and goes on working."""
     now = world.ask(NOW)
 
     def has_gone_on() -> bool:

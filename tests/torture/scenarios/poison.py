@@ -148,7 +148,7 @@ def row_locks(world: World, ids: list[int]) -> Iterator[None]:
 
 @contextmanager
 def deadlocking(world: World, poison: Poison) -> Iterator[None]:
-    """Lock rows of batches in hand against the order of the workers, each batch once: no attempt would do for more."""
+    """Lock rows of claimed batches against the order of the workers, each batch once: no attempt would do for more."""
     ended, spared = Event(), poison.lasting + poison.locked
 
     def lock_backwards() -> None:

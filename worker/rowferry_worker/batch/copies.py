@@ -1,4 +1,4 @@
-"""Step 3 of 5: hand the copies of a batch to the event loop, and tell a side's fault from an object's by their ends."""
+"""Step 3 of 5: run the copies of a batch on the event loop, and tell a side's fault from an object's."""
 
 import asyncio
 import time
@@ -36,59 +36,59 @@ from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import NO_OBJECT
-from rowferry_worker.objects.scheduler import WHOLE_SIDE, Copy, CopyRun, Ended
+from rowferry_worker.objects.scheduler import WHOLE_SIDE, Copy, CopyRun, ObjectResult
 
 _READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging"})
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
 
 
-def run_copies(context: BatchContext, copy: Copy, keys: Iterable[str]) -> dict[str, Ended]:
+def run_copies(context: BatchContext, copy: Copy, keys: Iterable[str]) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
-    ends = _wait_for(context, CopyRun(context.scheduler, copy, keys, deadline=context.deadline))
-    refuse_side_fault(context.migration, ends)
-    if any(isinstance(end, Unreachable) for end in ends.values()) and are_reachable(context.migration):
-        return {key: _charge_attempt(end) for key, end in ends.items()}
-    return ends
+    by_key = _wait_for(context, CopyRun(context.scheduler, copy, keys, deadline=context.deadline))
+    refuse_side_fault(context.migration, by_key)
+    if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
+        return {key: _charge_attempt(result) for key, result in by_key.items()}
+    return by_key
 
 
-def _wait_for(context: BatchContext, run: CopyRun) -> dict[str, Ended]:
+def _wait_for(context: BatchContext, run: CopyRun) -> dict[str, ObjectResult]:
     """Return how the copies ended. They are cancelled when the batch is released or lost meanwhile."""
-    ends, alive_at = event_loop.submit(run.run_all()), time.monotonic()
+    future, alive_at = event_loop.submit(run.run_all()), time.monotonic()
     try:
         while True:
-            wait([ends], LOOK_UP_EVERY.total_seconds())
-            if ends.done():  # a TimeoutError of `result` could be that of a copy as well
-                return ends.result()
+            wait([future], LOOK_UP_EVERY.total_seconds())
+            if future.done():  # a TimeoutError of `result` could be that of a copy as well
+                return future.result()
             alive_at = context.keep_alive(alive_at)
     except BaseException:
         # The batch's rows may name the objects by now, so nothing may be written any more.
         event_loop.call_soon(run.cancel)
-        wait([ends], CANCEL_WITHIN.total_seconds())
+        wait([future], CANCEL_WITHIN.total_seconds())
         raise
 
 
-def _charge_attempt(end: Ended) -> Ended:
-    """Return the end of a copy; a broken connection costs an attempt, since the servers respond to others."""
-    if isinstance(end, Unreachable):
-        charged = Unreachable(end.code, "the connection broke")
+def _charge_attempt(result: ObjectResult) -> ObjectResult:
+    """Return the result of a copy; a broken connection costs an attempt, since the servers respond to others."""
+    if isinstance(result, Unreachable):
+        charged = Unreachable(result.code, "the connection broke")
         charged.costs_attempt = True
         return charged
-    return end
+    return result
 
 
-def refuse_side_fault(migration: MigrationContext, ends: Mapping[str, Ended]) -> None:
+def refuse_side_fault(migration: MigrationContext, by_key: Mapping[str, ObjectResult]) -> None:
     """Raise MigrationFault where a side is at fault: what was copied already is found to be there the next time."""
-    tried = [end for end in ends.values() if not isinstance(end, NotStarted | Cancelled)]
-    if fault := next((end for end in tried if isinstance(end, WHOLE_SIDE)), None):
+    tried = [result for result in by_key.values() if not isinstance(result, NotStarted | Cancelled)]
+    if fault := next((result for result in tried if isinstance(result, WHOLE_SIDE)), None):
         raise _describe_fault(migration.plan, fault)
-    denied = [end for end in tried if isinstance(end, AccessDenied)]
+    denied = [result for result in tried if isinstance(result, AccessDenied)]
     if denied and _may_be_revoked(denied, tried) and _is_revoked(migration, denied[0]):
         raise _describe_revocation(migration.plan, denied[0])
-    if tried and all(isinstance(end, ObjectNotFound) for end in tried) and (lost := _find_lost_bucket(migration)):
+    if tried and all(isinstance(result, ObjectNotFound) for result in tried) and (lost := _find_lost_bucket(migration)):
         raise _describe_fault(migration.plan, lost)
 
 
@@ -103,11 +103,11 @@ async def _try_both_sides(migration: MigrationContext) -> bool:
     return not any(isinstance(result, (Unreachable, TimedOut, Cancelled)) for result in results)
 
 
-def _may_be_revoked(denied: Sequence[AccessDenied], tried: Sequence[Ended]) -> bool:
+def _may_be_revoked(denied: Sequence[AccessDenied], tried: Sequence[ObjectResult]) -> bool:
     """Return whether nothing shows that the operation is allowed: no object of the batch got past it."""
     if denied[0].operation in _READS:
         return len(denied) == len(tried)
-    return not any(isinstance(end, CopyResult) and end.outcome is Outcome.MIGRATED for end in tried)
+    return not any(isinstance(result, CopyResult) and result.outcome is Outcome.MIGRATED for result in tried)
 
 
 def _is_revoked(migration: MigrationContext, denied: AccessDenied) -> bool:

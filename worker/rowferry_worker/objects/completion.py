@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class Upload:
-    """An upload that has begun."""
+    """An open multipart upload."""
 
     large: Large
     id: str

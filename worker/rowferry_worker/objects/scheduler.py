@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 
 Copy = Callable[[str], Coroutine[Any, Any, CopyResult]]
 """Copies (or verifies, or finds) the object of one key."""
-Ended = CopyResult | ObjectError
+ObjectResult = CopyResult | ObjectError
+"""What a copy returned or raised."""
 
 WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 """Errors that every object of the side would meet."""
@@ -102,7 +103,7 @@ class CopyRun:
         self._copy = copy
         self._not_started = deque(dict.fromkeys(keys))
         self._deadline = deadline
-        self._ends: dict[str, Ended] = {}
+        self._results: dict[str, ObjectResult] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
         """Names the batch in log lines, also where another batch's end lets a copy start."""
@@ -110,8 +111,8 @@ class CopyRun:
         self._side_faults = 0
         self._fault: Exception | None = None
 
-    async def run_all(self) -> dict[str, Ended]:
-        """Copy the object of each key and return how each copy ended; NotStarted where it did not begin.
+    async def run_all(self) -> dict[str, ObjectResult]:
+        """Copy the object of each key and return its result; NotStarted where its copy did not start.
 
         Raises an unexpected exception of any of them once all have ended: the batch must not trust its results.
         """
@@ -127,7 +128,7 @@ class CopyRun:
             stop.cancel()
         if self._fault is not None:
             raise self._fault
-        return {key: self._ends.get(key) or NotStarted("NotStarted", "its turn did not come") for key in keys}
+        return {key: self._results.get(key) or NotStarted("NotStarted", "its turn did not come") for key in keys}
 
     def stop_starting(self) -> None:
         """Start no more copies; those under way go on."""
@@ -156,19 +157,19 @@ class CopyRun:
         while key is not None:
             started = time.monotonic()
             try:
-                self._ends[key] = await self._copy(key)
+                self._results[key] = await self._copy(key)
             except ObjectError as error:
                 self._note_error(key, error)
             except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
                 self._fault = fault
-                self._ends[key] = Cancelled("Fault", str(fault))
+                self._results[key] = Cancelled("Fault", str(fault))
             metrics.copy_seconds.observe(time.monotonic() - started)
             key = self.take_key() if self._scheduler.has_room() else None
 
     def _note_error(self, key: str, error: ObjectError) -> None:
         # Its frames would hold what was read, for as long as the batch is claimed.
         error.__traceback__ = error.__context__ = error.__cause__ = None
-        self._ends[key] = error
+        self._results[key] = error
         if isinstance(error, WHOLE_SIDE):
             self._side_faults += 1
             if self._side_faults == MAX_SIDE_FAULTS:

@@ -11,7 +11,7 @@ from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.objects.copy import CopyResult, copy_object, log_copy
-from rowferry_worker.objects.scheduler import Ended
+from rowferry_worker.objects.scheduler import ObjectResult
 
 FORM: Form = "legacy"
 
@@ -21,9 +21,9 @@ def perform(context: BatchContext) -> list[EntryResult]:
     queries = find_queries(context, update=True)
     entries = read_range(context, FORM, queries)
     new_keys, faults = map_keys(entries, queries.entries)
-    ends = copy_objects(context, new_keys)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), NotStarted))
-    moves, results = choose_moves(started, new_keys, ends | faults)
+    by_key = copy_objects(context, new_keys)
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(by_key.get(entry.key), NotStarted))
+    moves, results = choose_moves(started, new_keys, by_key | faults)
     return results + rewrite_rows(context, queries, moves)
 
 
@@ -33,29 +33,29 @@ def read(context: BatchContext) -> list[Entry]:
 
 
 def choose_moves(
-    entries: list[Entry], new_keys: Mapping[str, str], ends: Mapping[str, Ended]
+    entries: list[Entry], new_keys: Mapping[str, str], by_key: Mapping[str, ObjectResult]
 ) -> tuple[list[Move], list[EntryResult]]:
     """Return the rows that may follow their objects, and the results of those whose object did not arrive."""
     moves: list[Move] = []
     left_out: list[EntryResult] = []
     arrived: set[str] = set()
     for entry in entries:
-        end = ends[entry.key]
-        if not isinstance(end, CopyResult) or end.outcome is Outcome.CONFLICT:
-            left_out.append(result_of(entry, end))
+        result = by_key[entry.key]
+        if not isinstance(result, CopyResult) or result.outcome is Outcome.CONFLICT:
+            left_out.append(result_of(entry, result))
             continue
         # Several rows may point at one object: it was copied once, for the first of them.
         first = entry.key not in arrived
         arrived.add(entry.key)
-        outcome, size_bytes = (end.outcome, end.size_bytes) if first else (Outcome.KEPT, 0)
+        outcome, size_bytes = (result.outcome, result.size_bytes) if first else (Outcome.KEPT, 0)
         moves.append(Move(entry, new_keys[entry.key], outcome, size_bytes))
     return moves, left_out
 
 
-def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[str, Ended]]:
+def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[str, ObjectResult]]:
     """Return the production key of each legacy key, and why the others have none."""
     new_keys: dict[str, str] = {}
-    faults: dict[str, Ended] = {}
+    faults: dict[str, ObjectResult] = {}
     for entry in entries:
         try:
             new_keys[entry.key] = production_key(entry.key, plan)
@@ -64,7 +64,7 @@ def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[
     return new_keys, faults
 
 
-def copy_objects(context: BatchContext, new_keys: Mapping[str, str]) -> dict[str, Ended]:
+def copy_objects(context: BatchContext, new_keys: Mapping[str, str]) -> dict[str, ObjectResult]:
     """Copy each legacy key's object to its production key, many at once, and return how each copy ended."""
     s3 = context.object_requests()
     options = context.migration.copy_options(context.batch.payload.get("on_conflict", "fail"))
@@ -73,10 +73,10 @@ def copy_objects(context: BatchContext, new_keys: Mapping[str, str]) -> dict[str
     )
 
 
-def result_of(entry: Entry, end: Ended) -> EntryResult:
+def result_of(entry: Entry, result: ObjectResult) -> EntryResult:
     """Return the result of an entry whose object did not arrive."""
-    if isinstance(end, CopyResult):
+    if isinstance(result, CopyResult):
         words = "a different object stands at the production key; see --on-conflict"
-        return EntryResult(entry, end.outcome, reason="different object", error=words)
-    outcome = Outcome.MISSING if isinstance(end, ObjectNotFound) else Outcome.FAILED
-    return EntryResult.from_error(entry, end, outcome)
+        return EntryResult(entry, result.outcome, reason="different object", error=words)
+    outcome = Outcome.MISSING if isinstance(result, ObjectNotFound) else Outcome.FAILED
+    return EntryResult.from_error(entry, result, outcome)

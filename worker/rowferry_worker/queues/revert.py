@@ -12,7 +12,7 @@ from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.scheduler import Ended
+from rowferry_worker.objects.scheduler import ObjectResult
 
 FORM: Form = "production"
 WRITES_OBJECTS = False
@@ -27,9 +27,9 @@ def perform(context: BatchContext) -> list[EntryResult]:
     entries = read_range(context, FORM, queries)
     old_keys = map_back(entries, queries.entries)
     s3 = context.object_requests()
-    ends = run_copies(context, lambda key: find_legacy(s3, old_keys[key]), old_keys)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends.get(entry.key), NotStarted))
-    moves, results = choose_moves(started, old_keys, ends)
+    by_key = run_copies(context, lambda key: find_legacy(s3, old_keys[key]), old_keys)
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(by_key.get(entry.key), NotStarted))
+    moves, results = choose_moves(started, old_keys, by_key)
     return results + rewrite_rows(context, queries, moves)
 
 
@@ -56,17 +56,17 @@ async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:
 
 
 def choose_moves(
-    entries: list[Entry], old_keys: Mapping[str, str], ends: Mapping[str, Ended]
+    entries: list[Entry], old_keys: Mapping[str, str], by_key: Mapping[str, ObjectResult]
 ) -> tuple[list[Move], list[EntryResult]]:
     """Return the rows that have a legacy object to go back to, and the results of the others."""
     moves: list[Move] = []
     others: list[EntryResult] = []
     for entry in entries:
-        end = ends.get(entry.key)
-        if isinstance(end, CopyResult):
+        result = by_key.get(entry.key)
+        if isinstance(result, CopyResult):
             moves.append(Move(entry, old_keys[entry.key], Outcome.MIGRATED, 0))
-        elif end is None or isinstance(end, ObjectNotFound):
+        elif result is None or isinstance(result, ObjectNotFound):
             others.append(EntryResult(entry, Outcome.KEPT))
         else:
-            others.append(EntryResult.from_error(entry, end))
+            others.append(EntryResult.from_error(entry, result))
     return moves, others

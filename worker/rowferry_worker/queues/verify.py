@@ -12,7 +12,7 @@ from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import Form, find_queries, read_range
 from rowferry_worker.batch.rows import find_excused
 from rowferry_worker.objects.copy import CopyResult, log_copy
-from rowferry_worker.objects.scheduler import Ended
+from rowferry_worker.objects.scheduler import ObjectResult
 from rowferry_worker.objects.verify import ObjectsDiffer, VerifyOptions, verify_object
 
 FORM: Form = "production"
@@ -22,9 +22,9 @@ def perform(context: BatchContext) -> list[EntryResult]:
     """Verify the objects of the production entries of the batch's range; return one result for each of them."""
     queries = find_queries(context)
     entries = read_range(context, FORM, queries)
-    ends = verify_objects(context, [entry.key for entry in entries], queries.entries)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(ends[entry.key], NotStarted))
-    return look_again(context, queries, judge_entries(started, ends))
+    by_key = verify_objects(context, [entry.key for entry in entries], queries.entries)
+    started = context.leave_unstarted(entries, lambda entry: not isinstance(by_key[entry.key], NotStarted))
+    return look_again(context, queries, judge_entries(started, by_key))
 
 
 def read(context: BatchContext) -> list[Entry]:
@@ -32,7 +32,7 @@ def read(context: BatchContext) -> list[Entry]:
     return read_range(context, FORM)
 
 
-def verify_objects(context: BatchContext, keys: list[str], plan: Entries) -> dict[str, Ended]:
+def verify_objects(context: BatchContext, keys: list[str], plan: Entries) -> dict[str, ObjectResult]:
     """Verify the object of each production key, many at once, and return what was found."""
     s3, copy_options, payload = context.object_requests(), context.migration.copy_options("fail"), context.batch.payload
     options = VerifyOptions(payload.get("deep", False), payload.get("repair", "nothing"))
@@ -51,18 +51,18 @@ def find_legacy_key(key: str, plan: Entries) -> str | None:
         return None
 
 
-def judge_entries(entries: list[Entry], ends: Mapping[str, Ended]) -> list[EntryResult]:
+def judge_entries(entries: list[Entry], by_key: Mapping[str, ObjectResult]) -> list[EntryResult]:
     """Return the results of the entries. Several may point at one object: it was repaired for the first of them."""
     results: list[EntryResult] = []
     repaired: set[str] = set()
     for entry in entries:
-        end = ends[entry.key]
-        if not isinstance(end, CopyResult):
-            results.append(EntryResult.from_error(entry, end, _outcome_of(end)))
+        result = by_key[entry.key]
+        if not isinstance(result, CopyResult):
+            results.append(EntryResult.from_error(entry, result, _outcome_of(result)))
         elif entry.key in repaired:
             results.append(EntryResult(entry, Outcome.KEPT))
         else:
-            results.append(EntryResult(entry, end.outcome, end.size_bytes))
+            results.append(EntryResult(entry, result.outcome, result.size_bytes))
             repaired.add(entry.key)
     return results
 
@@ -74,7 +74,7 @@ def look_again(context: BatchContext, queries: EntryQueries, results: list[Entry
     return [excused.get(result.entry.id, result) for result in results]
 
 
-def _outcome_of(error: Ended) -> Outcome:
+def _outcome_of(error: ObjectResult) -> Outcome:
     if isinstance(error, ObjectNotFound):
         return Outcome.MISSING
     return Outcome.CONFLICT if isinstance(error, ObjectsDiffer) else Outcome.FAILED
