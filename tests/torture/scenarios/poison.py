@@ -29,10 +29,10 @@ HOOK = """
 import os, signal
 from rowferry_worker.queues import migrate
 POISON, copy_object = {keys!r}, migrate.copy_object
-def poisoned(way, source_key, target_key):
+async def poisoned(s3, options, source_key, target_key):
     if source_key in POISON:
         os.kill(os.getpid(), signal.SIGKILL)
-    return copy_object(way, source_key, target_key)
+    return await copy_object(s3, options, source_key, target_key)
 migrate.copy_object = poisoned
 """
 REFUSE = """
