@@ -1,8 +1,10 @@
 """What asks at the start asks over the client that works, and says what stands in the way."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Event
 
 import pytest
 
@@ -12,7 +14,7 @@ from rowferry.errors import AccessDenied, BucketNotFound, CutOff, ObjectError, T
 from rowferry.http import event_loop
 from rowferry.plan import Side
 from rowferry.s3.client import ObjectClient, check_bucket, open_object_client
-from rowferry.s3.operations import head_object
+from rowferry.s3.operations import get_object, head_object
 from stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
 
@@ -24,9 +26,11 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def asking(*behaviours: Behaviour, within: timedelta = timedelta(seconds=60)) -> Iterator[tuple[ObjectClient, Side]]:
+def asking(
+    *behaviours: Behaviour, within: timedelta = timedelta(seconds=60), at_once: int = 1
+) -> Iterator[tuple[ObjectClient, Side]]:
     with StandIn(*behaviours) as server:
-        client = open_object_client(side_of(server), deadline=within)
+        client = open_object_client(side_of(server), max_in_flight=at_once, deadline=within)
         try:
             yield client, side_of(server)
         finally:
@@ -93,6 +97,29 @@ def test_cutting_off_ends_what_is_in_flight_and_a_later_request_is_sent() -> Non
         assert isinstance(waiting.result(WAIT_SECONDS).error, CutOff)
         event_loop.call_soon(client.cut_off, None)
         wait_for(lambda: ask(client, head_object("production", "k")).error is None)
+
+
+def test_each_request_that_is_cut_off_gets_an_error_of_its_own() -> None:
+    """An error says which request met it, and its traceback holds what that request had read."""
+    with asking(keep_silent, keep_silent, at_once=2) as (client, _):
+        requests = [head_object("production", "k"), get_object("production", "k")]
+        waiting = [begin(client, request) for request in requests]
+        wait_for(lambda: len(client._pool._open) == 2)
+        event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
+        errors = [future.result(WAIT_SECONDS).error for future in waiting]
+        assert [error.operation for error in errors if error is not None] == [r.operation for r in requests]
+
+
+def test_closing_waits_for_no_event_loop_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a worker that stops would not deregister."""
+    monkeypatch.setattr("rowferry.s3.client.CLOSE_WITHIN", timedelta(seconds=0.05))
+    closed, was_closed = Event(), list[bool]()
+    with asking(answer(200)) as (client, _):
+        event_loop.call_soon(lambda: was_closed.append(closed.wait(5)))
+        client.close()
+        closed.set()
+        event_loop.run(asyncio.sleep(0))
+        assert was_closed == [True]
 
 
 @pytest.mark.parametrize("status", [301, 307, 400])

@@ -80,7 +80,7 @@ class Pool:
             if waiter is not None:
                 _refuse(waiter, error)
         for connection in self._open - self._idle.keys():
-            connection.fail(error)
+            connection.fail(error.copy())
 
     def close(self, error: ObjectError) -> None:
         """Close every connection; what waits or is in flight ends with `error`."""

@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -44,6 +45,8 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 REQUEST_DEADLINE = timedelta(seconds=60)
 """The deadline of a request unless told otherwise; a copy of 5 GiB takes a server some ten seconds."""
+
+CLOSE_WITHIN = timedelta(seconds=5)
 
 _log = logging.getLogger(__name__)
 
@@ -216,8 +219,9 @@ class ObjectClient:
             await asyncio.sleep(0)
 
     def close(self) -> None:
-        """Close the connections, from another thread."""
-        event_loop.run(self.aclose())
+        """Close the connections, from another thread; wait for that no longer than CLOSE_WITHIN."""
+        with suppress(TimeoutError):
+            event_loop.run(self.aclose(), CLOSE_WITHIN)
 
 
 def open_object_client(

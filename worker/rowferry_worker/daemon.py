@@ -72,7 +72,7 @@ class Options:
 def run_worker(options: Options) -> None:
     """Run a worker process until it is told to stop, or until its queues are empty.
 
-    Raises UsageError when its settings cannot context, DatabaseUnavailable when there is no database to begin with.
+    Raises UsageError when its settings cannot work, DatabaseUnavailable when there is no database to begin with.
     """
     if unknown := set(options.queues) - set(list_queues()):
         raise UsageError(f"There is no queue {min(unknown)!r}; this worker knows {', '.join(list_queues())}.")
