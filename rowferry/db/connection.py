@@ -1,8 +1,7 @@
 """Opens all connections to PostgreSQL, and turns the errors of psycopg into rowferry's own."""
 
-import codecs
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
@@ -128,16 +127,6 @@ def literal(text: str) -> sql.SQL:
 def identifiers(*names: str) -> sql.Identifier:
     """Return a quoted, dotted identifier, escaped for a query with parameters."""
     return sql.Identifier(*(name.replace("%", "%%") for name in names))
-
-
-def text_fitter(connection: Connection) -> Callable[[str | None], str | None]:
-    """Return a function that replaces the characters that the database's encoding cannot store, and NUL."""
-    encoding = (connection.info.parameter_status("server_encoding") or "UTF8").upper().replace("WIN", "CP")
-    try:
-        codec = codecs.lookup("UTF-8" if encoding in {"UTF8", "SQL_ASCII"} else encoding).name
-    except LookupError:
-        codec = "ascii"
-    return lambda text: None if text is None else text.replace("\0", "?").encode(codec, "replace").decode(codec)
 
 
 @contextmanager

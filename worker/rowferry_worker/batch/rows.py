@@ -11,7 +11,7 @@ from psycopg import errors, sql
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection, summarise, translate
 from rowferry.db.entries import EntryQueries
-from rowferry.db.statements import statement
+from rowferry.db.statements import own_queries
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.entries import refuse_unwritable
@@ -74,7 +74,7 @@ def update_rows(connection: Connection, queries: EntryQueries, moves: Sequence[M
     """
     if not moves:
         return []
-    connection.execute(statement("check_constraints_now"))
+    connection.execute(own_queries()["check_constraints_now"])
     return _update(connection, queries, moves, wait_for_locks=True)
 
 

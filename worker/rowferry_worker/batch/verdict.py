@@ -1,13 +1,14 @@
 """Step 5 of 5: judge an attempt by its outcomes and write the verdict, in the transaction that updated the rows."""
 
+import codecs
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import psycopg
 from psycopg import errors
 
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
-from rowferry.db.connection import Connection, call, summarise, text_fitter, translate
+from rowferry.db.connection import Connection, call, summarise, translate
 from rowferry.errors import RowferryError, VerdictRefused
 from rowferry.s3.retry import retry_delay
 
@@ -77,7 +78,7 @@ def write_verdict(
     counts = Counter([result.outcome for result in results])
     size_bytes = sum([result.size_bytes for result in results])
     open_ends = [result for result in results if result.outcome not in {Outcome.MIGRATED, Outcome.KEPT}]
-    fit = text_fitter(connection)
+    fit = _text_fitter(connection)
     call(
         connection,
         "finish_batch",
@@ -100,5 +101,15 @@ def write_verdict(
 
 def write_failure(connection: Connection, batch: Batch, attempt: Attempt, judgement: Judgement) -> None:
     """Record the verdict on an attempt without outcomes. The caller commits."""
-    error = text_fitter(connection)(judgement.error)
+    error = _text_fitter(connection)(judgement.error)
     call(connection, "fail_batch", batch.id, attempt.id, str(judgement.verdict), judgement.wait, error)
+
+
+def _text_fitter(connection: Connection) -> Callable[[str | None], str | None]:
+    """Return a function that replaces the characters that the database's encoding cannot store, and NUL."""
+    encoding = (connection.info.parameter_status("server_encoding") or "UTF8").upper().replace("WIN", "CP")
+    try:
+        codec = codecs.lookup("UTF-8" if encoding in {"UTF8", "SQL_ASCII"} else encoding).name
+    except LookupError:
+        codec = "ascii"
+    return lambda text: None if text is None else text.replace("\0", "?").encode(codec, "replace").decode(codec)
