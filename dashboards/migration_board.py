@@ -1,4 +1,4 @@
-"""The dashboard *Migration*: how far the work is, how fast, what failed and why. It asks PostgreSQL."""
+"""The dashboard *Migration*: progress, rate, errors and their reasons. It reads PostgreSQL."""
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 from grafana_foundation_sdk.models.dashboard import DashboardCursorSync
@@ -17,7 +17,7 @@ OUTCOME_COLOURS = {
 }
 
 REQUEUE = """\
-Fix the cause first. Then put the batches back in the queue, as a role that may
+Fix the cause first. Then requeue the batches with the role of an operator
 (`rowferry init --grants ROLE --for operator`):
 
 ```sql
@@ -27,14 +27,14 @@ where status = 'ERROR' and migration_id =
     (select id from rowferry.migration where name = '${migration}');
 ```
 
-For one reason only: the last column of the table beside this has the statement. A trigger resets attempts, errors and
-the time of the next attempt; migrated entries stay counted, and no object is copied twice.
+To requeue the batches of one reason, run the statement in the last column of the table beside this. A trigger resets
+attempts, errors and the time of the next attempt. Migrated entries stay counted, and no object is copied twice.
 
 | outcome | what it means | what to do |
 | --- | --- | --- |
-| missing | no legacy object | a row without an object: restore the object, or correct the row |
-| conflict | a different production object | `rowferry enqueue --on-conflict keep` or `overwrite` |
-| failed | anything else | see the reason |
+| missing | the legacy object does not exist | restore the object, or correct the row |
+| conflict | a different production object exists | `rowferry enqueue --on-conflict keep` or `overwrite` |
+| failed | another error | see the reason |
 """
 
 
@@ -52,17 +52,17 @@ def build_migration_board() -> Dashboard:
 def _add_progress(board: Dashboard) -> Dashboard:
     now = Look(
         "Now",
-        "Entries with an outcome, entries without one yet, the rate of the last minute, and when the rest is done at "
-        "that rate. No time is shown while nothing moves.",
+        "Finished and waiting entries, the rate of the last minute, and when all entries are finished at this rate. "
+        "No time is shown while nothing moves.",
         width=20,
         height=4,
         decimals=0,
         units={"done": "percent", "entries waiting": "short", "time left": "dtdurations", "ends at": "dateTimeAsLocal"},
     )
-    status = Look("Status", "Running, paused, without workers, or with nothing due now.", width=4, height=4)
+    status = Look("Status", "Running, paused, no workers, or nothing due.", width=4, height=4)
     rate = Look(
         "Entries a second",
-        "By outcome, at the time when their batch finished.",
+        "By outcome, at the time when the batch finished.",
         width=16,
         unit="short",
         colours={"rows updated/s": "green", "changed or deleted/s": "blue", "failed/s": "red"},
@@ -71,7 +71,7 @@ def _add_progress(board: Dashboard) -> Dashboard:
     hourly = Look("Progress by hour", "Entries finished in each full hour.", width=16, unit="short")
     statuses = Look(
         "Batches by status",
-        "INIT: waiting or claimed. ERROR: needs an operator.",
+        "INIT is waiting or claimed. ERROR needs an operator.",
         width=8,
         decimals=0,
         colours={"INIT": "blue", "DONE": "green", "ERROR": "red"},
@@ -92,7 +92,7 @@ def _add_progress(board: Dashboard) -> Dashboard:
 
 
 def _add_errors(board: Dashboard) -> Dashboard:
-    errors = Look("Errors by reason", "Batches in ERROR, with the statement that requeues those of one reason.", 16, 11)
+    errors = Look("Errors by reason", "Batches in ERROR, and the statement that requeues them.", 16, 11)
     return (
         board.with_row(Row("Errors"))
         .with_panel(sql_table(errors, "errors"))
@@ -103,14 +103,14 @@ def _add_errors(board: Dashboard) -> Dashboard:
 def _add_batches(board: Dashboard) -> Dashboard:
     slowest = Look(
         "Slowest batches",
-        "Of the batches that finished in the time shown: their last attempt.",
+        "The longest last attempts of batches that finished in the time shown.",
         16,
         9,
         units={"duration": "s"},
     )
     attempts = Look(
         "Attempts",
-        "Of the last 10,000 attempts that began in the time shown: how they ended.",
+        "Verdicts of the last 10,000 attempts that started in the time shown.",
         width=8,
         height=9,
         decimals=0,
@@ -118,12 +118,12 @@ def _add_batches(board: Dashboard) -> Dashboard:
             "DONE": "green",
             "RETRY": "orange",
             "ERROR": "red",
-            "given back": "blue",
+            "released": "blue",
             "running or crashed": "purple",
         },
     )
     unsuccessful = Look(
-        "Attempts that are not DONE", "The latest first, with their error.", 24, 8, units={"duration": "s"}
+        "Attempts that are not DONE", "The latest first, with the error.", 24, 8, units={"duration": "s"}
     )
     return (
         board.with_row(Row("Batches"))
@@ -136,8 +136,8 @@ def _add_batches(board: Dashboard) -> Dashboard:
 def _add_workers(board: Dashboard) -> Dashboard:
     workers = Look(
         "Workers by host",
-        "Live processes, and processes lost within the last hour: silent without having deregistered. Their batches "
-        "are free again as soon as PostgreSQL sees the connection end.",
+        "Live processes, and processes lost within the last hour, which stopped without deregistering. Their batches "
+        "can be claimed again as soon as PostgreSQL notices the end of the connection.",
         width=12,
     )
     claimed = Look("Claimed batches", "The batches of each worker, the oldest first.", 12, units={"claimed for": "s"})

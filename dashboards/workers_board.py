@@ -1,4 +1,4 @@
-"""The dashboard *Workers*: throughput, latency, throttling, limits, claims, row updates, CPU. It asks Prometheus."""
+"""The dashboard *Workers*: throughput, latency, throttling, limits, claims, row updates, CPU. It reads Prometheus."""
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 from grafana_foundation_sdk.models.dashboard import DashboardCursorSync
@@ -58,14 +58,16 @@ def _add_overview(board: Dashboard) -> Dashboard:
     return (
         board.with_row(Row("Now"))
         .with_panel(prom_stat(look("Workers scraped", "Worker commands that Prometheus reaches."), seen))
-        .with_panel(prom_stat(look("Worker processes", "As the database counts them."), "sum(rowferry_live_workers)"))
+        .with_panel(
+            prom_stat(look("Worker processes", "Live processes in the database."), "sum(rowferry_live_workers)")
+        )
         .with_panel(prom_stat(look("Entries a second", "All outcomes."), entries))
         .with_panel(
             prom_stat(look("Failed", "Share of entries.", "percentunit"), f"{failed} / ({entries} > 0)", *shares)
         )
         .with_panel(
             prom_stat(
-                look("Throttled", "Share of requests.", "percentunit"),
+                look("Throttled", "Share of requests that the servers throttled.", "percentunit"),
                 f"{rate('rowferry_throttled_requests_total')} / ({asked} > 0)",
                 *shares,
             )
@@ -82,10 +84,14 @@ def _add_overview(board: Dashboard) -> Dashboard:
 def _add_throughput(board: Dashboard) -> Dashboard:
     by_host = Look("Entries a second by host", "All outcomes.", unit="short")
     by_outcome = Look(
-        "Entries a second by outcome", "And by queue; missing, conflict and failed need an operator.", unit="short"
+        "Entries a second by outcome",
+        "By queue and outcome. Missing, conflict and failed need an operator.",
+        unit="short",
     )
-    objects = Look("Objects copied a second", "Without objects that were in production already.", unit="short")
-    written = Look("Bytes copied a second", "Where known: a server-side copy does not report its size.", unit="Bps")
+    objects = Look("Objects copied a second", "Without objects that were kept.", unit="short")
+    written = Look(
+        "Bytes copied a second", "Bytes where known. A server-side copy does not report its size.", unit="Bps"
+    )
     migration = {"migration": "$migration"}
     return (
         board.with_row(Row("Throughput"))
@@ -110,20 +116,22 @@ def _add_throughput(board: Dashboard) -> Dashboard:
 
 def _add_requests(board: Dashboard) -> Dashboard:
     copies = Look("Copy of an object", "From its first request to its last response, retries included.", unit="s")
-    latency = Look("S3 requests, p95 by side", "Each try on its own.", unit="s")
+    latency = Look("S3 requests, p95 by side", "Duration of a request. Each retry counts separately.", unit="s")
     results = Look("S3 requests a second by result", "not_found and precondition_failed are no faults.", unit="reqps")
     throttling = Look(
         "Throttled and retried requests a second",
-        "The servers ask to slow down. The limit adapts by itself; if this lasts, lower --parallel.",
+        "The servers throttle requests. The limit adapts by itself. If this lasts, lower --parallel.",
         unit="reqps",
     )
     limits = Look(
         "Objects in flight and their limit",
-        "The limit grows while the servers keep up. At its maximum: raise --parallel.",
+        "The limit grows while the servers keep up. If it stays at --parallel, raise --parallel.",
         unit="short",
     )
     operations = Look(
-        "S3 requests a second by operation", "A HEAD for each copy: the server ignores If-None-Match.", unit="reqps"
+        "S3 requests a second by operation",
+        "A HEAD for each copy means that the server ignores If-None-Match.",
+        unit="reqps",
     )
     return (
         board.with_row(Row("S3"))
@@ -153,21 +161,21 @@ def _add_requests(board: Dashboard) -> Dashboard:
 def _add_database(board: Dashboard) -> Dashboard:
     claims = Look(
         "Claims a second, and how long they take",
-        "p95 above 10 ms: look for old transactions.",
+        "If the p95 is above 10 ms, look for old transactions.",
         units={"p95": "s"},
     )
-    updates = Look("Row updates of a batch", "Above a second: locks of the application, or missing indexes.", unit="s")
+    updates = Look("Row updates of a batch", "Above a second, check locks of the application and indexes.", unit="s")
     batches = Look("Batches", "From claim to COMMIT.", unit="s")
-    verdicts = Look("Attempts a second by verdict", "RETRY and ERROR: see the dashboard Migration.", unit="short")
-    claimed = Look("Claimed batches", "Beside the slots of all workers.", unit="short")
+    verdicts = Look("Attempts a second by verdict", "For RETRY and ERROR, see the dashboard Migration.", unit="short")
+    claimed = Look("Claimed batches", "Claimed batches, and the slots of all workers.", unit="short")
     waits = Look(
         "Slots waiting for a limit of the plan",
-        "max_rows_per_second, or max_replica_lag while a replica is behind.",
+        "By limit: max_rows_per_second, or max_replica_lag while a replica is behind.",
         unit="short",
     )
     lost = Look(
         "Reconnects to PostgreSQL",
-        "Connections that were lost: PostgreSQL restarted, or a network failed.",
+        "Lost connections: PostgreSQL restarted, or the network failed.",
         unit="short",
     )
     return (
@@ -196,9 +204,11 @@ def _add_database(board: Dashboard) -> Dashboard:
 
 def _add_machines(board: Dashboard) -> Dashboard:
     cpu = Look(
-        "CPU by instance", "100 % is one core, the most that a process can use: see --processes.", unit="percentunit"
+        "CPU by instance",
+        "100 % is one core, the most that one process can use. Raise --processes.",
+        unit="percentunit",
     )
-    memory = Look("Memory by instance", "Resident.", unit="bytes")
+    memory = Look("Memory by instance", "Resident memory.", unit="bytes")
     mine = {"job": "rowferry-worker"}
     return (
         board.with_row(Row("Hosts"))
