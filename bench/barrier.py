@@ -1,4 +1,4 @@
-"""Several processes that begin at one word, so that nobody's imports and logins are measured."""
+"""Several processes that start together, so that imports and logins are not measured."""
 
 import json
 import subprocess

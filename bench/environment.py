@@ -20,7 +20,7 @@ from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import FakeS3Server
 
 HONEST_SETTINGS = {"fsync": "on", "full_page_writes": "on", "jit": "on", "shared_buffers": "128MB"}
-"""PostgreSQL's own defaults, where the embedded server's are those of data that nobody will miss."""
+"""PostgreSQL's own defaults, where the embedded server's are those of data that may be lost."""
 
 
 @contextmanager

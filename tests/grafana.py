@@ -51,7 +51,7 @@ def list_variables(board: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class View:
-    """What somebody looks at: the time shown, and the values chosen above."""
+    """What a viewer looks at: the time shown, and the values chosen above."""
 
     start: datetime
     end: datetime

@@ -1,4 +1,4 @@
-"""An entry that kills whoever touches it, and workers that are replaced until nothing waits any more."""
+"""An entry that kills the worker that touches it, and workers that are replaced until nothing is pending."""
 
 from pathlib import Path
 
@@ -29,5 +29,5 @@ def work_in_spite_of_poison(migration: Migration, folder: Path, *, slots: int = 
         assert len(statuses) < MOST_WORKERS, "a poison loop"
         with migration.workers(1, "--until-empty", "--slots", str(slots), PYTHONPATH=str(hook)) as (worker,):
             statuses.append(worker.wait())
-        migration.execute("delete from rowferry.worker")  # so that nobody waits for the dead to speak again
+        migration.execute("delete from rowferry.worker")  # so that no claim waits for the heartbeat of a dead worker
     return statuses

@@ -1,4 +1,4 @@
-"""Processes of the tests: whether one lives, waiting for what others do, and a server started by somebody else."""
+"""Processes of the tests: whether one lives, waiting for what others do, and a server started by another user."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
 """Every state that a few workers, and whatever befalls them, can bring a queue into: explored breadth first, in memory.
 
 Workers have one slot each. Sessions end without their workers' knowledge, answers are lost, commits hang, PostgreSQL
-restarts, operators requeue. What a batch is treated with is decided by the worker's own code.
+restarts, operators requeue. How a batch is handled is decided by the worker's own code.
 """
 
 from collections import Counter, deque
@@ -77,7 +77,7 @@ class Scenario:
     mishaps: dict[str, int] = field(default_factory=dict[str, int])
     """end_session, die, restart, lose_answer, hang, requeue."""
     poison: Literal["kills", "ends_backend"] | None = None
-    """What the first entry does to whoever updates it."""
+    """What the first entry does to the worker that updates it."""
     rule: Rule = "dead"
     most_deaths: int = 8
 
@@ -114,7 +114,7 @@ def check(scenario: Scenario, state: State, *, is_over: bool) -> None:
     """Raise Violation where the state breaks a promise."""
     held = [worker.lot for worker in state.workers if worker.lot is not None and worker.session != "ended"]
     if len(held) != len(set(held)) or any(w.lot is not None and w.life != "alive" for w in state.workers):
-        raise Violation("a lock of nobody, or of two")
+        raise Violation("a lock without a holder, or with two")
     waiting = Counter(entry for lot in state.lots if lot.status != "DONE" for entry in lot.entries)
     if state.legacy - waiting.keys():
         raise Violation("an entry is lost")
@@ -281,7 +281,7 @@ def _treatment(state: State, worker: Worker) -> CrashPolicy:
     batch, attempt = _batch(state, worker.lot or 0), Attempt(0, *worker.history)
     treatment = choose_policy(batch, attempt)
     if treatment is CrashPolicy.BISECT and not state.deaths and attempt.losses <= FREE_LOSSES and not _has_died(state):
-        raise Violation("a batch is halved, and nobody died")
+        raise Violation("a batch is halved, and no worker died")
     return treatment
 
 

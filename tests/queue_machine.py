@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from entry_table import EntryTable
-from queue_model import SETTLED, UNSETTLED, Hand, ModelAttempt, ModelBatch, QueueModel
+from queue_model import SETTLED, UNSETTLED, ModelAttempt, ModelBatch, ModelClaim, QueueModel
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
@@ -56,11 +56,11 @@ class WorkersMachine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(self.which(claimed=claimed, started=started, written=written)))
 
     def which(self, *, claimed: bool, started: bool = False, written: bool = False) -> list[int]:
-        def fits(hand: Hand | None) -> bool:
-            found = (hand is not None, bool(hand and hand.attempt_id), bool(hand and hand.verdict))
+        def fits(claim: ModelClaim | None) -> bool:
+            found = (claim is not None, bool(claim and claim.attempt_id), bool(claim and claim.verdict))
             return found == (claimed, started, written)
 
-        return [number for number in range(SESSIONS) if fits(self.model.hands.get(number))]
+        return [number for number in range(SESSIONS) if fits(self.model.claims.get(number))]
 
     @initialize(batches=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=4))
     def begin_with(self, batches: list[tuple[int, int]]) -> None:
@@ -82,7 +82,7 @@ class WorkersMachine(RuleBasedStateMachine):
         number = self.pick(data, claimed=False)
         self._claim(number, data)
         for step in (self._begin, self._perform, self._commit)[: steps - 1]:
-            if number in self.model.hands:
+            if number in self.model.claims:
                 step(number, data)
 
     @precondition(lambda self: self.which(claimed=False) and not self.model.paused)
@@ -92,7 +92,7 @@ class WorkersMachine(RuleBasedStateMachine):
         number = self.pick(data, claimed=False)
         for _ in range(MOST_BATCHES):
             self._claim(number, data)
-            if number not in self.model.hands:
+            if number not in self.model.claims:
                 break
             for step in (self._begin, self._perform, self._commit):
                 step(number, data)
@@ -104,7 +104,7 @@ class WorkersMachine(RuleBasedStateMachine):
         if batch is None:
             self.sessions[number].rollback()
         else:
-            self.model.hands[number], self.claims[number] = Hand(batch.id), (batch, None)
+            self.model.claims[number], self.claims[number] = ModelClaim(batch.id), (batch, None)
 
     @precondition(lambda self: self.which(claimed=True))
     @rule(data=st.data())
@@ -112,11 +112,11 @@ class WorkersMachine(RuleBasedStateMachine):
         self._begin(self.pick(data, claimed=True), data)
 
     def _begin(self, number: int, _: st.DataObject) -> None:
-        hand, (batch, _attempt) = self.model.hands[number], self.claims[number]
-        expected = self.model.begin(hand)
+        claim, (batch, _attempt) = self.model.claims[number], self.claims[number]
+        expected = self.model.begin(claim)
         attempt = begin_attempt(self.ledger, batch, f"worker {next(self.incarnations)}")
         assert (attempt.number, attempt.crashes, attempt.losses) == expected
-        hand.attempt_id, (hand.number, hand.crashes, hand.losses) = attempt.id, expected
+        claim.attempt_id, (claim.number, claim.crashes, claim.losses) = attempt.id, expected
         self.model.ledger[attempt.id] = ModelAttempt(batch.id, batch.requeues, attempt.number)
         self.claims[number] = (batch, attempt)
 
@@ -127,14 +127,14 @@ class WorkersMachine(RuleBasedStateMachine):
 
     def _perform(self, number: int, data: st.DataObject) -> None:
         """Do what the treatment says, up to the COMMIT."""
-        hand, (batch, attempt) = self.model.hands[number], self.claims[number]
+        claim, (batch, attempt) = self.model.claims[number], self.claims[number]
         assert attempt is not None
-        assert choose_policy(batch, attempt).name == self.model.treatment(hand)
-        event(f"treatment: {self.model.treatment(hand)}")
-        act = {"BISECT": self._halve, "FAIL": self._give_up}.get(self.model.treatment(hand), self._run)
-        act(data, self.sessions[number], hand, batch, attempt)
+        assert choose_policy(batch, attempt).name == self.model.policy(claim)
+        event(f"policy: {self.model.policy(claim)}")
+        act = {"BISECT": self._halve, "FAIL": self._give_up}.get(self.model.policy(claim), self._run)
+        act(data, self.sessions[number], claim, batch, attempt)
 
-    def _run(self, data: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
+    def _run(self, data: st.DataObject, session: Connection, claim: ModelClaim, batch: Batch, attempt: Attempt) -> None:
         """Give each entry an outcome; now and then the time is over before the last of them."""
         assert attempt.number <= batch.max_attempts, "nothing is tried for ever"
         known = self.model.batches[batch.id]
@@ -147,7 +147,7 @@ class WorkersMachine(RuleBasedStateMachine):
         results = [result_of(entry, outcome, passing) for entry, outcome in outcomes.items()]
         judged, wait = judge(results, attempt.number, batch.max_attempts), data.draw(WAITS)
         unsettled = any(outcome in UNSETTLED for outcome in outcomes.values())
-        again = "RELEASED" if passing == "outage" else "RETRY" if hand.number < batch.max_attempts else "ERROR"
+        again = "RELEASED" if passing == "outage" else "RETRY" if claim.number < batch.max_attempts else "ERROR"
         verdict = "DONE" if not unsettled else "ERROR" if passing == "never" else again
         assert judged.verdict == verdict
         split = []
@@ -156,14 +156,14 @@ class WorkersMachine(RuleBasedStateMachine):
             new_id = split_remaining(session, batch, left, keep_last=str(started[-1]))
             split = [ModelBatch(new_id, dict.fromkeys(rest), batch.max_attempts, batch.crashes)]
         write_verdict(session, batch, attempt, Judgement(judged.verdict, wait, judged.error), results)
-        self.model.write(hand, verdict, *split).finish(verdict, hand.number, outcomes, rest)
+        self.model.write(claim, verdict, *split).finish(verdict, claim.number, outcomes, rest)
 
-    def _halve(self, _: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
+    def _halve(self, _: st.DataObject, session: Connection, claim: ModelClaim, batch: Batch, attempt: Attempt) -> None:
         known = self.model.batches[batch.id]
         read = sorted(known.to_read())
-        crashes, halves, middle = self.model.strikes(hand), [], (len(read) + 1) // 2
+        crashes, halves, middle = self.model.strikes(claim), [], (len(read) + 1) // 2
         if len(read) == 1 and crashes >= batch.max_attempts:
-            self._give_up(_, session, hand, batch, attempt)
+            self._give_up(_, session, claim, batch, attempt)
             return
         if len(read) > 1:
             entries = [Entry(str(entry), "image/x") for entry in read]
@@ -173,20 +173,22 @@ class WorkersMachine(RuleBasedStateMachine):
         outcomes = {} if halves else dict.fromkeys(read, "migrated")
         results = [result_of(entry, outcome) for entry, outcome in outcomes.items()]
         write_verdict(session, batch, attempt, Judgement(Verdict.DONE), results)
-        self.model.write(hand, "DONE", *halves).finish("DONE", hand.number, outcomes, read if halves else ())
+        self.model.write(claim, "DONE", *halves).finish("DONE", claim.number, outcomes, read if halves else ())
 
-    def _give_up(self, _: st.DataObject, session: Connection, hand: Hand, batch: Batch, attempt: Attempt) -> None:
+    def _give_up(
+        self, _: st.DataObject, session: Connection, claim: ModelClaim, batch: Batch, attempt: Attempt
+    ) -> None:
         write_failure(session, batch, attempt, Judgement(Verdict.ERROR, error="not run again"))
-        self.model.write(hand, "ERROR").fail("ERROR", hand.number)
+        self.model.write(claim, "ERROR").fail("ERROR", claim.number)
 
     @precondition(lambda self: self.which(claimed=True, started=True))
     @rule(data=st.data(), verdict=st.sampled_from([Verdict.ERROR, Verdict.RETRY, Verdict.RELEASED]), wait=WAITS)
     def fail_as_a_whole(self, data: st.DataObject, verdict: Verdict, wait: timedelta) -> None:
         number = self.pick(data, claimed=True, started=True)
-        hand, (batch, attempt) = self.model.hands[number], self.claims[number]
+        claim, (batch, attempt) = self.model.claims[number], self.claims[number]
         assert attempt is not None
         write_failure(self.sessions[number], batch, attempt, Judgement(verdict, wait, "failed as a whole"))
-        self.model.write(hand, verdict).fail(verdict, hand.number)
+        self.model.write(claim, verdict).fail(verdict, claim.number)
 
     @precondition(lambda self: self.which(claimed=True, started=True, written=True))
     @rule(data=st.data())

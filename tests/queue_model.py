@@ -24,7 +24,7 @@ class ModelAttempt:
 
 @dataclass
 class ModelBatch:
-    """A batch, with what became of each of its entries; None: nobody has looked yet."""
+    """A batch, with what became of each of its entries; None: not processed yet."""
 
     id: int
     outcomes: dict[int, str | None]
@@ -90,7 +90,7 @@ class ModelBatch:
 
 
 @dataclass
-class Hand:
+class ModelClaim:
     """What a session holds in its open transaction."""
 
     batch_id: int
@@ -109,60 +109,60 @@ class QueueModel:
 
     batches: dict[int, ModelBatch] = field(default_factory=dict)
     ledger: dict[int, ModelAttempt] = field(default_factory=dict)
-    hands: dict[int, Hand] = field(default_factory=dict)
+    claims: dict[int, ModelClaim] = field(default_factory=dict)
     """By the number of the session."""
     paused: bool = False
 
     def claimable(self, due: Mapping[int, Any]) -> int | None:
         """Return the batch that the next claim gets; `due` holds, of the batches that are due, since when they are."""
-        held = {hand.batch_id for hand in self.hands.values()}
+        held = {claim.batch_id for claim in self.claims.values()}
         free = [b.id for b in self.batches.values() if b.status == "INIT" and b.id in due and b.id not in held]
         return min(free, key=lambda id_: (due[id_], id_), default=None) if not self.paused else None
 
-    def begin(self, hand: Hand) -> tuple[int, int, int]:
+    def begin(self, claim: ModelClaim) -> tuple[int, int, int]:
         """Return the number that an attempt at the claimed batch gets, and the crashes and losses before it."""
-        batch = self.batches[hand.batch_id]
+        batch = self.batches[claim.batch_id]
         past = [a for a in self.ledger.values() if (a.batch_id, a.requeues) == (batch.id, batch.requeues)]
         verdicts = [a.verdict for a in past]
         return sum(v in COUNTED for v in verdicts) + 1, verdicts.count(None), verdicts.count("LOST")
 
-    def strikes(self, hand: Hand) -> int:
+    def strikes(self, claim: ModelClaim) -> int:
         """Return how often the claimed batch, or what it was split from, has killed a worker or lost too much."""
-        batch = self.batches[hand.batch_id]
-        return batch.crashes + self.own_strikes(hand)
+        batch = self.batches[claim.batch_id]
+        return batch.crashes + self.own_strikes(claim)
 
-    def own_strikes(self, hand: Hand) -> int:
-        free = 1 if self.batches[hand.batch_id].crashes else 2
-        return hand.crashes + max(0, hand.losses - free)
+    def own_strikes(self, claim: ModelClaim) -> int:
+        free = 1 if self.batches[claim.batch_id].crashes else 2
+        return claim.crashes + max(0, claim.losses - free)
 
-    def treatment(self, hand: Hand) -> str:
+    def policy(self, claim: ModelClaim) -> str:
         """Return what the claimed batch calls for, given how often it has killed its workers."""
-        batch = self.batches[hand.batch_id]
-        crashes, own = self.strikes(hand), self.own_strikes(hand)
+        batch = self.batches[claim.batch_id]
+        crashes, own = self.strikes(claim), self.own_strikes(claim)
         if own and crashes >= 2 and len(batch.outcomes) > 1:
             return "BISECT"
-        if (own and crashes >= batch.max_attempts) or hand.number > batch.max_attempts:
+        if (own and crashes >= batch.max_attempts) or claim.number > batch.max_attempts:
             return "FAIL"
         return "RUN_SLOWLY" if crashes else "RUN"
 
-    def write(self, hand: Hand, verdict: str, *more: ModelBatch) -> ModelBatch:
+    def write(self, claim: ModelClaim, verdict: str, *more: ModelBatch) -> ModelBatch:
         """Note that a verdict is written and not committed; return the batch as it will be, to be changed."""
-        hand.verdict = verdict
-        hand.written = [deepcopy(self.batches[hand.batch_id]), *more]
-        return hand.written[0]
+        claim.verdict = verdict
+        claim.written = [deepcopy(self.batches[claim.batch_id]), *more]
+        return claim.written[0]
 
     def commit(self, session: int) -> None:
         """Rows and verdict appear together."""
-        hand = self.hands.pop(session)
-        self.batches |= {batch.id: batch for batch in hand.written}
-        if hand.attempt_id is not None and hand.verdict is not None:
-            self.ledger[hand.attempt_id].verdict = hand.verdict
+        claim = self.claims.pop(session)
+        self.batches |= {batch.id: batch for batch in claim.written}
+        if claim.attempt_id is not None and claim.verdict is not None:
+            self.ledger[claim.attempt_id].verdict = claim.verdict
 
     def roll_back(self, session: int, verdict: str | None) -> None:
         """Nothing of it has happened; the ledger is told why, or nothing where the worker died."""
-        hand = self.hands.pop(session)
-        if hand.attempt_id is not None and verdict is not None:
-            self.ledger[hand.attempt_id].verdict = verdict
+        claim = self.claims.pop(session)
+        if claim.attempt_id is not None and verdict is not None:
+            self.ledger[claim.attempt_id].verdict = verdict
 
     def prune(self) -> int:
         """Forget what is DONE, with its attempts, and return how many batches that were."""

@@ -178,7 +178,7 @@ def connect_s3(server: S3Server, *, secret_key: str | None = None) -> Any:
 
 @contextmanager
 def fresh_buckets(server: S3Server) -> Iterator[Buckets]:
-    """Yield two buckets that nobody used before; empty and remove them afterwards."""
+    """Yield two unused buckets; empty and remove them afterwards."""
     client, unique = connect_s3(server), uuid4().hex[:12]
     buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
     for name in (buckets.legacy, buckets.production):

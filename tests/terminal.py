@@ -1,4 +1,4 @@
-"""A real terminal with nobody before it: a pseudo-terminal whose keys a test presses and whose screen it reads."""
+"""A real terminal without a person: a pseudo-terminal whose keys a test presses and whose screen it reads."""
 
 import fcntl
 import os

@@ -38,7 +38,7 @@ select set_config('rowferry.claim_starts', jsonb_set(
 
 @pytest.fixture
 def other(any_database: str) -> Iterator[psycopg.Connection[tuple[int]]]:
-    """Whoever else is at the queue, in autocommit; one migration is there, and no batch."""
+    """Another session at the queue, in autocommit; one migration is there, and no batch."""
     with psycopg.connect(any_database, autocommit=True) as other:
         other.execute("insert into rowferry.migration (name, plan) values ('one', '{}'), ('two', '{}')")
         yield other

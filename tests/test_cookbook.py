@@ -28,7 +28,7 @@ Rows = list[dict[str, str]]
 
 @dataclass
 class Scene:
-    """A queue in some state, and whoever is at it."""
+    """A queue in some state, and the workers at it."""
 
     table: EntryTable
     first: Actor
@@ -158,7 +158,7 @@ STATES: dict[str, Callable[[EntryTable], AbstractContextManager[Scene]]] = {
 
 
 def wait_until_free(table: EntryTable, batch: int) -> None:
-    """Return when nobody holds the batch locked: the server has noticed that its worker is gone."""
+    """Return when the batch is no longer locked: the server has noticed that its worker is gone."""
     query = "select from rowferry.batch_queue where id = %s for update skip locked"
     wait_for(lambda: table.execute(query, (batch,)))
 

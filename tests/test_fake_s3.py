@@ -281,7 +281,7 @@ def test_it_counts_its_requests_and_its_cpu(server: FakeS3Server, client: Any) -
         (b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked", None),
     ],
 )
-def test_a_length_that_nobody_understands_is_not_guessed(head: bytes, length: int | None) -> None:
+def test_an_unreadable_length_is_not_guessed(head: bytes, length: int | None) -> None:
     assert read_length(head) == length
 
 

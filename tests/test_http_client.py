@@ -142,12 +142,12 @@ def test_a_body_is_sent_whole_and_signed() -> None:
     assert connections_of(server) == 1
 
 
-def test_a_name_that_nobody_knows_is_unreachable() -> None:
+def test_an_unknown_host_name_is_unreachable() -> None:
     with opened(ProductionSide("b", endpoint_url="http://nobody.invalid:1")) as client:
         assert isinstance(ask(client, HEAD).error, Unreachable)
 
 
-def test_an_address_where_nobody_listens_does_not_hide_the_one_where_somebody_does() -> None:
+def test_a_dead_address_does_not_hide_a_listening_one() -> None:
     """`localhost` is ::1 as well, on most machines; the server is at 127.0.0.1 only."""
     with StandIn(answer(200)) as server:
         port = urlsplit(server.endpoint_url).port
@@ -155,7 +155,7 @@ def test_an_address_where_nobody_listens_does_not_hide_the_one_where_somebody_do
             assert ask(client, HEAD).error is None
 
 
-def test_many_requests_beyond_the_connections_all_fail_when_nobody_listens() -> None:
+def test_many_requests_beyond_the_connections_all_fail_when_no_server_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         side = ProductionSide("b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
     errors: list[object] = []

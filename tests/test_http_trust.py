@@ -50,7 +50,7 @@ def test_each_variable_names_authorities_for_both_clients(
         bucket.check_exists()
 
 
-def test_an_authority_that_nobody_named_is_a_fault_of_the_side(server: StandIn) -> None:
+def test_an_untrusted_authority_is_a_fault_of_the_side(server: StandIn) -> None:
     with opened(side_of(server)) as client:
         error = ask(client, HEAD).error
     assert isinstance(error, ServerNotTrusted)

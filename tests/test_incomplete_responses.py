@@ -129,7 +129,7 @@ def without(name: str, side: str, fake: FakeBuckets) -> Callable[[Request], Resu
 @pytest.mark.parametrize("side", ["legacy", "production"])
 @pytest.mark.parametrize(("name", "words"), [("content-length", "NoContentLength"), ("etag", "NoETag")])
 def test_a_head_that_leaves_something_out_proves_no_two_objects_equal(name: str, words: str, side: str) -> None:
-    """Two different objects whose sizes nobody told were taken for equal: the row moved to another object."""
+    """Two different objects of unknown size were taken for equal: the row moved to another object."""
     fake = fake_with()
     fake.legacy[OLD].etag = "W/legacy"
     fake.production[NEW] = Stored(b"different", etag="W/production")
@@ -145,7 +145,7 @@ def test_a_head_that_leaves_something_out_proves_no_two_objects_equal(name: str,
 
 
 @pytest.mark.parametrize("method", [ServerCopy("old", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
-def test_a_large_object_whose_size_nobody_tells_does_not_arrive_empty(method: CopyMethod) -> None:
+def test_a_large_object_of_unknown_size_does_not_arrive_empty(method: CopyMethod) -> None:
     fake = fake_with(b"0123456789", too_large_bytes=4)
     fake.interfere = without("content-length", "legacy", fake)
     with pytest.raises(ServerFault, match="NoContentLength"):

@@ -82,7 +82,7 @@ def test_two_processes_at_once_both_succeed(empty_database: str, run_rowferry: R
     assert sum(NAMES[0] in one.stdout for one in done) == 1
 
 
-def test_a_function_that_somebody_changed_is_put_right(empty_database: str) -> None:
+def test_a_changed_function_is_restored(empty_database: str) -> None:
     init()
     changed = (
         "create or replace function rowferry.deregister_worker(p_id text) returns void "

@@ -1,4 +1,4 @@
-"""A lost session of the ledger records nothing behind the worker's back, and nobody mistakes what it has recorded."""
+"""A lost session of the ledger records nothing late, and its earlier records are not misread."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -137,7 +137,7 @@ def test_only_the_session_that_a_worker_has_lost_is_ended(ten: EntryTable) -> No
 def test_a_ledger_says_nothing_while_its_last_session_cannot_be_ended(
     ten: EntryTable, monkeypatch: pytest.MonkeyPatch, hardening: str
 ) -> None:
-    """It belongs to another role, which the worker may not signal; or this worker's may signal nobody."""
+    """It belongs to another role, which the worker may not signal; or this worker's may signal no session."""
     ten.execute(hardening)
     monkeypatch.setenv(timeouts.LOCK_TIMEOUT, "0.2")
     with new_role(ten.dsn) as role, closing(Ledger("test")) as ledger:

@@ -37,7 +37,7 @@ def log(buckets: Buckets) -> Iterator[RequestLog]:
 def bounded(
     request: pytest.FixtureRequest, log: RequestLog, buckets: Buckets, make_migration: Callable[..., Migration]
 ) -> Migration:
-    """A migration whose plan has objects above 5 MiB travel part by part, either way."""
+    """A migration whose plan has objects above 5 MiB copied part by part, by either method."""
     migration = make_migration(buckets, buckets)
     migration.plan["migration"] |= {"transfer": request.param, "multipart_threshold_bytes": BOUND}
     for side in ("legacy", "production"):

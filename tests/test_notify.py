@@ -67,7 +67,7 @@ def test_a_name_in_the_abstract_namespace_is_understood(monkeypatch: pytest.Monk
         assert channel.recv(64) == b"READY=1"
 
 
-def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, socket_path: str) -> None:
+def test_a_socket_without_a_listener_is_no_error(monkeypatch: pytest.MonkeyPatch, socket_path: str) -> None:
     assert not notify("READY=1")
     monkeypatch.delenv("NOTIFY_SOCKET")
     assert not notify("READY=1")

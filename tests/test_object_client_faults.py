@@ -80,8 +80,8 @@ def test_a_slow_request_does_not_take_others_with_it() -> None:
         assert isinstance(slow.result(WAIT_SECONDS).error, TimedOut)
 
 
-def test_nobody_listening_is_unreachable() -> None:
-    with socket.socket() as mute:  # bound, so that nobody else takes the port, and never listening
+def test_a_port_without_a_listener_is_unreachable() -> None:
+    with socket.socket() as mute:  # bound, so that no other process takes the port, and never listening
         mute.bind(("127.0.0.1", 0))
         side = ProductionSide("b", endpoint_url=f"http://127.0.0.1:{mute.getsockname()[1]}")
         with opened(side) as client:

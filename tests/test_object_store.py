@@ -133,7 +133,7 @@ def test_an_answer_that_is_not_s3s_is_a_fault_of_the_server() -> None:
         bucket.first_key()
 
 
-def test_a_host_that_nobody_answers_for_is_unreachable_in_one_sentence() -> None:
+def test_a_silent_host_is_unreachable_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with open_bucket(ProductionSide("bucket", endpoint_url=url), KEYS) as bucket:

@@ -34,7 +34,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask soon and often; whoever answers at all has the usual time for it, for a machine may be busy."""
+    """Probe soon and often; a server that responds has the usual time, for a machine may be busy."""
     monkeypatch.setattr(outage, "SILENT_AFTER", SHORT)
     for name in ("LOOK_EVERY", "PROBE_EVERY"):
         monkeypatch.setattr(outage, name, SHORT)

@@ -54,7 +54,7 @@ def test_a_paused_migration_finishes_its_claimed_batches_and_claims_nothing_more
                         "  to continue: rowferry resume --migration avatars\n"
                     )
                 add_other_migration(migration)
-            # The batch of the other migration is the youngest: whoever claims it has passed over the paused ones.
+            # The batch of the other migration is the youngest: a worker that claims it has passed over the paused ones.
             wait_for(lambda: done(migration, "public.covers.path") == 1 and done(migration, "public.avatars.path") == 2)
             assert [batch["status"] for batch in migration.batches()] == ["DONE", "DONE", "INIT", "INIT", "DONE"]
             if by == "update":

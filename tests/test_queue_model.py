@@ -32,7 +32,7 @@ class QueueMachine(WorkersMachine):
     """Crashes and operators as well; after each step the whole queue is held against the model."""
 
     def holding(self) -> list[int]:
-        return sorted(self.model.hands)
+        return sorted(self.model.claims)
 
     # What happens to workers
 
@@ -59,7 +59,7 @@ class QueueMachine(WorkersMachine):
     @precondition(lambda self: self.holding())
     @rule(data=st.data())
     def die(self, data: st.DataObject) -> None:
-        """The worker's process is killed: its socket is closed, and nobody says a word."""
+        """The worker's process is killed: its socket is closed without a word."""
         self._die(data.draw(st.sampled_from(self.holding())))
 
     @precondition(lambda self: self.which(claimed=False))
@@ -69,7 +69,7 @@ class QueueMachine(WorkersMachine):
         number = self.pick(data, claimed=False)
         for _ in range(deaths):
             self._claim(number, data)
-            if number in self.model.hands:
+            if number in self.model.claims:
                 self._begin(number, data)
                 self._die(number)
 
@@ -84,7 +84,7 @@ class QueueMachine(WorkersMachine):
 
     def _end(self, number: int, verdict: str) -> None:
         """Tell the ledger why the claimed batch was not worked on."""
-        attempt_id = self.model.hands[number].attempt_id
+        attempt_id = self.model.claims[number].attempt_id
         if attempt_id is not None:
             self.ledger.call("end_attempt", attempt_id, verdict, "as the test wants it")
         self.model.roll_back(number, verdict)
@@ -122,7 +122,7 @@ class QueueMachine(WorkersMachine):
         self.table.execute("update rowferry.batch_queue set status = 'INIT' where id = %s", (batch_id,))
         self.model.batches[batch_id].requeue()
 
-    @precondition(lambda self: self.model.paused or self.model.hands)
+    @precondition(lambda self: self.model.paused or self.model.claims)
     @rule(paused=st.booleans())
     def pause_or_resume(self, paused: bool) -> None:
         """Claimed batches go on."""
@@ -132,8 +132,8 @@ class QueueMachine(WorkersMachine):
 
     @rule()
     def make_due(self) -> None:
-        """An hour passes, for those that nobody holds."""
-        held = [hand.batch_id for hand in self.model.hands.values()]
+        """An hour passes for unclaimed batches."""
+        held = [claim.batch_id for claim in self.model.claims.values()]
         query = "update rowferry.batch_queue set run_after = now() where status = 'INIT' and id <> all(%s)"
         self.table.execute(query, (held,))
 
@@ -162,8 +162,8 @@ class QueueMachine(WorkersMachine):
     @invariant()
     def just_what_is_in_a_hand_is_locked(self) -> None:
         free = {row["id"] for row in self.table.execute(FREE)}
-        assert set(self.model.batches) - free == {hand.batch_id for hand in self.model.hands.values()}
-        assert len({hand.batch_id for hand in self.model.hands.values()}) == len(self.model.hands)
+        assert set(self.model.batches) - free == {claim.batch_id for claim in self.model.claims.values()}
+        assert len({claim.batch_id for claim in self.model.claims.values()}) == len(self.model.claims)
 
 
 def test_the_queue_does_what_the_model_predicts(table: EntryTable) -> None:

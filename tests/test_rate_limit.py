@@ -21,7 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_without_a_bound_nobody_waits(clock: Clock) -> None:
+def test_without_a_bound_no_request_waits(clock: Clock) -> None:
     unbound = RateLimiter(lambda: None)
     assert [unbound.reserve(1000) for _ in range(3)] == [timedelta(0)] * 3
 

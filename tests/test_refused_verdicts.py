@@ -20,7 +20,7 @@ for each row when (new.status = 'DONE') execute function public.refuse()
 """
 
 
-def test_two_rows_with_one_id_that_both_fail_stop_nobody(versitygw_migration: Migration) -> None:
+def test_two_rows_with_one_id_that_both_fail_stop_no_worker(versitygw_migration: Migration) -> None:
     """As the children of a table with INHERITS may hold them."""
     migration = versitygw_migration
     migration.fill(2)
@@ -69,7 +69,7 @@ def test_a_refused_commit_is_a_loss_and_ends_in_error(versitygw_migration: Migra
     assert "the connection was lost" in migration.batch()["error"]
 
 
-def test_a_ledger_that_is_emptied_in_mid_run_stops_nobody(logged_migration: Migration, log: RequestLog) -> None:
+def test_a_ledger_that_is_emptied_in_mid_run_stops_no_worker(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
     migration.fill(2)
     migration.enqueue(batch_size=1)

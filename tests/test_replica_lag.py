@@ -76,7 +76,7 @@ def test_workers_hold_back_while_a_replica_is_behind_and_go_on_when_it_is_not(
     with migration.workers(1, "--slots=2", "--metrics-port=0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()
-        assert count_held_back(worker) == 0, "the replica keeps up, and nobody waits for it"
+        assert count_held_back(worker) == 0, "the replica keeps up, and no worker waits for it"
 
         execute(standby, "select pg_wal_replay_pause()")
         while_adding(migration, lambda: count_held_back(worker) >= 2)
@@ -102,7 +102,7 @@ def while_adding(migration: Migration, condition: Callable[[], bool]) -> None:
     wait_for(add_and_look, deadline=timedelta(seconds=90))
 
 
-def test_a_replica_that_nobody_is_allowed_to_see_is_a_problem(table: EntryTable) -> None:
+def test_an_invisible_replica_is_a_problem(table: EntryTable) -> None:
     table.plan["database"] = {"max_replica_lag": BOUND_SECONDS}
     assert row_problems(table) == []
     (row,) = table.execute("select current_user as owner")

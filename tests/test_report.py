@@ -112,7 +112,7 @@ def test_what_is_only_tried_again_is_told_once_as_waiting(migration: Migration) 
 
 
 def test_a_parked_batch_is_in_the_manifest(table: EntryTable) -> None:
-    """Somebody has set two batches to ERROR: one before its first attempt, one between two of them."""
+    """An operator has set two batches to ERROR: one before its first attempt, one between two of them."""
     table.add_legacy(range(6))
     table.enqueue(3)
     table.execute("update rowferry.batch_queue set missing = 1 where id = 2")

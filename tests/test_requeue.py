@@ -155,7 +155,7 @@ def test_a_requeue_can_be_of_one_migration(
     assert {batch["error"] for batch in migration.batches() if batch["status"] == "ERROR"} == left
 
 
-def test_a_migration_that_nobody_knows_is_one_sentence(migration: Migration) -> None:
+def test_an_unknown_migration_is_one_sentence(migration: Migration) -> None:
     fail(migration, {"image/1": "A"})
     done = migration.run("requeue", "--all", "--migration", "avatar")
     assert (done.returncode, done.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""Whoever sets a batch back to INIT gets a batch that is due now, with nothing against it."""
+"""A batch that is set back to INIT is due now, and counts as new."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A success counts as one only where it says what it has done: whoever answers 200 is not always an S3 server."""
+"""A success counts as one only where it says what it has done: what responds 200 is not always an S3 server."""
 
 import pytest
 

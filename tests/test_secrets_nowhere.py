@@ -1,6 +1,6 @@
 """No secret is ever seen: not in a log, a table, a session, a metric, a span, a process title or an error.
 
-One test runs whole migrations with secrets that nobody could mistake, and searches every place; the others plant a
+One test runs whole migrations with unmistakable secrets, and searches every place; the others plant a
 secret in each of these places, and the same search finds it there.
 """
 

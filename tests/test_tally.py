@@ -1,4 +1,4 @@
-"""rowferry.progress is read from a tally, which says what a scan would say, whoever changes the queue and however."""
+"""rowferry.progress is read from a tally, which says what a scan would say, however the queue is changed."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -93,7 +93,7 @@ class Queue(RuleBasedStateMachine):
 
     @contextmanager
     def acting(self, number: int) -> Iterator[Connection]:
-        """Whoever meets another's lock, or breaks a constraint, rolls back."""
+        """A session that meets a lock, or breaks a constraint, rolls back."""
         session = self.sessions[number]
         try:
             yield session
@@ -206,7 +206,7 @@ def test_the_tally_stays_small(any_database: str) -> None:
     compare(any_database)
 
 
-def test_nobody_waits_for_an_enqueue_that_lasts(any_database: str) -> None:
+def test_no_worker_waits_for_a_long_enqueue(any_database: str) -> None:
     with psycopg.connect(any_database, autocommit=True) as worker, psycopg.connect(any_database) as enqueuer:
         worker.execute(MIGRATIONS)
         worker.execute(INSERT, {"many": 100})

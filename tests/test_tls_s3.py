@@ -1,4 +1,4 @@
-"""What is said to an https endpoint is said to nobody else: a certificate that is not trusted ends it before a word."""
+"""What is sent to an https endpoint is sent to no other server; an untrusted certificate ends the connection first."""
 
 import json
 from collections.abc import Callable, Iterator

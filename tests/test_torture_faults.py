@@ -52,7 +52,7 @@ def lines() -> Iterator[list[Line]]:
 
 
 @pytest.mark.xdist_group("torture")
-def test_a_line_that_nobody_spoils_swallows_nothing(lines: list[Line]) -> None:
+def test_an_unspoiled_line_swallows_nothing(lines: list[Line]) -> None:
     for line in lines:
         before = line.toxiproxy.swallowed_bytes(line.server)
         assert feel(line.server, line.address).pieces

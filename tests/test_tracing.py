@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry: one a batch, and none unless somebody asks."""
+"""Spans of OpenTelemetry: one a batch, and none by default."""
 
 import logging
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def signals_untouched() -> Iterator[None]:
         yield
 
 
-def test_tracing_is_off_unless_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracing_is_off_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SPANS, None)
     for name in tracing.ENDPOINTS:
         monkeypatch.delenv(name, raising=False)

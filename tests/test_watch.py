@@ -173,9 +173,7 @@ def test_many_workers_are_told_by_host() -> None:
 
 
 @given(wanted=st.lists(st.integers(0, 50), min_size=1, max_size=5), room=st.integers(-5, 60))
-def test_lines_are_shared_so_that_nobody_is_left_without_and_nobody_gets_more_than_wanted(
-    wanted: list[int], room: int
-) -> None:
+def test_every_part_gets_lines_and_none_gets_more_than_wanted(wanted: list[int], room: int) -> None:
     shared = share_lines(wanted, room)
     assert all(0 <= got <= want and (got > 0) == (want > 0) for got, want in zip(shared, wanted, strict=True))
     assert sum(shared) <= max(room, sum(want > 0 for want in wanted))

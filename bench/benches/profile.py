@@ -1,4 +1,4 @@
-"""Where the worker's Python time goes while it copies: samples of whoever holds Python's lock, by module."""
+"""Where the worker's Python time goes while it copies: samples of the thread that holds Python's lock, by module."""
 
 import subprocess
 import sys

@@ -43,7 +43,7 @@ class UncountedObjects(UsageError):
 
 
 class _GivenUp(Exception):
-    """Nobody waits for the count any more."""
+    """The count is no longer needed."""
 
 
 @contextmanager

@@ -151,7 +151,7 @@ def copy_object(
     """Return the request by which the production server copies a legacy object of at most 5 GiB to `key`.
 
     `if_none_match` forbids overwriting (not every server honours it), `source_etag` (unquoted) pins the source.
-    Metadata, content headers and tags travel with the object: COPY is the default of both directives.
+    Metadata, content headers and tags are copied with the object: COPY is the default of both directives.
     """
     headers = _encode_source(source_bucket, source_key, source_etag) + _forbid_overwrite(if_none_match)
     return _build("production", "CopyObject", "PUT", key, headers=headers)

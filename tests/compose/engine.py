@@ -18,7 +18,7 @@ EMPTY_FIREWALL = b"".join(
         b"nat": (b"PREROUTING", b"INPUT", b"OUTPUT", b"POSTROUTING"),
     }.items()
 )
-"""What iptables-save does not print where nobody has ever set a rule."""
+"""What iptables-save does not print where no rule was ever set."""
 COMPOSE = TOP / ".tools" / "bin" / "docker-compose"
 
 

@@ -170,7 +170,7 @@ class Proof:
 
 
 def choose_environment() -> dict[str, str]:
-    """Return what compose reads: a project and ports that are nobody else's."""
+    """Return what compose reads: a project and ports of its own."""
     return {
         "COMPOSE_PROJECT_NAME": "rowferry-proof",
         "COMPOSE_PROGRESS": "plain",

@@ -108,7 +108,7 @@ def look_tags(setup: Environment) -> Iterator[str]:
             setup.hold(found == TAGS, f"{name} has the tags {found}")
         else:
             moved = setup.migration.rows()[row_id] == TO + name
-            setup.hold(not moved, f"{name} was moved to a server without tags, and nobody was told")
+            setup.hold(not moved, f"{name} was moved to a server without tags, without a warning")
 
 
 # Conflicts

@@ -1,4 +1,4 @@
-"""Real S3 servers that nobody here wrote, each started for the tests on ports of its own and ended with them."""
+"""Real S3 servers of other projects, each started for the tests on ports of its own and ended with them."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

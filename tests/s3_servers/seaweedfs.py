@@ -31,7 +31,7 @@ class SeaweedServer(OneProgram):
         ]
 
     def close(self) -> None:
-        """End it at once: in order it takes 25 s, for data that nobody will look at again."""
+        """End it at once: in order it takes 25 s, for data that is not needed again."""
         if self._process is not None:
             self._process.stop(signal.SIGKILL)
         super().close()

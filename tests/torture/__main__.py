@@ -17,7 +17,7 @@ LONGEST = timedelta(minutes=20)
 
 
 class TooSlow(RuntimeError):
-    """A scenario has not come to its end in time; no kind of OSError, which somebody might take for a server's."""
+    """A scenario has not come to its end in time; no kind of OSError, which might be taken for a server's."""
 
 
 @click.command()

@@ -57,7 +57,7 @@ class Application:
         try:
             while not self._ended.wait(self._chance.uniform(0, LONGEST_PAUSE.total_seconds())):
                 self._chance.choice(actions)()
-        except Exception as fault:  # noqa: BLE001 - whoever waits for the thread must hear of it
+        except Exception as fault:  # noqa: BLE001 - it is raised again where the thread is joined
             self.fault = fault
 
     def _insert(self) -> None:

@@ -66,7 +66,7 @@ class AuditLog:
         return self._world.ask(EXPLAINED)
 
     def differences(self, done: Mapping[str, int]) -> Iterator[str]:
-        """Yield in what the queue, or the application by what it has `done`, tells another story."""
+        """Yield in what the queue, or the application by what it has `done`, differs."""
         if (told := self._world.ask(TOLD_MOVES)) != self.moves:
             yield f"the queue tells of {told} rows that were moved, the table of {self.moves}"
         if (told := self._world.ask(TOLD_CHANGES)) != self.explained:

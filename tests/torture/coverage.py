@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 BLINK = timedelta(seconds=5)
-"""What lies between two looks, on a busy machine as well; whoever sees nothing for longer was blind meanwhile."""
+"""What lies between two looks, on a busy machine as well; an observer that sees nothing for longer was blind."""
 MOST_BLIND = 0.5
 """Of its life, a thread may have been blind for so much: PostgreSQL is away on purpose now and then, never mostly."""
 

@@ -12,7 +12,7 @@ HELLO: Mapping[str, bytes] = {
     "s3": b"GET / HTTP/1.1\r\nHost: torture\r\nConnection: close\r\n\r\n",
     "postgresql": pack("!ihh", 8, 9, 9),  # It has no such version of its protocol, and says so at some length.
 }
-"""What each server refuses in a few hundred bytes, whoever asks."""
+"""What each server refuses in a few hundred bytes, for every client."""
 LATENCY = {"latency": 200, "jitter": 150}
 """In milliseconds, each way."""
 LEAST_SECONDS = 2 * (LATENCY["latency"] - LATENCY["jitter"]) / 1000

@@ -60,7 +60,7 @@ class World:
     # What there is to migrate
 
     def fill(self, count: int, *, large: int = 1) -> None:
-        """Add rows, and legacy objects of random bytes with properties; `large` of them travel part by part."""
+        """Add rows, and legacy objects of random bytes with properties; `large` of them are copied part by part."""
         start = self.entries + 1
         self.entries += count
         numbers = range(start, start + count)

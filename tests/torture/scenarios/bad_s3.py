@@ -25,7 +25,7 @@ WITHIN = timedelta(seconds=300)
 
 
 def torture(run: Run) -> None:
-    """Migrate through the bad server, by both ways that objects travel."""
+    """Migrate through the bad server, by both copy methods."""
     entries = 250 if run.short else 2500
     for words, transfer in WAYS.items():
         run.say(words)
@@ -53,7 +53,7 @@ def migrate(run: Run, world: World, bad: BadS3) -> None:
 
 
 def finish(world: World) -> None:
-    """Return when no batch is INIT any more; nobody rests for long before the next attempt."""
+    """Return when no batch is INIT any more; no batch rests for long before the next attempt."""
 
     def look() -> bool:
         world.query(HURRY)

@@ -67,7 +67,7 @@ def torture(run: Run) -> None:
 
 
 def lead_through(world: World, toxiproxy: Toxiproxy) -> list[Line]:
-    """Let workers, and nobody else, reach both servers through toxiproxy; return both ways."""
+    """Let only the workers reach both servers through toxiproxy; return both ways."""
     dsn = world.migration.dsn
     known = conninfo_to_dict(dsn)
     s3 = Line("s3", toxiproxy, toxiproxy.add_proxy("s3", urlsplit(world.s3.endpoint_url).netloc))
@@ -93,7 +93,7 @@ def spoil(run: Run, world: World, line: Line, fault: str) -> None:
 def is_met(run: Run, world: World, line: Line, fault: str) -> bool:
     """Spoil the connections to a server for a while, while batches are claimed; return whether it was seen.
 
-    Bytes that a fault swallows are those of workers: nobody else takes this way but `feel`, where no bytes are lost.
+    Bytes that a fault swallows are those of workers: only `feel` also takes this way, where no bytes are lost.
     """
     kind, attributes = TOXICS[fault]
     before = line.toxiproxy.swallowed_bytes(line.server)

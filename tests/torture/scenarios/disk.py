@@ -69,7 +69,7 @@ def why_not() -> str | None:
         with small_disk():
             return None
     except (OSError, subprocess.CalledProcessError):
-        return "this machine lets nobody mount a small disk"
+        return "this machine allows no mount of a small disk"
 
 
 @contextmanager

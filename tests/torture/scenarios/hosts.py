@@ -64,7 +64,7 @@ def torture(run: Run) -> None:
         Path(folder).chmod(0o755)
         hba.write_text(HBA)
         settings = {"listen_addresses": "*", "hba_file": str(hba)}
-        # S3 is relayed as it is: what matters is that PostgreSQL itself loses sight of the host.
+        # S3 is relayed as it is: what matters is that PostgreSQL itself cannot reach the host.
         with run.world(settings=settings) as world, relayed(world) as relay:
             world.migration.reach_through(relay.endpoint_url)
             world.environment["DATABASE_URL"] = make_conninfo(world.migration.dsn, host=several_hosts.HUB_ADDRESS)

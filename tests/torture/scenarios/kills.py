@@ -32,7 +32,7 @@ CUT_OFF = "select count(*)::int from rowferry.batch_attempt where verdict is nul
 
 
 def torture(run: Run) -> None:
-    """Kill at random, in each way in which objects travel; in the short form in one of them."""
+    """Kill at random, with each copy method; in the short form with one of them."""
     ways = ("server", "stream")
     for way in run.random.sample(ways, 1) if run.short else ways:
         torture_way(run, way)

@@ -1,4 +1,4 @@
-"""Somebody ends sessions that are idle in a transaction, as a cron job would, while S3 is slow."""
+"""A job ends sessions that are idle in a transaction, as a cron job would, while S3 is slow."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The token of both sides expires in the middle of the work, and is renewed while nobody looks."""
+"""The token of both sides expires in the middle of the work, and is renewed later."""
 
 from datetime import timedelta
 

@@ -123,7 +123,9 @@ class Tagging:
             tags = await s3.fetch_tags("legacy", key)
         except AccessDenied:
             self._announced = "unreadable"
-            words = "tags of legacy objects may not be read, so none travel: allow s3:GetObjectTagging if there are any"
+            words = (
+                "tags of legacy objects may not be read and are not copied: allow s3:GetObjectTagging if there are any"
+            )
             _log.warning(words)
             return ()
         except ObjectError as error:
