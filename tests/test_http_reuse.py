@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,13 +16,15 @@ from processes import wait_for
 from rowferry.errors import ServerFault, TimedOut, Unreachable
 from rowferry.http import connect, deadlines
 from rowferry.http.connect import Connector
-from rowferry.http.connection import Connection, Outbox
+from rowferry.http.connection import GATHER_SECONDS, MANY, Connection, Outbox
+from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool
 from rowferry.s3 import client as s3_client
-from rowferry.s3.operations import complete_multipart_upload
+from rowferry.s3.operations import complete_multipart_upload, copy_object, put_object
 from stand_in import StandIn, answer, hang_up, reset, stop_halfway
 from test_http_client import OK, connections_of, say
 
+OVERWRITE = copy_object("k", source_bucket="old", source_key="k", if_none_match=False)
 COMPLETE = complete_multipart_upload("k", upload_id="u", parts=[(1, "e")], if_none_match=False)
 
 
@@ -53,6 +55,55 @@ def test_the_completion_of_an_upload_is_never_sent_twice_unasked() -> None:
         ask(client, HEAD)
         assert isinstance(ask(client, COMPLETE).error, Unreachable)
         assert len(server.requests) == 2
+
+
+def test_a_write_without_a_condition_is_never_sent_again_unasked() -> None:
+    for request in (OVERWRITE, put_object("k", b"x", if_none_match=False)):
+        with facing(answer(200), hang_up, answer(200)) as (client, server):
+            ask(client, HEAD)
+            assert isinstance(ask(client, request).error, Unreachable)
+            assert len(server.requests) == 2
+
+
+def test_a_write_that_overwrites_nothing_is_sent_again() -> None:
+    with facing(answer(200), hang_up, answer(200)) as (client, server):
+        ask(client, HEAD)
+        assert ask(client, COPY).error is None
+        assert len(server.requests) == 3
+
+
+def test_a_response_to_a_request_that_was_not_written_yet_ends_the_connection() -> None:
+    class Transport:
+        def __init__(self) -> None:
+            self.written: list[bytes] = []
+            self.is_aborted = False
+
+        def write(self, message: bytes) -> None:
+            self.written.append(message)
+
+        def is_closing(self) -> bool:
+            return self.is_aborted
+
+        def abort(self) -> None:
+            self.is_aborted = True
+
+    async def respond_early() -> Transport:
+        outbox, transport = Outbox(), Transport()
+        outbox.busy = MANY
+        connection = Connection(outbox, lambda _: None)
+        connection.connection_made(cast("asyncio.Transport", transport))
+        parser = ResponseParser(is_head=False, max_body_bytes=9)
+        exchange = asyncio.ensure_future(connection.exchange(b"GET", b"", parser))
+        await asyncio.sleep(0)
+        connection.data_received(OK + b"Content-Length: 1\r\n\r\nx")
+        if transport.is_aborted:
+            connection.connection_lost(None)
+        with pytest.raises(Unreachable):
+            await exchange
+        await asyncio.sleep(2 * GATHER_SECONDS)
+        return transport
+
+    assert asyncio.run(respond_early()).written == []
 
 
 def test_a_server_that_always_closes_without_saying_so_fails_nothing() -> None:

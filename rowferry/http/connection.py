@@ -26,7 +26,7 @@ class Outbox:
         """Start empty."""
         self.busy = 0
         """Connections with a request in flight."""
-        self._unwritten: list[tuple[asyncio.Transport, bytes]] = []
+        self._unwritten: dict[asyncio.Transport, bytes] = {}
 
     def write(self, transport: asyncio.Transport, message: bytes) -> None:
         """Write a request, at the latest GATHER_SECONDS from now."""
@@ -35,11 +35,15 @@ class Outbox:
             return
         if not self._unwritten:
             asyncio.get_running_loop().call_later(GATHER_SECONDS, self._flush)
-        self._unwritten.append((transport, message))
+        self._unwritten[transport] = message
+
+    def holds(self, transport: asyncio.Transport | None) -> bool:
+        """Return whether a request is still to be written."""
+        return transport in self._unwritten
 
     def _flush(self) -> None:
-        unwritten, self._unwritten = self._unwritten, []
-        for transport, message in unwritten:
+        unwritten, self._unwritten = self._unwritten, {}
+        for transport, message in unwritten.items():
             if not transport.is_closing():
                 transport.write(message)
 
@@ -129,7 +133,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what comes without having been asked for ends the connection."""
         parser = self._parser
-        if parser is None or self._response is None or self._response.done():
+        if parser is None or self._response is None or self._response.done() or self._outbox.holds(self._transport):
             self.close()
             return
         try:

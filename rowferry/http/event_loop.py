@@ -13,21 +13,33 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from rowferry.interrupts import hold_interrupts
+
 NAME = "rowferry-loop"
 """The thread's name, also in `top -H`."""
 
-STOP_TIMEOUT = timedelta(seconds=2)
+STOP_TIMEOUT = timedelta(seconds=10)
+"""Far more than a callback takes: the interpreter must not end while the loop runs."""
 
 T = TypeVar("T")
 
 _starting = threading.Lock()
+_stopped = threading.Event()
+
+
+class LoopStopped(RuntimeError):
+    """The interpreter ends: the event loop runs nothing any more."""
 
 
 def run(coroutine: Coroutine[Any, Any, T], timeout: timedelta | None = None) -> T:
-    """Run a coroutine on the event loop, wait for it, and return its result. Not to be called on the loop's thread.
+    """Run a coroutine on the event loop, wait for it, and return its result. An interrupted wait cancels it.
 
-    Raises TimeoutError after `timeout`. An interrupted wait cancels the coroutine.
+    Raises TimeoutError after `timeout`, RuntimeError on the loop's own thread, which would wait for itself, and
+    LoopStopped as the interpreter ends.
     """
+    if threading.current_thread().name == NAME:
+        coroutine.close()
+        raise RuntimeError("the event loop's own thread must not wait for a coroutine: await it")
     future = submit(coroutine)
     try:
         return future.result(None if timeout is None else timeout.total_seconds())
@@ -36,8 +48,12 @@ def run(coroutine: Coroutine[Any, Any, T], timeout: timedelta | None = None) -> 
 
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-    """Start a coroutine on the event loop from another thread."""
-    return asyncio.run_coroutine_threadsafe(coroutine, get_loop())
+    """Start a coroutine on the event loop from another thread. Raises LoopStopped as the interpreter ends."""
+    try:
+        return asyncio.run_coroutine_threadsafe(coroutine, get_loop())
+    except LoopStopped:
+        coroutine.close()
+        raise
 
 
 def call_soon(function: Callable[..., object], *args: object) -> None:
@@ -47,32 +63,24 @@ def call_soon(function: Callable[..., object], *args: object) -> None:
 
 async def run_in_thread(function: Callable[[], T]) -> T:
     """Run a blocking function on a daemon thread of its own: the end of the process does not wait for it."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def finish(result: T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # pyright: ignore[reportArgumentType] - without an error there is a result
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from here on a cancelled wait leaves the thread alone
 
     def call() -> None:
         try:
-            result = function()
+            done.set_result(function())
         except Exception as error:  # noqa: BLE001 - raised where it is awaited
-            loop.call_soon_threadsafe(finish, None, error)
-        else:
-            loop.call_soon_threadsafe(finish, result, None)
+            done.set_exception(error)
 
     threading.Thread(target=call, name="rowferry-blocking", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)
 
 
 def get_loop() -> asyncio.AbstractEventLoop:
-    """Return the process's event loop; the first call starts it."""
+    """Return the process's event loop; the first call starts it. Raises LoopStopped as the interpreter ends."""
     with _starting:
+        if _stopped.is_set():
+            raise LoopStopped("the event loop has stopped: the interpreter ends")
         return _start_loop()
 
 
@@ -80,8 +88,9 @@ def get_loop() -> asyncio.AbstractEventLoop:
 def _start_loop() -> asyncio.AbstractEventLoop:
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=_run_forever, args=[loop], name=NAME, daemon=True)
-    thread.start()
-    atexit.register(_stop, loop, thread)
+    with hold_interrupts():  # lest a thread runs that is not stopped in the end
+        thread.start()
+        atexit.register(_stop, loop, thread)
     return loop
 
 
@@ -92,6 +101,11 @@ def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    """Stop the loop before the interpreter goes: a timer that fires meanwhile may crash it."""
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(STOP_TIMEOUT.total_seconds())
+    """Stop the loop before the interpreter ends: a timer that fires meanwhile may crash it.
+
+    The loop is not closed, as that would wait for name lookups.
+    """
+    _stopped.set()
+    with hold_interrupts():
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(STOP_TIMEOUT.total_seconds())

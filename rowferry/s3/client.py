@@ -33,7 +33,7 @@ from rowferry.http.trust import trust
 from rowferry.plan import Side
 from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
 from rowferry.s3.endpoint import Endpoint, resolve_endpoint
-from rowferry.s3.operations import Request, head_bucket
+from rowferry.s3.operations import Request, head_bucket, may_be_resent
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
@@ -121,8 +121,8 @@ class ObjectClient:
     ) -> tuple[Response, ObjectError | None]:
         """Send a request and return the response, and the error that it stands for if it is a refusal.
 
-        A kept connection may have been closed before the request came: then it is sent again on a new one. A POST is
-        not, for a completion that was carried out would be refused the second time.
+        A kept connection may have been closed before the request came: then it is sent again on a new one, if that can
+        do no harm where the server has carried it out after all.
         """
         head = self._writer.write(request, self._keys.current)
         is_resent = False
@@ -134,7 +134,7 @@ class ObjectClient:
             try:
                 await connection.exchange(head, request.body, parser, in_flight)
             except StaleConnection as error:
-                if request.method == "POST":
+                if not may_be_resent(request):
                     raise Unreachable(error.code, error.message) from None
                 is_resent = True
                 continue
@@ -220,7 +220,7 @@ class ObjectClient:
 
     def close(self) -> None:
         """Close the connections, from another thread; wait for that no longer than CLOSE_WITHIN."""
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, event_loop.LoopStopped):
             event_loop.run(self.aclose(), CLOSE_WITHIN)
 
 

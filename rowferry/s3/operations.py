@@ -42,6 +42,17 @@ class Request(Struct, frozen=True, gc=False):
     body: bytes = b""
 
 
+def may_be_resent(request: Request) -> bool:
+    """Return whether a request may be sent twice without a look between.
+
+    A completion that was carried out would be refused the second time. A write without a condition might replace what
+    was written meanwhile.
+    """
+    if request.operation in {"CopyObject", "PutObject"}:
+        return FORBID_OVERWRITE in request.headers
+    return request.method != "POST"
+
+
 def encode_key(key: str) -> str:
     """Return `key` percent-encoded byte for byte, as SigV4 wants it: all but letters, digits, `-._~` and `/`.
 
