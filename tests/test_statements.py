@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from psycopg.sql import SQL
 
-from rowferry.db.statements import list_sql, split_queries, statement
+from rowferry.db.statements import list_sql, own_queries, split_queries, statement
 from rowferry_lab.queries import QUERIES as LAB_QUERIES
 from rowferry_lab.queries import statement as lab_statement
 
@@ -83,3 +83,7 @@ def test_rowferry_and_the_lab_each_have_their_own_queries() -> None:
         )
         with pytest.raises(KeyError):
             statement(name)
+
+
+def test_descriptions_are_not_sent_to_the_server() -> None:
+    assert all(not query.as_string().startswith("--") for query in own_queries().values())

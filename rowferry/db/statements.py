@@ -14,6 +14,7 @@ from psycopg import sql
 
 _PACKAGE = Path(__file__).parent.parent
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_DESCRIPTION = re.compile(r"\A(?:--[^\n]*\n)+")
 
 
 @cache
@@ -53,9 +54,9 @@ def own_queries() -> dict[str, sql.SQL]:
 
 
 def load_queries(files: Iterable[Path]) -> dict[str, sql.SQL]:
-    """Return the named queries of these files, which belong to the project: their text counts as literal."""
+    """Return the named queries of these files without their descriptions, which the server need not parse each time."""
     texts = (path.read_text(encoding="utf-8") for path in files)
-    return {name: _trusted(query) for text in texts for name, query in split_queries(text)}
+    return {name: _trusted(_DESCRIPTION.sub("", query)) for text in texts for name, query in split_queries(text)}
 
 
 def _trusted(text: str) -> sql.SQL:
