@@ -1,4 +1,4 @@
--- The role of Grafana, made when the simulated PostgreSQL starts for the first time; `rowferry init` grants it the views.
+-- Creates Grafana's role when the simulated PostgreSQL starts for the first time. `rowferry init` grants it the views.
 do $$ begin
     execute format(
         'create role rowferry_grafana login password %L',
