@@ -52,7 +52,7 @@ class Worker(NamedTuple):
     history: tuple[int, int, int] = (1, 0, 0)
     """Number, crashes and losses, as it was told when it began."""
     session: Literal["open", "ended", "committing"] = "open"
-    owes: bool = False
+    unflushed: bool = False
     """It has started an attempt without learning of it."""
 
 
@@ -167,7 +167,7 @@ def _steps_of(worker: Worker) -> dict[str, Step]:
     if worker.life != "alive":
         return {"fall silent": _fall_silent} if worker.life == "quiet" else {"replace": _replace}
     always: dict[str, Step] = {"die": _die} | ({} if worker.has_lock else {"reconnect": _reconnect})
-    if worker.owes:
+    if worker.unflushed:
         own: dict[str, Step] = {"settle": _settle}
     elif worker.lot is None:
         own = {"claim": _claim}
@@ -225,13 +225,13 @@ def _begin(scenario: Scenario, state: State, place: int) -> Iterator[State]:
 
 def _lose_answer(_: Scenario, state: State, place: int) -> Iterator[State]:
     if (struck := _spend(state, "lose_answer")) is not None:
-        yield _put(_let_go(_record(struck, state.workers[place]), place), place, owes=True)
+        yield _put(_let_go(_record(struck, state.workers[place]), place), place, unflushed=True)
 
 
 def _settle(_: Scenario, state: State, place: int) -> Iterator[State]:
     id_ = state.workers[place].id
     closed = tuple(t._replace(verdict="LOST") if t.worker == id_ and not t.verdict else t for t in state.ledger)
-    yield _put(state._replace(ledger=closed), place, owes=False)
+    yield _put(state._replace(ledger=closed), place, unflushed=False)
 
 
 def _notice(_: Scenario, state: State, place: int) -> Iterator[State]:
@@ -334,7 +334,7 @@ def _close(state: State, worker: Worker, verdict: str) -> State:
 
 
 def _kill(state: State, place: int) -> State:
-    return _put(_let_go(state, place), place, life="quiet", has_lock=False, owes=False)
+    return _put(_let_go(state, place), place, life="quiet", has_lock=False, unflushed=False)
 
 
 def _let_go(state: State, place: int) -> State:

@@ -114,7 +114,7 @@ class RequestLog:
 
     @contextmanager
     def refusing(self, matches: Callable[[LoggedRequest], bool], status: int, code: str) -> Iterator[None]:
-        """Answer what matches with an S3 error, unseen by the server, until the block ends."""
+        """Respond to what matches with an S3 error, unseen by the server, until the block ends."""
         body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
         head = f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         with self.answering(matches, head + body):
@@ -122,7 +122,7 @@ class RequestLog:
 
     @contextmanager
     def answering(self, matches: Callable[[LoggedRequest], bool], answer: bytes) -> Iterator[None]:
-        """Answer what matches with these bytes, unseen by the server, until the block ends."""
+        """Respond to what matches with these bytes, unseen by the server, until the block ends."""
         refusal = Refusal(matches, answer)
         self._refusals.append(refusal)
         try:

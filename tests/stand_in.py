@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from typing import Self
 
 Behaviour = Callable[[socket.socket], None]
-"""Answers one request on its connection; raises OSError, or closes the socket, to end the connection."""
+"""Responds to one request on its connection; raises OSError, or closes the socket, to end the connection."""
 
 
 def answer(status: int, body: bytes = b"", **headers: str) -> Behaviour:
@@ -65,7 +65,7 @@ def stop_halfway(connection: socket.socket) -> None:
 
 
 class StandIn:
-    """Answers the nth request with the nth behaviour, and all after the last with the last."""
+    """Responds to the nth request with the nth behaviour, and all after the last with the last."""
 
     def __init__(self, *behaviours: Behaviour, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[str] = []
@@ -87,7 +87,7 @@ class StandIn:
         return [request.split("\r\n")[0] for request in self.requests]
 
     def judging(self, judge: Callable[[str], Behaviour]) -> Self:
-        """Answer each request as `judge` says of its head."""
+        """Respond to each request as `judge` says of its head."""
         self._behaviours = [lambda connection: judge(self._asked.head)(connection)]  # noqa: PLW0108 - at each request
         return self
 

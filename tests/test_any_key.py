@@ -23,7 +23,7 @@ KEYS = st.one_of(
     st.lists(st.one_of(AWKWARD, st.text(CHARACTERS, min_size=1, max_size=4)), min_size=1, max_size=8).map("".join),
     st.tuples(st.sampled_from("aé漢😀"), st.integers(900, MAX_KEY_BYTES)).map(lambda of: fill_up(*of)),
 ).filter(lambda key: len(key.encode()) <= MAX_KEY_BYTES - ROOM and key.split("/").count("..") < 2)
-"""Keys that S3 takes: whoever climbs above the bucket is refused, and two steps up may."""
+"""Keys that S3 takes: a key that climbs above the bucket is refused, and two steps up may."""
 BODIES = st.binary(max_size=200)
 NUMBERS = count()
 

@@ -9,7 +9,7 @@ from rowferry_worker.objects.concurrency import START, ConcurrencyLimit
 def pass_rounds(
     limit: ConcurrencyLimit, rounds: int, *, seconds: float = 0.05, throttled_share: float = 0.0
 ) -> list[int]:
-    """Answer so many rounds, each with that share of refusals, and return the limit after each."""
+    """Respond in so many rounds, each with that share of refusals, and return the limit after each."""
     values: list[int] = []
     for _ in range(rounds):
         answers = limit.value

@@ -94,7 +94,7 @@ def test_a_batch_that_was_not_claimed_cannot_be_split(worker: Connection) -> Non
         call(worker, "split_batch", 1, "5", "9", 5, 0, "4")
 
 
-def test_the_key_of_the_seals_is_nobodys_to_read(worker: Connection) -> None:
+def test_the_key_of_the_seals_is_readable_by_no_worker(worker: Connection) -> None:
     with pytest.raises(errors.InsufficientPrivilege):
         worker.execute("select key from rowferry.claim_key")
     worker.rollback()

@@ -65,7 +65,7 @@ NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
         (0, "", ServerFault),
     ],
 )
-def test_an_http_answer_has_the_class_that_s3_means(status: int, code: str, expected: type[ObjectError]) -> None:
+def test_an_http_response_has_the_class_that_s3_means(status: int, code: str, expected: type[ObjectError]) -> None:
     assert type(classify(status, code, "")) is expected
 
 
@@ -90,7 +90,7 @@ def test_a_head_without_a_body_says_not_found_by_its_status() -> None:
 
 
 def test_a_proxys_404_is_not_taken_for_a_missing_object() -> None:
-    assert isinstance(read(404, {}, b"<!doctype html><title>no such route</title>").error, ServerFault)
+    assert isinstance(read(404, {}, b"<!doctype html><title>no such page</title>").error, ServerFault)
 
 
 def test_a_200_can_hide_an_error() -> None:

@@ -132,7 +132,7 @@ def test_batches_are_counted_by_status_and_entries_by_outcome(migration: Migrati
     assert counts.balances
 
 
-def test_the_command_prints_plain_columns_where_nobody_watches(migration: Migration) -> None:
+def test_the_command_prints_plain_columns_without_a_terminal(migration: Migration) -> None:
     migration.fill(2)
     migration.write_plan()
     done = migration.run("status")

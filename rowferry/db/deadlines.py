@@ -67,7 +67,7 @@ _monitor = DeadlineMonitor()
 
 @contextmanager
 def deadline(connection: Session, within: timedelta) -> Generator[None]:
-    """Cut the connection when the statements of the block are not answered `within`.
+    """Cut the connection when the statements of the block get no response `within`.
 
     They then end with the OperationalError of a lost connection.
     """
@@ -79,7 +79,7 @@ def deadline(connection: Session, within: timedelta) -> Generator[None]:
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection of a worker: each statement is answered within its deadline, or the connection is cut."""
+    """A connection of a worker: each statement ends within its deadline, or the connection is cut."""
 
     answer_within = ANSWER_DEADLINE
 

@@ -140,7 +140,7 @@ class BadS3:
         return fault in {"throttled", "answered 500", "200 with an error", "wrong ETag"} or not told
 
     async def _misbehave(self, fault: str, seen: LoggedRequest, client: Streams, head: bytes, body: bytes) -> bool:
-        """Answer badly; return whether that was possible, else the good answer was sent."""
+        """Respond badly; return whether that was possible, else the good answer was sent."""
         match fault:
             case "throttled":
                 return await send(client, error_answer(seen, 503, "SlowDown"))

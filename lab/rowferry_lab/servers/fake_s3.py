@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
+        """Respond to every request that is complete."""
         while data:
             data = self._read_body(data) if self._missing else self._read_head(data)
 

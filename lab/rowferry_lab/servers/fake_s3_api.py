@@ -42,7 +42,7 @@ class Deviations:
 
 
 class FakeApi:
-    """Answers requests from a store."""
+    """Responds to requests from a store."""
 
     def __init__(self, store: Store, deviations: Deviations) -> None:
         """Take both."""

@@ -68,7 +68,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         if is_small and support.begin_probe(method.operation):
             await _probe_condition(s3, options, source_key, target_key, written.etag)
         return CopyResult(Outcome.MIGRATED, written.size_bytes)
-    return await _settle_existing(s3, options, source_key, target_key, existing)
+    return await _resolve_existing(s3, options, source_key, target_key, existing)
 
 
 async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
@@ -78,7 +78,7 @@ async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, t
     return CopyResult(Outcome.MIGRATED, written.size_bytes)
 
 
-async def _settle_existing(
+async def _resolve_existing(
     s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, existing: Response
 ) -> CopyResult:
     """Return what to make of an object that is at the production key already."""
