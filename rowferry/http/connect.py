@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohappyeyeballs
 
+from rowferry.errors import ObjectError, ServerFault, ServerNotTrusted, Unreachable
 from rowferry.http.proxy import Proxy, open_tunnel
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
@@ -76,6 +77,21 @@ class Connector:
                 self._looked_up_at = time.monotonic()
             self._addresses.append(self._addresses.pop(0))
             return self._addresses[:ADDRESSES_AT_ONCE]
+
+
+def explain_failure(error: Exception) -> ObjectError:
+    """Return the ObjectError for what an attempt to connect raised."""
+    if isinstance(error, ObjectError):
+        return error
+    if isinstance(error, ssl.SSLCertVerificationError):
+        remedy = "AWS_CA_BUNDLE can name the file of your own certificate authority"
+        words = f"the certificate of the server is not trusted ({error.verify_message}); {remedy}"
+        return ServerNotTrusted("CertificateNotTrusted", words)
+    if isinstance(error, TimeoutError):
+        return Unreachable("ConnectTimeout", "the server accepted no connection in time")
+    if isinstance(error, OSError):
+        return Unreachable(type(error).__name__, str(error))
+    return ServerFault(type(error).__name__, str(error))
 
 
 def _set_options(connected: socket.socket) -> None:

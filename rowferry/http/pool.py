@@ -1,11 +1,10 @@
 """The kept connections to one server: opened as they are needed, used again, never more than so many."""
 
 import asyncio
-import ssl
 from collections import deque
 
-from rowferry.errors import ObjectError, ServerFault, ServerNotTrusted, Unreachable
-from rowferry.http.connect import Connector
+from rowferry.errors import ObjectError, Unreachable
+from rowferry.http.connect import Connector, explain_failure
 from rowferry.http.connection import Connection, Outbox
 from rowferry.http.descriptors import share_descriptors
 
@@ -189,18 +188,3 @@ class Pool:
 def _refuse(waiter: Waiter, error: ObjectError) -> None:
     if not waiter.done():
         waiter.set_exception(error.copy())
-
-
-def explain_failure(error: Exception) -> ObjectError:
-    """Return the ObjectError for what an attempt to connect raised."""
-    if isinstance(error, ObjectError):
-        return error
-    if isinstance(error, ssl.SSLCertVerificationError):
-        remedy = "AWS_CA_BUNDLE can name the file of your own certificate authority"
-        words = f"the certificate of the server is not trusted ({error.verify_message}); {remedy}"
-        return ServerNotTrusted("CertificateNotTrusted", words)
-    if isinstance(error, TimeoutError):
-        return Unreachable("ConnectTimeout", "the server accepted no connection in time")
-    if isinstance(error, OSError):
-        return Unreachable(type(error).__name__, str(error))
-    return ServerFault(type(error).__name__, str(error))

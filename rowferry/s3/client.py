@@ -24,11 +24,11 @@ from rowferry.errors import (
     UsageError,
 )
 from rowferry.http import event_loop
-from rowferry.http.connect import Connector
+from rowferry.http.connect import Connector, explain_failure
 from rowferry.http.connection import Connection, Outbox, StaleConnection
 from rowferry.http.deadlines import Deadlines, InFlight
 from rowferry.http.parser import ResponseParser
-from rowferry.http.pool import Pool, explain_failure
+from rowferry.http.pool import Pool
 from rowferry.http.trust import trust
 from rowferry.plan import Side
 from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
