@@ -46,7 +46,7 @@ def run_demo(entries: int, workers: int, *, keep: bool) -> int:
         _head(console, "What went wrong?")
         _run("errors")
         _put_back(environment, hidden)
-        console.print("[dim]The lost objects are found and put back. The batches go back in the queue:[/]")
+        console.print("[dim]The lost objects are found and put back. The batches go back into the queue:[/]")
         _run("requeue", "--all")
         _head(console, "The rest")
         _run("migrate", "--yes", "--processes", str(workers), "--log-file", str(environment.folder / "migrate.log"))
