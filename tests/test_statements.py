@@ -36,7 +36,7 @@ def strings_of_product() -> Iterator[str]:
 def names_asked_for() -> set[str]:
     """Every name that stands right in a call of statement() or compose()."""
     text = "\n".join(map(Path.read_text, SOURCES))
-    return set(re.findall(r'\b(?:statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
+    return set(re.findall(r'\b(?:statement|printed_statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
 
 
 def test_no_name_stands_twice() -> None:

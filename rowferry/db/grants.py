@@ -7,7 +7,7 @@ from psycopg import sql
 
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.entries import split_table
-from rowferry.db.statements import statement
+from rowferry.db.statements import printed_statement
 from rowferry.plan import Entries, Plan
 
 Purpose = Literal["enqueuer", "worker", "operator", "grafana"]
@@ -47,16 +47,16 @@ def apply_grants(connection: Connection, grants: sql.Composable) -> None:
 
 def _compose_own_grants(role: str, purposes: Sequence[Purpose]) -> Iterator[sql.Composed]:
     if set(purposes) != {"grafana"}:
-        yield _end(statement("grant_basics", role=sql.Identifier(role)))
+        yield _end(printed_statement("grant_basics", role=sql.Identifier(role)))
     for purpose in PURPOSES:
         if purpose in purposes:
-            yield _end(statement(f"grant_{purpose}", role=sql.Identifier(role)))
+            yield _end(printed_statement(f"grant_{purpose}", role=sql.Identifier(role)))
 
 
 def _compose_for(entries: Entries, role: str, name: str) -> sql.Composed:
     """Return a query over the table of entries; a table without a schema is one of `public`."""
     parts = split_table(entries.table)
-    grants = statement(
+    grants = printed_statement(
         name,
         role=sql.Identifier(role),
         schema=sql.Identifier(parts[-2] if len(parts) > 1 else "public"),

@@ -40,6 +40,12 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
     return own_queries()[name].format(**parts)
 
 
+def printed_statement(name: str, **parts: sql.Composable) -> sql.Composed:
+    """Return the same with its description as a comment, for SQL that a person reads."""
+    texts = dict(query for path in list_sql("queries") for query in split_queries(path.read_text(encoding="utf-8")))
+    return _trusted(texts[name]).format(**parts)
+
+
 def split_queries(text: str) -> Iterator[tuple[str, str]]:
     """Yield the name of each query of a file and its SQL: the description too, but not the last semicolon."""
     _, *found = _NAME.split(text)
