@@ -9,7 +9,7 @@ MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 COMPOSE_VERSION := v2.40.3
 UV_VERSION := 0.13.8
 
-PYTEST_ARGS ?= -n 3 --dist loadgroup
+PYTEST_ARGS ?= -n 5 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 TORTURE_ARGS ?=

@@ -223,10 +223,21 @@ def is_fast(item: pytest.Item) -> bool:
     return not any(source == name or source.startswith(f"{name}.") for source in sources for name in STARTS_PROCESSES)
 
 
+def keep_group(item: pytest.Item) -> None:
+    """Write the group of a test into its id, by which xdist sends a whole group to one worker.
+
+    xdist 3.8 writes it into an attribute that pytest 9.2 does not read any more.
+    """
+    mark = item.get_closest_marker("xdist_group")
+    if mark and hasattr(item, "_id") and hasattr(item.config, "workerinput"):
+        item._id = type(item._id).parse(f"{item.nodeid}@{mark.args[0]}")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the fast tier, and run it first; then what has to run one after the other, since that ends last."""
     for item in items:
         if is_fast(item):
             item.add_marker(pytest.mark.fast)
+        keep_group(item)
     items.sort(key=lambda item: (not item.get_closest_marker("fast"), not item.get_closest_marker("xdist_group")))
