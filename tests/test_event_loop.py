@@ -108,6 +108,7 @@ ended = threading.Event()
 
 async def wait():
     try:
+        await asyncio.sleep(1)  # a signal just before the main thread sleeps would be noticed by the next only
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(1000)
     except asyncio.CancelledError:
