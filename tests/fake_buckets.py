@@ -87,10 +87,10 @@ class FakeBuckets:
     def bucket(self, request: Request) -> dict[str, Stored]:
         return self.legacy if request.side == "legacy" else self.production
 
-    def _HeadObject(self, request: Request) -> Result:  # noqa: N802 - named as S3 names it
+    def _HeadObject(self, request: Request) -> Result:
         return self.describe(request)
 
-    def _GetObject(self, request: Request) -> Result:  # noqa: N802
+    def _GetObject(self, request: Request) -> Result:
         found = self.bucket(request).get(request.key)
         span, pin = header(request, "Range"), header(request, "If-Match")
         if found is None:
@@ -114,18 +114,18 @@ class FakeBuckets:
         count = {"x-amz-tagging-count": str(len(found.tags))} if found.tags and self.announces else {}
         return Response(200, {**describe(found).headers, **count})
 
-    def _GetObjectTagging(self, request: Request) -> Result:  # noqa: N802
+    def _GetObjectTagging(self, request: Request) -> Result:
         found = self.bucket(request).get(request.key)
         if found is None:
             return refuse(404, "NoSuchKey")
         tags = "".join(f"<Tag><Key>{name}</Key><Value>{value}</Value></Tag>" for name, value in found.tags.items())
         return Response(200, {}, f"<Tagging><TagSet>{tags}</TagSet></Tagging>".encode())
 
-    def _PutObjectTagging(self, request: Request) -> Result:  # noqa: N802
+    def _PutObjectTagging(self, request: Request) -> Result:
         self.production[request.key].tags = dict(read_tags(request.body))
         return Response(200)
 
-    def _CopyObject(self, request: Request) -> Result:  # noqa: N802
+    def _CopyObject(self, request: Request) -> Result:
         source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
         found = self.legacy.get(source)
         if found is None:
@@ -135,7 +135,7 @@ class FakeBuckets:
         written = self._write(request, Stored(found.body, found.headers, found.etag, dict(found.tags)))
         return written if isinstance(written, ObjectError) else result("CopyObjectResult", found.etag)
 
-    def _PutObject(self, request: Request) -> Result:  # noqa: N802
+    def _PutObject(self, request: Request) -> Result:
         described = {name.lower(): value for name, value in request.headers if name.lower() != "if-none-match"}
         return self._write(request, Stored(request.body, described, tags=tags_of(request)))
 
@@ -151,16 +151,16 @@ class FakeBuckets:
         self.production[request.key] = stored
         return Response(200, {"etag": f'"{stored.etag}"'})
 
-    def _CreateMultipartUpload(self, request: Request) -> Result:  # noqa: N802
+    def _CreateMultipartUpload(self, request: Request) -> Result:
         name, element = f"upload-{len(self.seen)}", "InitiateMultipartUploadResult"
         self.uploads[name] = []
         self.tags[name] = {} if request.operation in self.drops_tags else tags_of(request)
         return Response(200, {}, f"<{element}><UploadId>{name}</UploadId></{element}>".encode())
 
-    def _UploadPart(self, request: Request) -> Result:  # noqa: N802
+    def _UploadPart(self, request: Request) -> Result:
         return Response(200, {"etag": f'"{self._take_part(request, request.body)}"'})
 
-    def _UploadPartCopy(self, request: Request) -> Result:  # noqa: N802
+    def _UploadPartCopy(self, request: Request) -> Result:
         source = unquote(header(request, "x-amz-copy-source") or "").split("/", 2)[2]
         first, last = (header(request, "x-amz-copy-source-range") or "").removeprefix("bytes=").split("-")
         found, pin = self.legacy[source], header(request, "x-amz-copy-source-if-match") or ""
@@ -172,7 +172,7 @@ class FakeBuckets:
         self.uploads[query(request, "uploadId")].append(body)
         return md5(body)
 
-    def _CompleteMultipartUpload(self, request: Request) -> Result:  # noqa: N802
+    def _CompleteMultipartUpload(self, request: Request) -> Result:
         parts = self.uploads.get(query(request, "uploadId"))
         if parts is None:
             return refuse(404, "NoSuchUpload")
@@ -184,7 +184,7 @@ class FakeBuckets:
         del self.uploads[query(request, "uploadId")]
         return result("CompleteMultipartUploadResult", stored.etag)
 
-    def _AbortMultipartUpload(self, request: Request) -> Result:  # noqa: N802
+    def _AbortMultipartUpload(self, request: Request) -> Result:
         self.uploads.pop(query(request, "uploadId"), None)
         return Response(204)
 

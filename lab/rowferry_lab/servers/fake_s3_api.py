@@ -67,21 +67,21 @@ class FakeApi:
 
     # Buckets
 
-    def _CreateBucket(self, request: Request) -> bytes:  # noqa: N802 - named as S3 names it
+    def _CreateBucket(self, request: Request) -> bytes:
         self.store.buckets.setdefault(request.bucket, Bucket())
         return respond(200)
 
-    def _HeadBucket(self, request: Request) -> bytes:  # noqa: N802
+    def _HeadBucket(self, request: Request) -> bytes:
         self.store.bucket(request.bucket)
         return respond(200)
 
-    def _DeleteBucket(self, request: Request) -> bytes:  # noqa: N802
+    def _DeleteBucket(self, request: Request) -> bytes:
         if self.store.bucket(request.bucket).objects:
             raise S3Error(409, "BucketNotEmpty")
         del self.store.buckets[request.bucket]
         return respond(204)
 
-    def _ListObjectsV2(self, request: Request) -> bytes:  # noqa: N802
+    def _ListObjectsV2(self, request: Request) -> bytes:
         """Return a page; its continuation token is the last key of the page before."""
         query = request.query
         most = min(int(query.get("max-keys", PAGE_KEYS)), PAGE_KEYS)
@@ -106,7 +106,7 @@ class FakeApi:
             found.append("<EncodingType>url</EncodingType>")
         return _result("ListBucketResult", "".join(found))
 
-    def _ListMultipartUploads(self, request: Request) -> bytes:  # noqa: N802
+    def _ListMultipartUploads(self, request: Request) -> bytes:
         """Return all uploads in one page."""
         self.store.bucket(request.bucket)
         now = _timestamp(time.time())
@@ -120,7 +120,7 @@ class FakeApi:
             ),
         )
 
-    def _DeleteObjects(self, request: Request) -> bytes:  # noqa: N802
+    def _DeleteObjects(self, request: Request) -> bytes:
         bucket = self.store.bucket(request.bucket)
         for element in _parse(request.body).iter():
             if element.tag.rpartition("}")[2] == "Key":
@@ -129,13 +129,13 @@ class FakeApi:
 
     # Objects
 
-    def _HeadObject(self, request: Request) -> bytes:  # noqa: N802
+    def _HeadObject(self, request: Request) -> bytes:
         stored = self.store.read(request.bucket, request.key)
         self._check_if_match(request, stored)
         length = stored.size if self.deviations.head_length else -1
         return respond(200, b"", self._describe(stored), length=length)
 
-    def _GetObject(self, request: Request) -> bytes:  # noqa: N802
+    def _GetObject(self, request: Request) -> bytes:
         stored = self.store.read(request.bucket, request.key)
         self._check_if_match(request, stored)
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", request.header(b"range") or "")
@@ -145,14 +145,14 @@ class FakeApi:
         span = f"content-range: bytes {first}-{last}/{stored.size}\r\n".encode()
         return respond(206, stored.body[first : last + 1], self._describe(stored) + span)
 
-    def _PutObject(self, request: Request) -> bytes:  # noqa: N802
+    def _PutObject(self, request: Request) -> bytes:
         if "aws-chunked" in (request.header(b"content-encoding") or ""):
             raise S3Error(501, "NotImplemented")
         stored = self.store.make_object(request.body, request.describe(), self._read_tagging(request))
         self._write(request, stored)
         return respond(200, headers=b'etag: "%s"\r\n' % stored.etag.encode())
 
-    def _CopyObject(self, request: Request) -> bytes:  # noqa: N802
+    def _CopyObject(self, request: Request) -> bytes:
         source = self._read_source(request)
         headers, tags = source.headers, source.tags
         if request.header(b"x-amz-metadata-directive") == "REPLACE":
@@ -163,18 +163,18 @@ class FakeApi:
         self._write(request, stored)
         return _copy_result("CopyObjectResult", stored)
 
-    def _DeleteObject(self, request: Request) -> bytes:  # noqa: N802
+    def _DeleteObject(self, request: Request) -> bytes:
         self.store.bucket(request.bucket).remove(request.key)
         return respond(204)
 
     # Tags
 
-    def _GetObjectTagging(self, request: Request) -> bytes:  # noqa: N802
+    def _GetObjectTagging(self, request: Request) -> bytes:
         tags = self.store.read(request.bucket, request.key).tags
         found = (f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>" for name, value in tags.items())
         return _result("Tagging", f"<TagSet>{''.join(found)}</TagSet>")
 
-    def _PutObjectTagging(self, request: Request) -> bytes:  # noqa: N802
+    def _PutObjectTagging(self, request: Request) -> bytes:
         words = [
             element.text or ""
             for element in _parse(request.body).iter()
@@ -183,7 +183,7 @@ class FakeApi:
         self._tag(request, dict(zip(words[::2], words[1::2], strict=True)))
         return respond(200)
 
-    def _DeleteObjectTagging(self, request: Request) -> bytes:  # noqa: N802
+    def _DeleteObjectTagging(self, request: Request) -> bytes:
         self._tag(request, {})
         return respond(204)
 
@@ -193,20 +193,20 @@ class FakeApi:
 
     # Multipart uploads
 
-    def _CreateMultipartUpload(self, request: Request) -> bytes:  # noqa: N802
+    def _CreateMultipartUpload(self, request: Request) -> bytes:
         self.store.bucket(request.bucket)
         tags = self._read_tagging(request)
         upload_id = self.store.begin_upload(Upload(request.bucket, request.key, request.describe(), tags))
         return _result("InitiateMultipartUploadResult", f"<UploadId>{upload_id}</UploadId>")
 
-    def _UploadPart(self, request: Request) -> bytes:  # noqa: N802
+    def _UploadPart(self, request: Request) -> bytes:
         part = make_object(request.body)
         if request.digest:
             part = StoredObject(b"", *request.digest, NOTHING, NOTHING, part.written)
         self._add_part(request, part)
         return respond(200, headers=b'etag: "%s"\r\n' % part.etag.encode())
 
-    def _UploadPartCopy(self, request: Request) -> bytes:  # noqa: N802
+    def _UploadPartCopy(self, request: Request) -> bytes:
         source = self._read_source(request)
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", request.header(b"x-amz-copy-source-range") or "")
         body = source.body[int(asked[1]) : int(asked[2]) + 1] if asked else source.body
@@ -217,7 +217,7 @@ class FakeApi:
     def _add_part(self, request: Request, part: StoredObject) -> None:
         self.store.upload(request.query["uploadId"]).parts[int(request.query["partNumber"])] = part
 
-    def _CompleteMultipartUpload(self, request: Request) -> bytes:  # noqa: N802
+    def _CompleteMultipartUpload(self, request: Request) -> bytes:
         upload_id = request.query["uploadId"]
         named = (element for element in _parse(request.body).iter() if element.tag.rpartition("}")[2] == "PartNumber")
         stored = self.store.upload(upload_id).assemble([int(element.text or 0) for element in named])
@@ -226,7 +226,7 @@ class FakeApi:
         etag = f"&quot;{stored.etag}&quot;" if self.deviations.completion_etag else ""
         return _result("CompleteMultipartUploadResult", f"<ETag>{etag}</ETag>")
 
-    def _AbortMultipartUpload(self, request: Request) -> bytes:  # noqa: N802
+    def _AbortMultipartUpload(self, request: Request) -> bytes:
         self.store.upload(request.query["uploadId"])
         del self.store.uploads[request.query["uploadId"]]
         return respond(204)
