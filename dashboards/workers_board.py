@@ -167,7 +167,7 @@ def _add_database(board: Dashboard) -> Dashboard:
     updates = Look("Row updates of a batch", "Above a second, check locks of the application and indexes.", unit="s")
     batches = Look("Batches", "From claim to COMMIT.", unit="s")
     verdicts = Look("Attempts a second by verdict", "For RETRY and ERROR, see the dashboard Migration.", unit="short")
-    claimed = Look("Claimed batches", "Claimed batches, and the slots of all workers.", unit="short")
+    claimed = Look("Claimed batches", "Batches are claimed as the limit of objects in flight needs them.", unit="short")
     waits = Look(
         "Slots waiting for a limit of the plan",
         "By limit: max_rows_per_second, or max_replica_lag while a replica is behind.",
@@ -190,13 +190,7 @@ def _add_database(board: Dashboard) -> Dashboard:
         .with_panel(prom_curves(updates, *percentiles("rowferry_row_update_seconds")))
         .with_panel(prom_curves(batches, *percentiles("rowferry_batch_seconds")))
         .with_panel(prom_curves(verdicts, ("{{verdict}}", rate("rowferry_attempts_total", "verdict"))))
-        .with_panel(
-            prom_curves(
-                claimed,
-                ("claimed {{host}}", gauge("rowferry_claimed_batches", "host")),
-                ("all slots", "sum(rowferry_live_slots)"),
-            )
-        )
+        .with_panel(prom_curves(claimed, ("claimed {{host}}", gauge("rowferry_claimed_batches", "host"))))
         .with_panel(prom_curves(waits, ("{{limit}}", rate("rowferry_limit_wait_seconds_total", "limit"))))
         .with_panel(prom_curves(lost, ("{{host}}", rate("rowferry_reconnects_total", "host"))))
     )

@@ -14,6 +14,12 @@ from rowferry.errors import RowferryError
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.monitoring.heartbeat import WorkerReport
+
+
+def report_nothing() -> WorkerReport:
+    """Return the report of a worker that holds no batch."""
+    return WorkerReport(batches=0, in_flight_limit=4)
 
 
 @dataclass

@@ -7,6 +7,7 @@ import pytest
 
 from entry_table import EntryTable
 from held_batches import call_and_lose_the_answer, hold
+from queue_states import report_nothing
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.batch.claim import begin_attempt, claim_batch
@@ -77,7 +78,7 @@ def test_a_worker_whose_connection_was_lost_since_its_last_beat_signs_off_and_se
     ten: EntryTable,
 ) -> None:
     with hold(ten) as held, closing(held.ledger):
-        heartbeat = Heartbeat(held.ledger, "test", 1, 1, ["migrate"], lambda: True, ClusterState(), Event())
+        heartbeat = Heartbeat(held.ledger, "test", ["migrate"], report_nothing, lambda: True, ClusterState(), Event())
         heartbeat.send()
         ten.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ '^rowferry ledger'"

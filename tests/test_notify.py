@@ -15,6 +15,7 @@ import pytest
 from clock import Clock
 from migration import Migration
 from processes import wait_for
+from queue_states import report_nothing
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring import heartbeat
@@ -113,7 +114,7 @@ class StandInLedger(Ledger):
         self.heartbeats += 1
         if self.away:
             raise DatabaseUnavailable("PostgreSQL cannot be reached")
-        return [{"live_workers": 1, "replica_lag": None}]
+        return [{"live_workers": 1, "replica_lag": None, "connections": 97, "fleet_rates": {}}]
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def progressing() -> Event:
 @pytest.fixture
 def _running_heartbeat(ledger: StandInLedger, progressing: Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(heartbeat, "HEARTBEAT_INTERVAL", timedelta(seconds=0.01))
-    beating = heartbeat.Heartbeat(ledger, "w", 1, 1, ["migrate"], progressing.is_set, ClusterState(), Event())
+    beating = heartbeat.Heartbeat(ledger, "w", ["migrate"], report_nothing, progressing.is_set, ClusterState(), Event())
     thread = beating.start()
     yield
     beating.deregister()

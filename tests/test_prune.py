@@ -51,7 +51,7 @@ def test_what_is_left_of_batches_deleted_by_hand_and_of_workers_is_forgotten(age
     aged.execute("update rowferry.batch_attempt set started_at = now() - interval '40 days' where batch_id <= 5")
     aged.execute("update rowferry.worker set last_seen_at = now() - interval '40 days'")
     aged.execute(
-        "insert into rowferry.worker (id, host, pid, version, slots, parallel, queues, last_seen_at) "
+        "insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, last_seen_at) "
         "values ('busy', 'h', 1, '1', 1, 1, '{migrate}', now() - interval '40 days'), "
         "('new', 'h', 2, '1', 1, 1, '{migrate}', now())"
     )

@@ -7,6 +7,7 @@ import pytest
 
 from clock import Clock
 from migration import Migration
+from queue_states import report_nothing
 from rowferry.db.connection import connect
 from rowferry_worker import rate_limit
 from rowferry_worker.monitoring import heartbeat
@@ -71,7 +72,9 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(heartbeat, "HEARTBEAT_INTERVAL", timedelta(hours=1))  # only the test sends heartbeats
     ledger, cluster, heartbeats = Ledger("test"), ClusterState(), list[Heartbeat]()
     try:
-        heartbeats = [Heartbeat(ledger, f"w{n}", 1, 1, ["migrate"], lambda: True, cluster, Event()) for n in range(3)]
+        heartbeats = [
+            Heartbeat(ledger, f"w{n}", ["migrate"], report_nothing, lambda: True, cluster, Event()) for n in range(3)
+        ]
         for one in heartbeats:
             one.start()
         assert cluster.size == 3

@@ -2,9 +2,8 @@ select
     host,
     live,
     lost,
-    slots,
     claimed_batches as "claimed batches",
-    parallel as "objects in parallel",
+    in_flight_limit as "objects in flight, at most",
     oldest_version as "version",
     last_seen_at as "last seen"
 from rowferry.worker_hosts

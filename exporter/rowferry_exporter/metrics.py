@@ -126,11 +126,9 @@ def _describe_hosts(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         "Worker processes lost within the last hour.",
         labels=["host"],
     )
-    slots = GaugeMetricFamily("rowferry_live_slots", "Slots of the live workers.", labels=["host"])
     held = GaugeMetricFamily("rowferry_queue_claimed_batches", "Batches claimed by live workers.", labels=["host"])
     for row in rows:
         live.add_metric([row["host"]], row["live"])
         lost.add_metric([row["host"]], row["lost"])
-        slots.add_metric([row["host"]], row["slots"])
         held.add_metric([row["host"]], row["claimed_batches"])
-    yield from (live, lost, slots, held)
+    yield from (live, lost, held)

@@ -1,27 +1,67 @@
--- rowferry.heartbeat(p_id text, p_host text, p_pid integer, p_version text, p_slots integer, p_parallel integer,
---                    p_queues text[])
---   Records that a worker process lives; the first heartbeat registers it. Returns the number of live workers, this one
---   included, and the lag of the slowest streaming replica: null where there is none, or where the owner of this
---   function may not see it (it needs pg_monitor).
+-- rowferry.heartbeat(p_id text, p_host text, p_pid integer, p_version text, p_batches integer,
+--                    p_in_flight_limit integer, p_queues text[], p_request_rates jsonb)
+--   Records that a worker process lives, the batches that it has claimed, how many objects it may have in flight, and
+--   the requests a second that it gets through where a server refuses more: {"endpoint/bucket operation": rate}. The
+--   first heartbeat registers the worker. Returns
+--   `live_workers`: the number of live workers, this one included;
+--   `replica_lag`: the lag of the slowest streaming replica; null where there is none, or where the owner of this
+--   function may not see it (it needs pg_monitor);
+--   `connections`: how many the server has for roles without privileges;
+--   `fleet_rates`: by key, the sum of the live workers' rates and how many of them have one:
+--   {"endpoint/bucket operation": {"per_second": 1000.0, "workers": 4}}.
 --   Writes: worker. Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.heartbeat(
-    p_id text, p_host text, p_pid integer, p_version text, p_slots integer, p_parallel integer, p_queues text []
+    p_id text,
+    p_host text,
+    p_pid integer,
+    p_version text,
+    p_batches integer,
+    p_in_flight_limit integer,
+    p_queues text [],
+    p_request_rates jsonb default '{}'
 )
-returns table (live_workers integer, replica_lag interval)
+returns table (live_workers integer, replica_lag interval, connections integer, fleet_rates jsonb)
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    insert into rowferry.worker (id, host, pid, version, slots, parallel, queues)
-    values (p_id, p_host, p_pid, p_version, p_slots, p_parallel, p_queues)
+    insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, request_rates)
+    values (p_id, p_host, p_pid, p_version, p_batches, p_in_flight_limit, p_queues, p_request_rates)
     on conflict on constraint worker_pkey do update
-    set last_seen_at = now(), stopped_at = null;
+    set
+        batches = excluded.batches,
+        in_flight_limit = excluded.in_flight_limit,
+        request_rates = excluded.request_rates,
+        last_seen_at = now(),
+        stopped_at = null;
+
+    with live as (
+        select w.request_rates
+        from rowferry.worker as w
+        where w.stopped_at is null and w.last_seen_at > now() - interval '30 seconds'
+    ),
+
+    rates as (
+        select
+            r.key,
+            sum(case when jsonb_typeof(r.value) = 'number' then r.value::numeric end) as per_second,
+            count(*) filter (where jsonb_typeof(r.value) = 'number') as workers
+        from live as l
+        cross join jsonb_each(l.request_rates) as r (key, value)
+        group by r.key
+    )
 
     select
+        (select count(*) from live as l)::integer as live_workers,
+        (select max(r.replay_lag) from pg_stat_replication as r) as replica_lag,
+        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+        - coalesce(current_setting('reserved_connections', true)::integer, 0) as connections,
         (
-            select count(*)
-            from rowferry.worker as w
-            where w.stopped_at is null and w.last_seen_at > now() - interval '30 seconds'
-        )::integer as live_workers,
-        (select max(r.replay_lag) from pg_stat_replication as r) as replica_lag;
+            select
+                coalesce(
+                    jsonb_object_agg(r.key, jsonb_build_object('per_second', r.per_second, 'workers', r.workers)), '{}'
+                )
+            from rates as r
+            where r.workers > 0
+        ) as fleet_rates;
 $$;

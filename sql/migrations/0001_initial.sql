@@ -168,16 +168,21 @@ create table rowferry.worker (
     host text not null,
     pid integer not null,
     version text not null,
-    slots integer not null,
-    parallel integer not null,
+    batches integer not null,
+    in_flight_limit integer not null,
+    request_rates jsonb not null default '{}',
     queues text [] not null,
     started_at timestamptz not null default now(),
     last_seen_at timestamptz not null default now(),
     stopped_at timestamptz,
-    constraint worker_pkey primary key (id)
+    constraint worker_pkey primary key (id),
+    constraint worker_request_rates_check check (jsonb_typeof(request_rates) = 'object')
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0);
 comment on table rowferry.worker is
-'One worker process a row. Its heartbeat moves last_seen_at.';
+'One worker process a row. Its heartbeat moves last_seen_at and says what the worker is doing.';
+comment on column rowferry.worker.batches is
+'Batches that it has claimed. in_flight_limit: objects that it may have in flight. request_rates: requests a second '
+'that it gets through, by endpoint, bucket and operation, where the server refuses more.';
 
 create table rowferry.claim_key (
     key uuid not null default gen_random_uuid(),

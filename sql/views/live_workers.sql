@@ -1,13 +1,14 @@
 -- rowferry.live_workers
---   The worker processes with a heartbeat within the last 30 seconds, and how many batches each has claimed.
+--   The worker processes with a heartbeat within the last 30 seconds, how many batches each has claimed, how many
+--   objects it may have in flight, and the requests a second that it gets through where a server refuses more.
 create or replace view rowferry.live_workers as
 select
     w.id,
     w.host,
     w.pid,
     w.version,
-    w.slots,
-    w.parallel,
+    w.in_flight_limit,
+    w.request_rates,
     w.queues,
     w.started_at,
     w.last_seen_at,

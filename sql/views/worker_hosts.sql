@@ -1,13 +1,12 @@
 -- rowferry.worker_hosts
---   One row a host that had a worker within the last hour: live worker processes, their slots, parallel objects and
---   claimed batches, and lost processes: silent for 30 seconds without having deregistered.
+--   One row a host that had a worker within the last hour: live worker processes, how many objects they may have in
+--   flight, their claimed batches, and lost processes: silent for 30 seconds without having deregistered.
 create or replace view rowferry.worker_hosts as
 select
     w.host,
     count(l.id) as live,
     count(*) - count(l.id) as lost,
-    coalesce(sum(l.slots), 0)::bigint as slots,
-    coalesce(sum(l.parallel), 0)::bigint as parallel,
+    coalesce(sum(l.in_flight_limit), 0)::bigint as in_flight_limit,
     coalesce(sum(l.claimed_batches), 0)::bigint as claimed_batches,
     min(l.version) as oldest_version,
     max(w.last_seen_at) as last_seen_at

@@ -115,10 +115,7 @@ def _work(worker_id: str, options: Options) -> None:
         slots=options.slots,
     )
     metrics.objects_in_flight_limit.set(state.scheduler.limit.value)
-    is_progressing, stopped = state.is_progressing, Event()
-    heartbeat = Heartbeat(
-        state.ledger, worker_id, options.slots, options.parallel, queues, is_progressing, cluster, stopped
-    )
+    heartbeat = Heartbeat(state.ledger, worker_id, queues, state.report, state.is_progressing, cluster, Event())
     _listen_for_signals(state)  # before anyone can see the worker, and stop it
     heartbeat.start()
     set_process_fields(worker=worker_id)

@@ -10,6 +10,7 @@ from threading import Condition, Event, Lock
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.monitoring.heartbeat import WorkerReport
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
 
@@ -21,7 +22,8 @@ class ReadersWriterLock:
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._holders = 0
+        self.holders = 0
+        """How many batches hold it now."""
         self._is_exclusive = False
         self._waiting_writers = 0
 
@@ -33,7 +35,7 @@ class ReadersWriterLock:
         """
         with self._changed:
             acquired = self._wait(lambda: not self._is_exclusive and not self._waiting_writers, unless)
-            self._holders += acquired
+            self.holders += acquired
         try:
             yield acquired
         finally:
@@ -46,12 +48,12 @@ class ReadersWriterLock:
         with self._changed:
             self._waiting_writers += 1
             try:
-                acquired = self._wait(lambda: self._holders == 0, unless)
+                acquired = self._wait(lambda: self.holders == 0, unless)
             finally:
                 self._waiting_writers -= 1
                 self._changed.notify_all()
             if acquired:
-                self._holders, self._is_exclusive = 1, True
+                self.holders, self._is_exclusive = 1, True
         try:
             yield acquired
         finally:
@@ -61,7 +63,7 @@ class ReadersWriterLock:
     def try_upgrade(self) -> bool:
         """Make the caller's shared lock exclusive if it is the only holder; return whether it is exclusive now."""
         with self._changed:
-            self._is_exclusive = self._is_exclusive or self._holders == 1
+            self._is_exclusive = self._is_exclusive or self.holders == 1
             return self._is_exclusive
 
     def _wait(self, is_free: Callable[[], bool], unless: Event) -> bool:
@@ -73,7 +75,7 @@ class ReadersWriterLock:
 
     def _release(self) -> None:
         with self._changed:
-            self._holders -= 1
+            self.holders -= 1
             self._is_exclusive = False
             self._changed.notify_all()
 
@@ -118,6 +120,10 @@ class WorkerState:
         """Count a parked slot as working again."""
         with self._parking:
             self.slots += 1
+
+    def report(self) -> WorkerReport:
+        """Return what the heartbeat says of this worker."""
+        return WorkerReport(self.batch_lock.holders, self.scheduler.limit.value)
 
     def is_progressing(self) -> bool:
         """Return whether each slot began a turn, or an S3 response came, within MAX_TURN."""

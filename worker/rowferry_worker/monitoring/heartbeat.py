@@ -3,10 +3,12 @@
 import logging
 import os
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event, Thread
+
+from psycopg.types.json import Jsonb
 
 from rowferry import __version__
 from rowferry.errors import RowferryError
@@ -19,14 +21,39 @@ _log = logging.getLogger(__name__)
 HEARTBEAT_INTERVAL = timedelta(seconds=5)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What a worker process is doing."""
+
+    batches: int
+    """Claimed ones."""
+    in_flight_limit: int
+    """Objects that may be in flight."""
+    request_rates: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Requests a second that it gets through where a server refuses more, by endpoint, bucket and operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRate:
+    """Requests a second that the live workers get through together where a server refuses more."""
+
+    per_second: float
+    workers: int
+    """How many of them it holds back."""
+
+
 @dataclass(slots=True)
 class ClusterState:
-    """Live workers and replica lag, as of the last heartbeat."""
+    """The live workers, what servers let through to them, and replica lag, as of the last heartbeat."""
 
     size: int = 1
     """Live worker processes, this one included."""
     replica_lag: timedelta | None = None
     """Of the slowest streaming replica; None: there is none, or it is not behind."""
+    connections: int | None = None
+    """How many the server has for all roles together; None: not known yet."""
+    fleet_rates: dict[str, FleetRate] = field(default_factory=dict[str, FleetRate])
+    """By endpoint, bucket and operation; only what a server holds back."""
 
     def share_of(self, per_second: float | None) -> float | None:
         """Return this worker's even share of a bound for the whole cluster; None where there is no bound."""
@@ -45,9 +72,8 @@ class Heartbeat:
 
     ledger: Ledger
     worker_id: str
-    slots: int
-    parallel: int
     queues: list[str]
+    report: Callable[[], WorkerReport]
     is_progressing: Callable[[], bool]
     cluster: ClusterState
     """Updated by each heartbeat."""
@@ -63,17 +89,22 @@ class Heartbeat:
 
     def send(self) -> None:
         """Mark the worker alive and update `cluster`."""
+        report = self.report()
         (row,) = self.ledger.call(
             "heartbeat",
             self.worker_id,
             socket.gethostname(),
             os.getpid(),
             __version__,
-            self.slots,
-            self.parallel,
+            report.batches,
+            report.in_flight_limit,
             self.queues,
+            Jsonb(report.request_rates),
         )
-        self.cluster.size, self.cluster.replica_lag = row["live_workers"], row["replica_lag"]
+        cluster = self.cluster
+        cluster.size, cluster.replica_lag = row["live_workers"], row["replica_lag"]
+        cluster.connections = row["connections"]
+        cluster.fleet_rates = {key: FleetRate(**rate) for key, rate in row["fleet_rates"].items()}
         metrics.last_heartbeat.set_to_current_time()
 
     def _run(self) -> None:
