@@ -1,62 +1,104 @@
-"""The cores that a process may use: by its affinity and by the quotas of its cgroups."""
+"""A worker uses the machine that is there, not the one that its container runs on."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
-from rowferry_worker.machine import count_cores
+from rowferry_worker import machine
+from rowferry_worker.machine import bound_objects, choose_bodies_budget, count_cores, measure_memory
+
+MIB, GIB = 1024 * 1024, 1024**3
 
 
 @pytest.fixture(autouse=True)
-def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of 8 cores and 16 GiB without a cgroup."""
+    monkeypatch.setattr(machine, "MOUNT", tmp_path / "cgroup")
+    monkeypatch.setattr(machine, "PROC", tmp_path / "proc")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)), raising=False)
+    write(tmp_path, "proc/meminfo", f"MemTotal: {32 * GIB // 1024} kB\nMemAvailable:   {16 * GIB // 1024} kB\n")
+    return tmp_path
 
 
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text + "\n")
-    return root
+def write(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_without_a_bound_all_cores_and_all_memory_are_there(system: Path) -> None:
+    write(system, "proc/self/cgroup", "0::/\n")
+    write(system, "cgroup/cpu.max", "max 100000\n")
+    write(system, "cgroup/memory.max", "max\n")
+    assert count_cores() == 8
+    assert measure_memory() == 16 * GIB
+
+
+def test_affinity_bounds_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 5}, raising=False)
+    assert count_cores() == 2
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("50000", 1), ("150000", 2), ("400000", 4), ("6400000", 8)])
+def test_a_quota_bounds_the_cores(system: Path, quota: str, cores: int) -> None:
+    write(system, "proc/self/cgroup", "0::/system.slice/rowferry.service\n")
+    write(system, "cgroup/system.slice/rowferry.service/cpu.max", f"{quota} 100000\n")
+    assert count_cores() == cores
+
+
+def test_a_quota_of_a_group_above_bounds_as_well(system: Path) -> None:
+    write(system, "proc/self/cgroup", "0::/a/b\n")
+    write(system, "cgroup/a/cpu.max", "200000 100000\n")
+    write(system, "cgroup/a/b/cpu.max", "max 100000\n")
+    assert count_cores() == 2
+
+
+@pytest.mark.parametrize("path", ["/", "/docker/4711"])
+def test_the_older_cgroups_bound_as_well_also_where_the_path_is_the_host_s(system: Path, path: str) -> None:
+    write(system, "proc/self/cgroup", f"4:memory:{path}\n3:cpuset:/\n2:cpu,cpuacct:{path}\n1:name=systemd:/\n")
+    write(system, "cgroup/cpu/cpu.cfs_quota_us", "300000\n")
+    write(system, "cgroup/cpu/cpu.cfs_period_us", "100000\n")
+    write(system, "cgroup/memory/memory.limit_in_bytes", f"{GIB}\n")
+    write(system, "cgroup/memory/memory.usage_in_bytes", f"{600 * MIB}\n")
+    write(system, "cgroup/memory/memory.stat", f"cache 5\ntotal_inactive_file {200 * MIB}\n")
+    assert count_cores() == 3
+    assert measure_memory() == 624 * MIB
+
+
+def test_the_older_cgroups_say_no_limit_by_a_large_number_and_no_quota_by_a_negative_one(system: Path) -> None:
+    write(system, "proc/self/cgroup", "2:memory:/\n1:cpu:/\n")
+    write(system, "cgroup/cpu/cpu.cfs_quota_us", "-1\n")
+    write(system, "cgroup/cpu/cpu.cfs_period_us", "100000\n")
+    write(system, "cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+    write(system, "cgroup/memory/memory.usage_in_bytes", f"{20 * GIB}\n")
+    assert count_cores() == 8
+    assert measure_memory() == 16 * GIB
 
 
 @pytest.mark.parametrize(
-    ("quota", "cores"),
-    [("max 100000", 8), ("50000 100000", 1), ("100000 100000", 1), ("150000 100000", 2), ("1600000 100000", 8)],
+    ("available", "processes", "budget"),
+    [
+        (16 * GIB, 1, 96 * MIB),
+        (16 * GIB, 8, 96 * MIB),
+        (GIB, 1, 96 * MIB),
+        (GIB, 4, 32 * MIB),
+        (100 * MIB, 2, 16 * MIB),
+    ],
 )
-def test_a_quota_bounds_the_cores_and_is_rounded_up(quota: str, cores: int, tmp_path: Path) -> None:
-    root = write(tmp_path, {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": quota})
-    assert count_cores(root) == cores
-
-
-def test_the_tightest_quota_of_all_parents_counts(tmp_path: Path) -> None:
-    files = {
-        "proc/self/cgroup": "0::/system.slice/worker.service",
-        "sys/fs/cgroup/system.slice/cpu.max": "200000 100000",
-        "sys/fs/cgroup/system.slice/worker.service/cpu.max": "400000 100000",
-    }
-    assert count_cores(write(tmp_path, files)) == 2
-
-
-@pytest.mark.parametrize("controllers", ["cpu", "cpu,cpuacct"])
-@pytest.mark.parametrize("path", ["/", "/docker/4f2a", "/docker/not-in-this-container"])
-@pytest.mark.parametrize(("quota", "cores"), [("300000", 3), ("-1", 8)])
-def test_the_first_version_of_cgroups_is_read_too(
-    controllers: str, path: str, quota: str, cores: int, tmp_path: Path
+def test_bodies_take_little_memory_and_less_on_a_small_machine(
+    system: Path, available: int, processes: int, budget: int
 ) -> None:
-    folder = "" if "not" in path else path.lstrip("/")
-    place = f"sys/fs/cgroup/{controllers}/{folder}"
-    files = {
-        "proc/self/cgroup": f"4:memory:/elsewhere\n3:{controllers}:{path}\n0::/",
-        f"{place}/cpu.cfs_quota_us": quota,
-        f"{place}/cpu.cfs_period_us": "100000",
-    }
-    assert count_cores(write(tmp_path, files)) == cores
+    write(system, "proc/meminfo", f"MemAvailable: {available // 1024} kB\n")
+    assert choose_bodies_budget(processes) == budget
 
 
-def test_without_cgroups_the_affinity_counts_and_without_it_all_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert count_cores(tmp_path) == 8
-    monkeypatch.delattr(os, "sched_getaffinity")
-    assert count_cores(tmp_path) == os.cpu_count()
+def test_a_system_that_says_nothing_of_its_memory_is_believed_to_have_all_of_it_left(system: Path) -> None:
+    (system / "proc" / "meminfo").unlink()
+    assert measure_memory() == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_objects_in_flight_have_two_connections_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1128, 1128))
+    assert bound_objects() == 500

@@ -1,49 +1,102 @@
-"""What this process may use of the machine: cores."""
+"""What this process may use of its machine: cores, memory, open files. Read from the system, bounded by its cgroups."""
 
 import math
 import os
+import re
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-ROOT = Path("/")
+from rowferry.http.descriptors import RESERVED, raise_limit
+
+MOUNT = Path("/sys/fs/cgroup")
+PROC = Path("/proc")
+
+BODIES_BYTES = 96 * 1024 * 1024
+"""What the bodies under way may take of a process's memory, at most: a worker stays below 300 MB."""
+LEAST_BODIES_BYTES = 16 * 1024 * 1024
+"""Two parts of 8 MiB: with less a worker could not read one while it writes another."""
+MEMORY_SHARE = 8
+"""All processes of a worker together hold no more bodies than an eighth of the memory."""
+CONNECTIONS_AN_OBJECT = 2
+"""One to each side while an object is streamed."""
+NO_LIMIT_BYTES = 1 << 60
+"""cgroup v1 says that there is no limit by a number above this."""
 
 
-def count_cores(root: Path = ROOT) -> int:
-    """Return how many cores this process may use, at least 1: by its affinity and its cgroups' quotas, rounded up.
+def count_cores() -> int:
+    """Return how many cores this process may use, by its affinity and by the quota of its cgroup; at least 1.
 
-    With a quota of 0.5 it is 1, with 1.5 it is 2: two processes then use all of it. `root` holds proc and sys.
+    A quota is rounded up, so that all of it can be used, as Go's runtime does (GOMAXPROCS since Go 1.25).
     """
-    return max(1, min([_count_affinity(), *map(math.ceil, _read_quotas(root))]))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([cores, *(math.ceil(quota) for quota in _read_quotas())]))
 
 
-def _count_affinity() -> int:
-    with suppress(AttributeError):  # macOS has none
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def measure_memory() -> int:
+    """Return how many bytes of memory are there to be used: what the system has left, or a cgroup allows."""
+    return max(0, min([_read_available(), *_read_memory_left()]))
 
 
-def _read_quotas(root: Path) -> Iterator[float]:
-    """Yield the quotas of the process's cgroup and of each that holds it, in cores. None without cgroups."""
-    for folder in _find_cgroups(root):
-        with suppress(OSError, ValueError):  # v2: "max 100000" or "50000 100000"
-            quota, period = (folder / "cpu.max").read_text().split()
-            yield int(quota) / int(period)
-        with suppress(OSError, ValueError):  # v1: -1 is no quota
-            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
-            if int(quota) > 0:
-                yield int(quota) / int(period)
+def choose_bodies_budget(processes: int = 1) -> int:
+    """Return how many bytes of bodies a process may hold, if so many run on this machine."""
+    return max(LEAST_BODIES_BYTES, min(BODIES_BYTES, measure_memory() // MEMORY_SHARE // max(1, processes)))
 
 
-def _find_cgroups(root: Path) -> Iterator[Path]:
-    """Yield the folders of the process's CPU cgroup and its parents.
+def bound_objects() -> int:
+    """Return how many objects may be in flight by the descriptors that this process may have; it raises their limit."""
+    limit = raise_limit()
+    return max(1, max(limit - RESERVED, limit // 2) // CONNECTIONS_AN_OBJECT)
 
-    A container sees its own cgroup at the top of the mount, whatever path /proc/self/cgroup names.
+
+def _read_available() -> int:
+    """Return the memory that can be had without swapping; where the system does not say, all that it has."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", _read(PROC / "meminfo") or "", re.MULTILINE)
+    return int(found[1]) * 1024 if found else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _read_quotas() -> Iterator[float]:
+    """Yield the quotas of this process's cgroups, in cores."""
+    for group in _list_groups("cpu"):
+        quota, period = _read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")
+        words = (_read(group / "cpu.max") or f"{quota} {period}").split()
+        if len(words) == 2 and all(word.isdecimal() for word in words) and int(words[1]):
+            yield int(words[0]) / int(words[1])
+
+
+def _read_memory_left() -> Iterator[int]:
+    """Yield what this process's cgroups allow beside what they use; the page cache does not count as used."""
+    for group in _list_groups("memory"):
+        for most, used, cache in (
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.high", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            limit = _read(group / most)
+            if limit is None or not limit.isdecimal() or int(limit) > NO_LIMIT_BYTES:
+                continue
+            idle = re.search(rf"^{cache} (\d+)$", _read(group / "memory.stat") or "", re.MULTILINE)
+            yield int(limit) - int(_read(group / used) or 0) + (int(idle[1]) if idle else 0)
+
+
+def _list_groups(controller: str) -> Iterator[Path]:
+    """Yield the folders of this process's cgroup and of those above it: each of them may have a limit.
+
+    In a container the path in /proc may be that of the host; then the mount's own folder is the cgroup.
     """
-    with suppress(OSError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if not controllers or "cpu" in controllers.split(","):
-                top = root / "sys/fs/cgroup" / controllers
-                cgroup = top / path.lstrip("/")
-                yield from (folder for folder in (cgroup, *cgroup.parents) if folder.is_relative_to(top))
+    for line in (_read(PROC / "self" / "cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = MOUNT / controller if controllers else MOUNT
+        folder = root / path.lstrip("/")
+        while folder != root:
+            yield folder
+            folder = folder.parent
+        yield root
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
