@@ -35,6 +35,7 @@ from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings
 from rowferry.plan_file import parse_plan
 from rowferry.s3.credentials import _name_variables
 from rowferry_cli import cli
+from rowferry_cli.command import name_variable
 from rowferry_worker.daemon import Options, run_worker
 
 README = ROOT / "README.md"
@@ -164,6 +165,20 @@ def test_every_command_has_its_place_in_the_docs() -> None:
     } == set(list_commands())
 
 
+def list_options(name: str) -> list[click.Option]:
+    return [parameter for parameter in find_command(name).params if isinstance(parameter, click.Option)]
+
+
+def test_the_variables_that_follow_no_rule_are_all_named() -> None:
+    told = {row[0].strip("`"): row[1].strip("`") for row in read_table(RUNNING, "Set options")}
+    options = [(name, option) for name in list_commands() for option in list_options(name) if not option.hidden]
+    assert told == {
+        option.opts[-1]: option.envvar
+        for name, option in options
+        if option.envvar != name_variable(name, option.opts[-1])
+    }
+
+
 def test_the_options_of_a_worker_are_all_explained() -> None:
     explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(RUNNING, "Run a worker")}
     options = [parameter for parameter in find_command("worker").params if isinstance(parameter, click.Option)]
@@ -222,6 +237,7 @@ def test_every_variable_is_one_that_rowferry_reads(page: Path) -> None:
     for side in (LegacySide("old"), ProductionSide("new")):
         known |= set(_name_variables(side))
     known |= {f"{name}_FILE" for name in known}
+    known |= {str(option.envvar) for name in list_commands() for option in list_options(name)}
     known |= set(re.findall(r"\$\{(ROWFERRY_\w+)", (ROOT / "compose.yaml").read_text()))
     found = set(VARIABLE.findall(page.read_text()))
     families = {name for name in found if f"`{name}_…`" in page.read_text() or f"{name}_*" in page.read_text()}

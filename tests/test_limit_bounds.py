@@ -20,7 +20,7 @@ def every_write(seen: LoggedRequest) -> bool:
     [
         ("", 1, 15),
         ("--min-parallel=30", 30, 30),
-        ("ROWFERRY_MIN_PARALLEL=30", 30, 30),
+        ("ROWFERRY_WORKER_MIN_PARALLEL=30", 30, 30),
         ("--min-parallel=30 --processes=2", 30, 60),
         ("--min-parallel=64", 64, 64),
     ],

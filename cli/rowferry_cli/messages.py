@@ -12,6 +12,7 @@ import click
 
 from rowferry.errors import UsageError
 from rowferry.formatting import count_batches, count_entries
+from rowferry_cli.command import Command, find_variable
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan, Side
@@ -61,11 +62,19 @@ def _describe_side(side: Side) -> str:
 
 def describe_usage_error(error: click.UsageError) -> str:
     """Return one sentence, without its full stop, that ends with where to find help."""
-    command = error.ctx.command_path if error.ctx else "rowferry"
-    message = _describe_number(error) or " ".join(error.format_message().split()).rstrip(".")
-    return (
-        f"{message} See `{command} --help`" if message.endswith(("?", "?)")) else f"{message}; see `{command} --help`"
-    )
+    where = f"see `{error.ctx.command_path if error.ctx else 'rowferry'} {_choose_help(error)}`"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        error.param_hint = find_variable(error.param, error.ctx) or error.param_hint
+    message = _describe_kind(error) or " ".join(error.format_message().split()).rstrip(".")
+    return f"{message} S{where[1:]}" if message.endswith(("?", "?)")) else f"{message}; {where}"
+
+
+def _choose_help(error: click.UsageError) -> str:
+    """Return the help that explains the option in question."""
+    command = error.ctx.command if error.ctx else None
+    option = error.param if isinstance(error, click.BadParameter) else None
+    is_advanced = isinstance(command, Command) and option is not None and command.is_advanced(option)
+    return "--help-advanced" if is_advanced else "--help"
 
 
 def suggest_command(unknown: str, known: Iterable[str]) -> str:
@@ -74,15 +83,17 @@ def suggest_command(unknown: str, known: Iterable[str]) -> str:
     return f"No such command {unknown!r}.{f' Did you mean {near[0]}?' if near else ''}"
 
 
-def _describe_number(error: click.UsageError) -> str | None:
-    """Return the sentence for a value that is not a number or is out of bounds; None for other errors."""
+def _describe_kind(error: click.UsageError) -> str | None:
+    """Return the sentence for a value that is no switch, no number, or out of bounds; None for other errors."""
     if not isinstance(error, click.BadParameter) or error.param is None:
         return None
-    kind = error.param.type
+    kind, hint = error.param.type, error.param_hint or error.param.get_error_hint(error.ctx)
+    if isinstance(kind, click.types.BoolParamType):
+        given = error.message.partition(" is not ")[0]
+        return f"Invalid value for {hint}: {given} is neither 1 nor 0"
     if not isinstance(kind, click.IntRange | click.FloatRange):
         return None
     name = "a whole number" if isinstance(kind, click.IntRange) else "a number"
-    hint = error.param.get_error_hint(error.ctx)
     given = error.message.partition(" is not ")[0]
     return f"Invalid value for {hint}: {given} is not {name}{_describe_bounds(kind)}"
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from rowferry.formatting import parse_duration, parse_seconds
+from rowferry_cli.command import Group, find_variable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,15 +68,31 @@ def batch_size_option(function: F) -> F:
         default=100,
         show_default=True,
         type=click.IntRange(1, 100_000),
+        metavar="N",
         help="Entries per batch.",
     )(function)
 
 
 def limit_option(function: F) -> F:
     """Add -l/--limit, in entries."""
-    return click.option("-l", "--limit", type=click.IntRange(1), help="Enqueue only this many entries, in one pass.")(
-        function
-    )
+    return click.option(
+        "-l",
+        "--limit",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Enqueue only this many entries, in one pass.",
+    )(function)
+
+
+WORKERS = Group(
+    "Workers",
+    "Nothing needs to be set: there is a worker for each core, and each finds its pace by itself. Set these to spare a "
+    "server or this host.",
+    ("--processes", "--parallel", "--batch-size"),
+)
+"""In the help of each command that starts workers."""
+
+LOG_FILE = Group("Log", "What the workers log goes to a file.", ("--log-file",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +121,7 @@ def worker_options(*, least: int = 0) -> Callable[[F], F]:
             default=64,
             show_default=True,
             type=click.IntRange(1, 10_000),
+            metavar="N",
             help="Objects in flight per worker.",
         )(function)
         return click.option(
@@ -112,6 +130,7 @@ def worker_options(*, least: int = 0) -> Callable[[F], F]:
             default=2,
             show_default=True,
             type=click.IntRange(least, 64),
+            metavar="N",
             help=f"Worker processes on this host{none}.",
         )(function)
 
@@ -209,6 +228,14 @@ class Seconds(click.ParamType[float]):
         return seconds
 
 
-def _invalid(value: Any, param: click.Parameter | None, ctx: click.Context | None, wanted: str) -> click.UsageError:
-    option = f" for {param.opts[-1]}" if param else ""
-    return click.UsageError(f"Invalid duration {str(value)!r}{option}: use {wanted}", ctx)
+class InvalidDuration(click.BadParameter):
+    """A value that is no duration, in words of its own."""
+
+    def format_message(self) -> str:
+        """Return the sentence."""
+        return self.message
+
+
+def _invalid(value: Any, param: click.Parameter | None, ctx: click.Context | None, wanted: str) -> InvalidDuration:
+    option = f" for {find_variable(param, ctx) or param.opts[-1]}" if param else ""
+    return InvalidDuration(f"Invalid duration {str(value)!r}{option}: use {wanted}", ctx, param)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.formatting import count_batches, count_entries, hide_unfit, show_text
+from rowferry_cli.command import Command
 from rowferry_cli.migration import all_migrations_option, choose_one_or_all, list_migrations, migration_option
 from rowferry_cli.options import json_option
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rowferry.db.connection import DictRow
 
 
-@click.command("errors")
+@click.command("errors", cls=Command)
 @migration_option
 @all_migrations_option
 @click.option("--entries", "by_entry", is_flag=True, help="List entries instead of reasons.")

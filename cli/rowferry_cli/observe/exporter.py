@@ -3,10 +3,11 @@
 import click
 
 from rowferry.logs import LogFormat, set_up_logging
+from rowferry_cli.command import Command
 from rowferry_cli.options import log_format_option
 
 
-@click.command("exporter")
+@click.command("exporter", cls=Command)
 @click.option("--port", default=9465, show_default=True, type=click.IntRange(0, 65_535), help="0: any free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0: all.")
 @log_format_option

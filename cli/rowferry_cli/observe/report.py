@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.formatting import count, count_batches, count_entries, format_duration
+from rowferry_cli.command import Command
 from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rowferry.reports.report import Report, TableReport
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @migration_option
 @click.option(
     "--manifest",

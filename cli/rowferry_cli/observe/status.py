@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
+from rowferry_cli.command import Command
 from rowferry_cli.options import json_option, plan_option
 
 
-@click.command("status")
+@click.command("status", cls=Command)
 @plan_option
 @click.option("--no-objects", is_flag=True, help="Do not count the objects of the buckets.")
 @click.option("--objects", "all_objects", is_flag=True, help="Count all objects, without the limit of 20 s.")

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
+from rowferry_cli.command import Command
 from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import Seconds
 
 
-@click.command("watch")
+@click.command("watch", cls=Command)
 @migration_option
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
 @click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")

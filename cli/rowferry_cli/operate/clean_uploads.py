@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rowferry_cli.command import Command
 from rowferry_cli.messages import confirm
 from rowferry_cli.options import Duration, plan_option, yes_option
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rowferry.s3.boto import Upload
 
 
-@click.command("clean-uploads")
+@click.command("clean-uploads", cls=Command)
 @plan_option
 @click.option(
     "--older-than",

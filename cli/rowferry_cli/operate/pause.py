@@ -5,10 +5,11 @@ from pathlib import Path
 import click
 
 from rowferry.formatting import count, count_batches, show_text
+from rowferry_cli.command import Command
 from rowferry_cli.migration import all_migrations_option, choose_one_or_all, migration_option
 
 
-@click.command("pause")
+@click.command("pause", cls=Command)
 @migration_option
 @all_migrations_option
 def command(migration: str | None, plan_path: Path, all_migrations: bool) -> None:
@@ -35,7 +36,7 @@ def command(migration: str | None, plan_path: Path, all_migrations: bool) -> Non
         click.echo("This database has no migration.")
 
 
-@click.command("resume")
+@click.command("resume", cls=Command)
 @migration_option
 @all_migrations_option
 def resume(migration: str | None, plan_path: Path, all_migrations: bool) -> None:

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import click
 
+from rowferry_cli.command import Command
 from rowferry_cli.messages import confirm
 from rowferry_cli.options import Duration, yes_option
 
 ATTEMPTS_PER_STEP = 10_000
 
 
-@click.command("prune")
+@click.command("prune", cls=Command)
 @click.option(
     "--older-than", type=Duration(), required=True, help="Only batches that finished longer ago: 30m, 12h, 30d, 4w."
 )

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
+from rowferry_cli.command import Command
 from rowferry_cli.migration import all_migrations_option, choose_one_or_all, migration_option
 
 
-@click.command("requeue")
+@click.command("requeue", cls=Command)
 @click.option("--all", "everything", is_flag=True, help="All batches in ERROR.")
 @click.option("--batch", "batch_id", type=click.IntRange(1), metavar="ID", help="This batch, of any migration.")
 @click.option(

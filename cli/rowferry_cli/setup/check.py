@@ -11,6 +11,7 @@ import click
 from rowferry.errors import DatabaseUnavailable, UsageError
 from rowferry.formatting import show_text
 from rowferry.plan import OnConflict, Plan
+from rowferry_cli.command import Command
 from rowferry_cli.messages import describe_direction
 from rowferry_cli.options import allow_empty_option, json_option, on_conflict_option, plan_option
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·", "yellow")}
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @plan_option
 @on_conflict_option
 @allow_empty_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from rowferry_cli.command import Command
 from rowferry_cli.options import plan_option
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rowferry.plan import Plan
 
 
-@click.command("init")
+@click.command("init", cls=Command)
 @click.option("--grants", "role", metavar="ROLE", help="Print the GRANTs that this role needs, as SQL; change nothing.")
 @click.option(
     "--for",

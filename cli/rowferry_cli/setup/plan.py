@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rowferry_cli.command import Command
 from rowferry_cli.messages import describe_direction
 from rowferry_cli.options import plan_option
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rowferry.plan import Entries, Plan
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.option("--example", is_flag=True, help="Print a commented example to save as rowferry.toml.")
 @plan_option
 def command(example: bool, plan_path: Path) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from rowferry.plan import OnConflict
+from rowferry_cli.command import Command
 from rowferry_cli.messages import DRY_RUN, confirm, describe_enqueued
 from rowferry_cli.options import batch_size_option, limit_option, on_conflict_option, plan_option, yes_option
 
 
-@click.command("enqueue")
+@click.command("enqueue", cls=Command)
 @plan_option
 @batch_size_option
 @limit_option

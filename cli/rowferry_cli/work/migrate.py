@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 
+from rowferry_cli.command import Command, Group
 from rowferry_cli.options import (
+    WORKERS,
     allow_empty_option,
     batch_size_option,
     limit_option,
@@ -15,8 +17,19 @@ from rowferry_cli.options import (
     yes_option,
 )
 
+GROUPS = (
+    Group(
+        "Checks",
+        "What is looked at before anything is written.",
+        ("--status-only", "--no-objects", "--allow-empty"),
+    ),
+    WORKERS,
+    Group("Messages", "What is shown and kept of the work.", ("--verbose", "--log-file")),
+    Group("Short forms", "Less to type.", ("--overwrite",)),
+)
 
-@click.command("migrate")
+
+@click.command("migrate", cls=Command, groups=GROUPS)
 @plan_option
 @batch_size_option
 @worker_options(least=1)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry_cli.options import PassOptions, pass_options
+from rowferry_cli.command import Command
+from rowferry_cli.options import LOG_FILE, WORKERS, PassOptions, pass_options
 
 if TYPE_CHECKING:
     from rowferry.db.connection import Connection
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rowferry_enqueue.enqueue import Request
 
 
-@click.command("revert")
+@click.command("revert", cls=Command, groups=(WORKERS, LOG_FILE))
 @pass_options
 def command(options: PassOptions) -> int:
     """Put the rows of a migration back to their legacy keys: all rows, one table, or a range of ids.

@@ -2,10 +2,13 @@
 
 import click
 
-from rowferry_cli.options import PassOptions, pass_options
+from rowferry_cli.command import Command, Group
+from rowferry_cli.options import LOG_FILE, WORKERS, PassOptions, pass_options
+
+RANGE = Group("Range", "Which entries of a table, by their ids.", ("--first", "--last"))
 
 
-@click.command("verify")
+@click.command("verify", cls=Command, groups=(RANGE, WORKERS, LOG_FILE))
 @pass_options
 @click.option("--deep", is_flag=True, help="Compare the bytes of both objects even if their ETags are equal.")
 @click.option("--repair", is_flag=True, help="Copy missing objects again, and those older than their legacy object.")

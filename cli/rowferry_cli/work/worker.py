@@ -13,7 +13,33 @@ from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNC
 from rowferry.errors import DatabaseUnavailable
 from rowferry.formatting import show_text
 from rowferry.logs import LogFormat, set_up_logging
+from rowferry_cli.command import Command, Group
 from rowferry_cli.options import Seconds, log_format_option
+
+GROUPS = (
+    Group(
+        "Pace",
+        "A worker finds by itself how many objects to have in flight. Bound it only to spare a server, or a host with "
+        "little memory.",
+        ("--parallel", "--min-parallel", "--slots"),
+    ),
+    Group(
+        "Time",
+        "How long batches and requests may take. The defaults suit objects of all sizes.",
+        ("--grace", "--time-budget", "--request-timeout"),
+    ),
+    Group(
+        "PostgreSQL",
+        "How long a worker waits for rows, and PostgreSQL for a worker.",
+        ("--lock-timeout", "--lost-after", "--idle-timeout", "--pgbouncer"),
+    ),
+    Group(
+        "Metrics, logs and traces",
+        "Where they go, and in which form.",
+        ("--metrics-host", "--log-format", "--trace"),
+    ),
+)
+"""The options that most people never need."""
 
 NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
 """The supervisor's own options: it starts the processes, and serves the metrics of all on one port."""
@@ -21,7 +47,8 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
 
 def number_option(name: str, default: int, most: int, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return an option that takes a whole number from 1 to `most`."""
-    return click.option(name, default=default, show_default=True, type=click.IntRange(1, most), help=help, **more)
+    kind = click.IntRange(1, most)
+    return click.option(name, default=default, show_default=True, type=kind, metavar="N", help=help, **more)
 
 
 def seconds_option(name: str, default: float, least: float, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
@@ -69,7 +96,7 @@ class Arguments:
         os.environ |= {LOST_AFTER: str(self.lost_after), IDLE_TIMEOUT: str(self.idle_timeout)}
 
 
-@click.command("worker")
+@click.command("worker", cls=Command, groups=GROUPS)
 @number_option("--processes", 1, 256, "Worker processes; one per core.")
 @number_option("--parallel", 64, 10_000, "Objects in flight per process.")
 @number_option(
@@ -77,11 +104,12 @@ class Arguments:
     1,
     10_000,
     "Objects in flight per process that are always allowed, even if a server throttles or slows down.",
-    envvar="ROWFERRY_MIN_PARALLEL",
 )
 @number_option("--slots", 2, 64, "Batches at once per process.")
-@click.option("--queue", "queues", multiple=True, default=["migrate"], show_default=True, help="A queue to serve.")
-@click.option("--migration", "migrations", multiple=True, help="A migration to serve, by name.  [default: all]")
+@click.option(
+    "--queue", "queues", metavar="NAME", multiple=True, default=["migrate"], show_default=True, help="A queue to serve."
+)
+@click.option("--migration", "migrations", metavar="NAME", multiple=True, help="A migration to serve.  [default: all]")
 @click.option("--until-empty", is_flag=True, help="Stop when no batch is left instead of waiting for more.")
 @click.option("--end-when-unusable", is_flag=True, hidden=True)
 @seconds_option("--grace", 30.0, 0, "Seconds to finish running batches after SIGTERM; then they are released.")
@@ -119,10 +147,15 @@ class Arguments:
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),
+    metavar="PORT",
     help="Serve /metrics, /healthz and /readyz on this port; 0: any free port.  [default: off; 9464 is usual]",
 )
 @click.option(
-    "--metrics-host", default="127.0.0.1", show_default=True, help="The address to serve them on; 0.0.0.0: all."
+    "--metrics-host",
+    metavar="HOST",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to serve them on; 0.0.0.0: all.",
 )
 @log_format_option
 @click.option("--trace", is_flag=True, help="Send a span per batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")

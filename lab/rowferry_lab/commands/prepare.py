@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rowferry_cli.command import Command
 from rowferry_cli.messages import confirm
 from rowferry_cli.options import plan_option, yes_option
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from rowferry_lab.simulated.prepare import Prepared
 
 
-@click.command("prepare", short_help="Make a simulated environment: a table and two buckets of small images.")
+@click.command(
+    "prepare", cls=Command, short_help="Make a simulated environment: a table and two buckets of small images."
+)
 @click.argument("count", metavar="N", type=click.IntRange(1, 100_000_000))
 @plan_option
 @click.option("-c", "--clean-production", is_flag=True, help="Delete all objects of the production bucket, too.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rowferry_cli.command import Command, Group
 from rowferry_cli.options import json_option
 from rowferry_lab.commands.sweep_values import Latency, Numbers
 
@@ -18,7 +19,19 @@ if TYPE_CHECKING:
     from rowferry_lab.sweep.results import CsvFile
 
 
-@click.command("sweep", short_help="Measure which batch size and parallelism are best, in a simulated environment.")
+RUNS = Group(
+    "Runs",
+    "The defaults take about eight minutes. More runs and more rows make the figures steadier.",
+    ("--repetitions", "--entries", "--slots", "--within", "--seed"),
+)
+
+
+@click.command(
+    "sweep",
+    cls=Command,
+    groups=(RUNS,),
+    short_help="Measure which batch size and parallelism are best, in a simulated environment.",
+)
 @click.option(
     "-b",
     "--batch-size",
