@@ -62,7 +62,7 @@ def read_postgres_version() -> str:
 
 def fake_s3(latency_ms: float, *options: str, body_bytes: int = 20_000) -> FakeS3Server:
     """Return an S3 server, to be started, with equal objects of this size under all keys of the bucket `legacy`."""
-    return FakeS3Server(f"--latency-ms={latency_ms}", f"--body-bytes={body_bytes}", *options)
+    return FakeS3Server(f"--latency-seconds={latency_ms / 1000}", f"--body-bytes={body_bytes}", *options)
 
 
 @dataclass(frozen=True, slots=True)

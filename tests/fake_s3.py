@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Thread
 
 from rowferry_lab.servers.fake_s3 import FakeS3
-from rowferry_lab.servers.fake_s3_api import Deviations
+from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.fake_s3_store import Store
 from rowferry_lab.servers.s3_servers import S3Server
 

@@ -14,8 +14,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from processes import is_running
-from rowferry_lab.servers.fake_s3 import read_length
-from rowferry_lab.servers.fake_s3_store import name_key
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_uniform import name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from servers import Buckets, connect_s3, fresh_buckets
 
@@ -199,7 +199,7 @@ def test_what_it_cannot_do_it_refuses(client: Any) -> None:
 @pytest.fixture(scope="module")
 def uniform() -> Iterator[tuple[FakeS3Server, Any]]:
     """Yield the fake as the benches start it, and a client."""
-    with FakeS3Server(f"--body-bytes={BODY_BYTES}", "--objects=1500", "--latency-ms=1") as server:
+    with FakeS3Server(f"--body-bytes={BODY_BYTES}", "--objects=1500", "--latency-seconds=0.001") as server:
         client = connect_s3(server)
         yield server, client
         client.close()
@@ -244,7 +244,7 @@ def test_the_parts_of_a_bench_are_hashed_and_not_kept(uniform: tuple[FakeS3Serve
 
 
 def test_a_share_of_the_requests_is_refused() -> None:
-    with FakeS3Server("--throttle=1") as server:
+    with FakeS3Server("--refused-share=1") as server:
         client = connect_s3(server)
         assert refusal(client.list_objects_v2, Bucket="one") == (503, "SlowDown")
         client.close()
@@ -282,7 +282,7 @@ def test_it_counts_its_requests_and_its_cpu(server: FakeS3Server, client: Any) -
     ],
 )
 def test_an_unreadable_length_is_not_guessed(head: bytes, length: int | None) -> None:
-    assert read_length(head) == length
+    assert Request(head).read_length() == length
 
 
 def test_it_leaves_neither_process_nor_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

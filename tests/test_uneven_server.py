@@ -11,8 +11,8 @@ from entry_table import FROM, TO
 from fake_s3 import FakeAddress, running_fakes
 from migration import Migration
 from objects import digest
-from rowferry_lab.servers.fake_s3_api import WRITES, Deviations
 from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_settings import WRITES, Deviations
 from rowferry_lab.servers.fake_s3_store import make_object
 from servers import fresh_buckets
 

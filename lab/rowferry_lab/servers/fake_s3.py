@@ -1,34 +1,51 @@
 """A fake S3 server: objects in memory, a set latency, little CPU. For the sweep, the benches and the tests.
 
-    python -m rowferry_lab.servers.fake_s3 --port 9000 [--latency-ms 70] [--throttle 0.2]
+    python -m rowferry_lab.servers.fake_s3 --port 9000 [--latency-seconds 0.07] [--writes-per-second 1000]
 
-It checks neither signatures nor checksums, and forgets everything when it ends. Beside S3, `PUT /_latency?seconds=0.07`
-sets the latency of all further responses, and `GET /_stats` returns, as JSON, how many requests were answered, how many
-objects are stored and how many CPU seconds were used.
+It does not check signatures, nor checksums other than Content-MD5. It forgets everything when it ends. Beside S3:
 
-For benches, `--body-bytes` fills the bucket `legacy` with one object under every key that ends in .png; a listing shows
-`--objects` of them. The bodies of parts are then hashed and not kept.
+- `PUT /_latency?seconds=0.07`, `PUT /_limits?writes_per_second=1000` and `PUT /_link?total_bytes_per_second=4e7` change
+  what fake_s3_settings.py lists; what is not named has its default again.
+- `PUT /_outage?seconds=3` ends all connections and refuses new ones for so long; with `&silent=1` it keeps them and
+  says nothing.
+- `GET /_stats` returns, as JSON: the requests answered, the objects stored, the CPU seconds used, the clock, open
+  connections, bytes, and the requests accepted and refused by operation, writes by access key as well.
+
+For benches, `--body-bytes` fills the bucket `legacy` with an object under every key that ends in .png; a listing shows
+`--objects` of them. With several sizes (20000,4000000) the key decides which one it has. The same bytes under the same
+name are neither copied nor hashed when they are written; other bodies of parts are hashed and not kept.
 """
 
 import argparse
 import asyncio
-import hashlib
 import json
-import random
-import re
+import ssl
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from rowferry_lab.servers.fake_s3_api import Deviations, FakeApi
-from rowferry_lab.servers.fake_s3_http import Request, refuse, respond
-from rowferry_lab.servers.fake_s3_store import Store, make_object
+import uvloop
 
-MAX_HEAD_BYTES = 64 * 1024
-MAX_LATENCY_SECONDS = 10.0
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-LENGTH = re.compile(rb"\r\ncontent-length: *(\d+) *(?:\r\n|$)")
+from rowferry_lab.servers.fake_s3_api import FakeApi
+from rowferry_lab.servers.fake_s3_connection import Connection, Meter
+from rowferry_lab.servers.fake_s3_http import Request, Response, refuse, respond
+from rowferry_lab.servers.fake_s3_latency import DelayedWrites, LatencyModel
+from rowferry_lab.servers.fake_s3_limits import Admission
+from rowferry_lab.servers.fake_s3_settings import (
+    Deviations,
+    Latency,
+    Limits,
+    Link,
+    add_options,
+    read_options,
+    read_query,
+)
+from rowferry_lab.servers.fake_s3_store import Store
+from rowferry_lab.servers.fake_s3_uniform import make_uniform_store
+
+BACKLOG = 4096
+OUTAGE_BEGINS_SECONDS = 0.02
+"""So late that the response to the request for it has left."""
 
 
 class FakeS3:
@@ -39,187 +56,153 @@ class FakeS3:
         store: Store | None = None,
         deviations: Deviations | None = None,
         *,
-        latency_seconds: float = 0,
-        throttle: float = 0,
+        latency: Latency | None = None,
+        limits: Limits | None = None,
+        link: Link | None = None,
         seed: int = 1,
-        keeps_parts: bool = True,
     ) -> None:
-        """Refuse the share `throttle` of all requests with 503; without `keeps_parts`, keep only digests of parts."""
-        self.latency_seconds = latency_seconds
-        self.keeps_parts = keeps_parts
+        """Begin with this store and this behaviour."""
         self.before: Callable[[Request], object] | None = None
         """Called with each request before it is answered."""
         self.store = store or Store()
+        self.link = link or Link()
+        self.up, self.down = Meter(), Meter()
+        self.silent_until = 0.0
+        self.connections: set[Connection] = set()
         self._api = FakeApi(self.store, deviations or Deviations())
-        self._throttle = throttle
-        self._dice = random.Random(seed)  # noqa: S311 - to be repeatable, not to be secret
+        self._latency = LatencyModel(latency or Latency(), seed)
+        self._admission = Admission(limits or Limits(), seed)
         self._requests = 0
+        self._bytes_received = 0
+        self._listening: list[tuple[asyncio.Server, int, ssl.SSLContext | None]] = []
 
-    def answer(self, request: Request) -> bytes:
-        """Return the response to a request of S3 or to one about the server itself."""
-        if request.bucket == "_latency":
-            self.latency_seconds = min(max(float(request.query["seconds"]), 0.0), MAX_LATENCY_SECONDS)
-            return respond(204)
-        if request.bucket == "_stats":
-            return respond(200, json.dumps(self._read_stats()).encode(), b"content-type: application/json\r\n")
+    def respond(self, request: Request, connection: Connection) -> None:
+        """Decide about a request and send the response to the connection when it is due."""
+        now = self._loop.time()
+        if request.bucket.startswith("_"):
+            connection.write(self._control(request))
+            return
+        response = self.answer(request, connection.address, now)
+        seconds = self._latency.draw(now)
+        if seconds or now < self.silent_until:
+            self._delayed.send(connection, response, max(now + seconds, self.silent_until))
+        else:
+            connection.write(response)
+
+    def answer(self, request: Request, address: str, now: float) -> Response:
+        """Return the response to a request of S3 that came at `now`, on a clock that never goes back."""
         self._requests += 1
+        self._bytes_received += request.size
         if self.before is not None:
             self.before(request)
-        if self._throttle and self._dice.random() < self._throttle:
-            return refuse(request, 503, "SlowDown")
-        return self._api.answer(request)
+        if self._admission.admit(request, address, now):
+            return self._api.answer(request)
+        seconds = self._admission.limits.retry_after
+        return refuse(request, 503, "SlowDown", b"retry-after: %d\r\n" % seconds if seconds else b"")
 
-    def _read_stats(self) -> dict[str, float]:
+    def _control(self, request: Request) -> bytes:
+        """Return the response to a request about the server itself."""
+        try:
+            match request.bucket:
+                case "_stats":
+                    return respond(200, json.dumps(self.read_stats()).encode(), b"content-type: application/json\r\n")
+                case "_latency":
+                    self._latency.set_latency(read_query(Latency, request.query))
+                case "_limits":
+                    self._admission.set_limits(read_query(Limits, request.query))
+                case "_link":
+                    self.link = read_query(Link, request.query)
+                case "_outage":
+                    seconds = float(request.query["seconds"])
+                    begin = self._fall_silent if request.query.get("silent") == "1" else self._refuse_connections
+                    self._loop.call_later(OUTAGE_BEGINS_SECONDS, begin, seconds)
+                case _:
+                    return respond(404)
+        except (KeyError, ValueError):
+            return respond(400)
+        return respond(204)
+
+    def read_stats(self) -> dict[str, Any]:
+        """Return the counts since the start; `seconds` is a clock to take rates by."""
         return {
             "requests": self._requests,
             "objects": self.store.count_objects(),
             "cpu_seconds": time.process_time(),
+            "seconds": time.monotonic(),
+            "connections": len(self.connections),
+            "bytes_received": self._bytes_received,
+            **self._admission.describe(),
         }
 
-    async def listen(self, port: int) -> asyncio.Server:
+    # Connections
+
+    async def listen(self, port: int, tls: ssl.SSLContext | None = None) -> asyncio.Server:
         """Listen on a port of 127.0.0.1; 0 stands for a free one."""
-        loop = asyncio.get_running_loop()
-        delayed = DelayedWrites(loop)
-        return await loop.create_server(lambda: Connection(self, delayed), "127.0.0.1", port, backlog=4096)
+        self._loop = asyncio.get_running_loop()
+        if not self._listening:
+            self._delayed = DelayedWrites(self._loop)
+        server = await self._loop.create_server(
+            lambda: Connection(self, self._loop), "127.0.0.1", port, backlog=BACKLOG, ssl=tls
+        )
+        self._listening.append((server, server.sockets[0].getsockname()[1], tls))
+        return server
+
+    def take_connection(self, connection: Connection) -> None:
+        """Count the connection as open."""
+        self.connections.add(connection)
+
+    def drop_connection(self, connection: Connection) -> None:
+        """Count it as closed."""
+        self.connections.discard(connection)
+
+    def _fall_silent(self, seconds: float) -> None:
+        self.silent_until = self._loop.time() + seconds
+        self._delayed.hold_until(self.silent_until)
+
+    def _refuse_connections(self, seconds: float) -> None:
+        ports = [(port, tls) for _, port, tls in self._listening]
+        for server, _, _ in self._listening:
+            server.close()
+        self._listening.clear()
+        for connection in list(self.connections):
+            connection.abort()
+        self._loop.call_later(seconds, lambda: self._loop.create_task(self._listen_again(ports)))
+
+    async def _listen_again(self, ports: list[tuple[int, ssl.SSLContext | None]]) -> None:
+        for port, tls in ports:
+            await self.listen(port, tls)
 
 
-class DelayedWrites:
-    """Sends responses when they are due, with one timer for all: a timer for each costs more than its request."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin with nothing to send."""
-        self._loop = loop
-        self._waiting: deque[tuple[float, Any, bytes]] = deque()
-
-    def send(self, transport: Any, response: bytes, delay_seconds: float) -> None:
-        """Write the response after the delay, in the order of the calls."""
-        if not delay_seconds and not self._waiting:
-            transport.write(response)
-            return
-        due = self._loop.time() + delay_seconds
-        self._waiting.append((due, transport, response))
-        if len(self._waiting) == 1:
-            self._loop.call_at(due, self._deliver)
-
-    def _deliver(self) -> None:
-        now = self._loop.time()
-        while self._waiting and self._waiting[0][0] <= now:
-            _, transport, response = self._waiting.popleft()
-            transport.write(response)
-        if self._waiting:
-            self._loop.call_at(self._waiting[0][0], self._deliver)
-
-
-class Connection(asyncio.Protocol):
-    """One connection. The body of a request may come in many pieces, which are joined once."""
-
-    def __init__(self, server: FakeS3, delayed: DelayedWrites) -> None:
-        """Share the server's objects."""
-        self._server = server
-        self._delayed = delayed
-        self._transport: Any = None
-        self._pieces: list[bytes] = []
-        self._missing = 0
-        """Bytes of the body that have not come yet."""
-        self._head = b""
-        self._hash: Any = None
-        """The MD5 of a part that is not kept."""
-        self._hashed_bytes = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Respond to every request that is complete."""
-        while data:
-            data = self._read_body(data) if self._missing else self._read_head(data)
-
-    def _read_head(self, data: bytes) -> bytes:
-        """Begin a request and return what comes after its head; nothing where the head is not complete."""
-        buffer = b"".join([*self._pieces, data]) if self._pieces else data
-        end = buffer.find(b"\r\n\r\n")
-        if end < 0:
-            self._pieces = [buffer]
-            if len(buffer) > MAX_HEAD_BYTES:
-                self._transport.close()
-            return b""
-        self._pieces = []
-        head, rest = buffer[:end], buffer[end + 4 :]
-        length = read_length(head)
-        if length is None:
-            self._transport.close()
-            return b""
-        if not length:
-            self._answer(Request(head, b""))
-            return rest
-        self._head, self._missing = head, length
-        if not self._server.keeps_parts and b"partNumber=" in head[: head.find(b"\r\n")]:
-            self._hash, self._hashed_bytes = hashlib.md5(usedforsecurity=False), length
-        if not rest and b"\r\nexpect: 100-continue" in head.lower():
-            self._transport.write(CONTINUE)
-        return rest
-
-    def _read_body(self, data: bytes) -> bytes:
-        """Take what belongs to the body, answer when it is complete, and return what comes after it."""
-        piece = data[: self._missing]
-        self._missing -= len(piece)
-        if self._hash is None:
-            self._pieces.append(piece)
-        else:
-            self._hash.update(piece)
-        if not self._missing:
-            digest = (self._hash.hexdigest(), self._hashed_bytes) if self._hash else None
-            request = Request(self._head, b"".join(self._pieces), digest)
-            self._pieces, self._head, self._hash = [], b"", None
-            self._answer(request)
-        return data[len(piece) :]
-
-    def _answer(self, request: Request) -> None:
-        self._delayed.send(self._transport, self._server.answer(request), self._server.latency_seconds)
-
-
-def read_length(head: bytes) -> int | None:
-    """Return how many bytes follow the head of a request; None when it does not state that as a number."""
-    lowered = head.lower()
-    if b"\r\ntransfer-encoding:" in lowered:
-        return None
-    found = LENGTH.search(lowered)
-    if found:
-        return int(found[1])
-    return None if b"\r\ncontent-length:" in lowered else 0
-
-
-async def serve(server: FakeS3, port: int) -> None:
-    """Print the port and serve until the process ends."""
+async def serve(server: FakeS3, port: int, tls: tuple[int, ssl.SSLContext] | None = None) -> None:
+    """Print the port and serve until the process ends; `tls`: on another port with TLS besides."""
     listening = await server.listen(port)
+    if tls:
+        await server.listen(*tls)
     print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)  # noqa: T201
-    async with listening:
-        await listening.serve_forever()
+    await asyncio.Event().wait()
 
 
 def main() -> None:
     """Read the options and serve."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency-ms", type=float, default=0)
-    parser.add_argument("--body-bytes", type=int)
+    parser.add_argument("--tls-port", type=int, help="listen here as well, with --certificate and --key")
+    parser.add_argument("--certificate")
+    parser.add_argument("--key")
+    parser.add_argument("--body-bytes", help="sizes, with commas between")
     parser.add_argument("--objects", type=int, default=0)
-    parser.add_argument("--throttle", type=float, default=0, help="share of requests answered 503, from 0 to 1")
     parser.add_argument("--seed", type=int, default=1)
+    add_options(parser)
     options = parser.parse_args()
-    uniform = None
-    if options.body_bytes is not None:
-        body = random.Random(options.seed).randbytes(options.body_bytes)  # noqa: S311
-        uniform = make_object(body, {"content-type": "image/png"})
-    server = FakeS3(
-        Store(uniform, options.objects),
-        latency_seconds=options.latency_ms / 1000,
-        throttle=options.throttle,
-        seed=options.seed,
-        keeps_parts=uniform is None,
-    )
-    asyncio.run(serve(server, options.port))
+    sizes = [int(size) for size in options.body_bytes.split(",")] if options.body_bytes else []
+    store = make_uniform_store(sizes, options.objects) if sizes else Store()
+    server = FakeS3(store, seed=options.seed, **read_options(options))
+    tls = None
+    if options.tls_port is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.certificate, options.key)
+        tls = options.tls_port, context
+    uvloop.run(serve(server, options.port, tls))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
 
 XML = b"content-type: application/xml\r\n"
+Response = bytes | tuple[bytes, memoryview]
+"""A whole response; or its head, and a body that is sent from where it lies."""
 SUBRESOURCES = ("uploads", "uploadId", "tagging", "delete", "list-type", "versioning", "location")
 OPERATIONS = {
     ("PUT", "", False): "CreateBucket",
@@ -21,6 +23,7 @@ OPERATIONS = {
     ("PUT", "tagging", True): "PutObjectTagging",
     ("DELETE", "tagging", True): "DeleteObjectTagging",
     ("POST", "uploads", True): "CreateMultipartUpload",
+    ("GET", "uploadId", True): "ListParts",
     ("PUT", "uploadId", True): "UploadPart",
     ("POST", "uploadId", True): "CompleteMultipartUpload",
     ("DELETE", "uploadId", True): "AbortMultipartUpload",
@@ -33,6 +36,7 @@ KEPT = re.compile(
 )
 """What describes an object, besides its tags. Written down apart from rowferry's own list: a fake must not learn from
 what it tests."""
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+) *(?:\r\n|$)")
 PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 COPIES = {"PutObject": "CopyObject", "UploadPart": "UploadPartCopy"}
 
@@ -40,12 +44,16 @@ COPIES = {"PutObject": "CopyObject", "UploadPart": "UploadPartCopy"}
 class Request:
     """An HTTP request. Headers are looked up in the raw bytes: a bench sends thousands of requests a second."""
 
-    def __init__(self, head: bytes, body: bytes, digest: tuple[str, int] | None = None) -> None:
-        """Take the head without its empty line; `digest` is the MD5 and the size of a body that was not kept."""
+    def __init__(self, head: bytes) -> None:
+        """Take the head without its empty line. The body comes later, if there is one."""
         self._head = head
         self._lowered = head.lower()
-        self.body = body
-        self.digest = digest
+        self.body = b""
+        """Empty where only its MD5 was kept."""
+        self.md5: str | None = None
+        """Of the body, in hexadecimal, where it is known already."""
+        self.size = 0
+        """Bytes of the body."""
         line = head[: head.find(b"\r\n")] if b"\r\n" in head else head
         self.method, target, _ = line.decode().split(" ", 2)
         path, _, query = target.partition("?")
@@ -70,6 +78,26 @@ class Request:
         end = self._head.find(b"\r\n", start)
         return self._head[start : end if end >= 0 else None].strip().decode("latin-1")
 
+    @property
+    def account(self) -> str:
+        """The access key that signed the request; empty where it is not signed."""
+        start = self._lowered.find(b"credential=")
+        return self._head[start + 11 : self._head.find(b"/", start)].decode("latin-1") if start >= 0 else ""
+
+    def read_length(self) -> int | None:
+        """Return how many bytes follow the head; None where it does not state that as a number."""
+        if b"\r\ntransfer-encoding:" in self._lowered:
+            return None
+        found = LENGTH.search(self._lowered)
+        if found:
+            return int(found[1])
+        return None if b"\r\ncontent-length:" in self._lowered else 0
+
+    @property
+    def waits_for_continue(self) -> bool:
+        """Whether the client sends the body only after a response 100."""
+        return b"\r\nexpect: 100-continue" in self._lowered
+
     def describe(self) -> dict[str, str]:
         """Return the headers that describe an object, their names in lower case; not its tags."""
         return {name.lower().decode(): value.strip().decode("latin-1") for name, value in KEPT.findall(self._head)}
@@ -89,7 +117,12 @@ def respond(status: int, body: bytes = b"", headers: bytes = b"", *, length: int
     return b"%scontent-length: %d\r\n%s\r\n%s" % (line, stated, headers, body)
 
 
-def refuse(request: Request, status: int, code: str) -> bytes:
+def respond_with(status: int, body: memoryview, headers: bytes) -> Response:
+    """Return a response whose body is sent without a copy."""
+    return respond(status, headers=headers, length=len(body)), body
+
+
+def refuse(request: Request, status: int, code: str, headers: bytes = b"") -> bytes:
     """Return an error of S3; a HEAD gets no body."""
     body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
-    return respond(status, b"" if request.method == "HEAD" else body, XML)
+    return respond(status, b"" if request.method == "HEAD" else body, XML + headers)

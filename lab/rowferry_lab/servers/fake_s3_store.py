@@ -3,11 +3,11 @@
 import hashlib
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import cached_property
-from itertools import count
+from itertools import accumulate, count
 
 from msgspec import Struct
 
@@ -44,6 +44,17 @@ class StoredObject(Struct, frozen=True, dict=True):
         ]
         return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
+    def md5_of(self, first: int, end: int) -> str:
+        """Return the MD5 of a part of the body, `end` excluded; each is computed once."""
+        known = self._part_md5s
+        if (first, end) not in known:
+            known[first, end] = compute_md5(memoryview(self.body)[first:end])
+        return known[first, end]
+
+    @cached_property
+    def _part_md5s(self) -> dict[tuple[int, int], str]:
+        return {(0, self.size): self.etag}
+
     def copy(self, headers: Mapping[str, str], tags: Mapping[str, str]) -> "StoredObject":
         """Return an object of the same bytes, written now."""
         return StoredObject(self.body, self.etag, self.size, headers, tags, time.time())
@@ -54,8 +65,12 @@ NOTHING: Mapping[str, str] = {}
 
 def make_object(body: bytes, headers: Mapping[str, str] = NOTHING, tags: Mapping[str, str] = NOTHING) -> StoredObject:
     """Return an object, written now, whose ETag is the MD5 of its bytes."""
-    etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
-    return StoredObject(body, etag, len(body), headers, tags, time.time())
+    return StoredObject(body, compute_md5(body), len(body), headers, tags, time.time())
+
+
+def compute_md5(body: bytes | memoryview) -> str:
+    """Return the MD5 in hexadecimal."""
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 
 @dataclass
@@ -68,15 +83,25 @@ class Upload:
     tags: Mapping[str, str]
     parts: dict[int, StoredObject] = field(default_factory=dict[int, StoredObject])
 
-    def assemble(self, numbers: list[int]) -> StoredObject:
-        """Return the object made of these parts; its ETag is the one that S3 gives. Raises S3Error."""
+    def assemble(self, numbers: list[int], expected: StoredObject | None = None) -> StoredObject:
+        """Return the object made of these parts; its ETag is the one that S3 gives.
+
+        Where it equals `expected`, it shares those bytes. Raises S3Error when a part is not there.
+        """
         if not numbers or any(number not in self.parts for number in numbers):
             raise S3Error(400, "InvalidPart")
         parts = [self.parts[number] for number in numbers]
         digests = b"".join(bytes.fromhex(part.etag) for part in parts)
         etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
         size = sum(part.size for part in parts)
+        if expected is not None and size == expected.size and _are_parts_of(expected, parts):
+            return StoredObject(expected.body, etag, size, self.headers, self.tags, time.time())
         return StoredObject(b"".join(part.body for part in parts), etag, size, self.headers, self.tags, time.time())
+
+
+def _are_parts_of(whole: StoredObject, parts: list[StoredObject]) -> bool:
+    ends = list(accumulate(part.size for part in parts))
+    return all(whole.md5_of(end - part.size, end) == part.etag for part, end in zip(parts, ends, strict=True))
 
 
 class Bucket:
@@ -116,40 +141,16 @@ class Bucket:
                 yield key, found
 
 
-class UniformBucket(Bucket):
-    """A bucket for benches: every key that ends in .png holds the same object; a listing shows `listed` of them."""
-
-    def __init__(self, same: StoredObject, listed: int) -> None:
-        """Take the object."""
-        super().__init__()
-        self._same = same
-        self._listed = listed
-
-    def find(self, key: str) -> StoredObject | None:
-        """Return the object of the key, else the one that all keys have."""
-        return self.objects.get(key) or (self._same if key.endswith(".png") else None)
-
-    def keys(self) -> list[str]:
-        """Return the keys of `name_key` and those that were written."""
-        return [*{*map(name_key, range(1, self._listed + 1)), *self.objects}]
-
-
-def name_key(number: int) -> str:
-    """Return a key of a uniform bucket, by its number from 1; the keys sort by number."""
-    return f"image/{number:09}.png"
-
-
 class Store:
     """All buckets, and the open multipart uploads."""
 
-    def __init__(self, uniform: StoredObject | None = None, listed: int = 0) -> None:
-        """Begin empty; with `uniform` there is a bucket `legacy` full of that object, and an empty `production`."""
+    def __init__(self, expect: Callable[[str], StoredObject | None] | None = None) -> None:
+        """Begin empty. `expect`: what a bench is expected to write under a key; parts of it need not be kept."""
         self.buckets: dict[str, Bucket] = {}
         self.uploads: dict[str, Upload] = {}
         self._upload_ids = count(1)
-        self._uniform = uniform
-        if uniform is not None:
-            self.buckets = {"legacy": UniformBucket(uniform, listed), "production": Bucket()}
+        self.keeps_parts = expect is None
+        self.expect = expect or _expect_nothing
 
     def bucket(self, name: str) -> Bucket:
         """Return a bucket. Raises S3Error when there is none of this name."""
@@ -163,12 +164,6 @@ class Store:
         if found is None:
             raise S3Error(404, "NoSuchKey")
         return found
-
-    def make_object(self, body: bytes, headers: Mapping[str, str], tags: Mapping[str, str]) -> StoredObject:
-        """Return an object; one that equals the uniform one shares its bytes, which saves memory and a digest."""
-        if self._uniform is not None and body == self._uniform.body:
-            return self._uniform.copy(headers, tags)
-        return make_object(body, headers, tags)
 
     def begin_upload(self, upload: Upload) -> str:
         """Keep an upload and return its id."""
@@ -185,3 +180,7 @@ class Store:
     def count_objects(self) -> int:
         """Return how many objects were written and not deleted."""
         return sum(len(bucket.objects) for bucket in self.buckets.values())
+
+
+def _expect_nothing(key: str) -> None:
+    del key

@@ -10,9 +10,10 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
-from typing import ClassVar
-from urllib.parse import urlsplit
+from typing import Any, ClassVar
+from urllib.parse import urlencode, urlsplit
 
 from rowferry.errors import UsageError
 from rowferry_lab.servers.server_process import OwnServer, ServerFailed, ServerProcess, find_free_port
@@ -108,7 +109,7 @@ class FakeS3Server(S3Server):
     name = "fake-s3"
 
     def __init__(self, *options: str) -> None:
-        """Take further options of its command line, such as `--latency-ms=70`."""
+        """Take further options of its command line, such as `--latency-seconds=0.07`."""
         super().__init__()
         self._options = options
 
@@ -119,14 +120,18 @@ class FakeS3Server(S3Server):
 
     def set_latency(self, latency: timedelta) -> None:
         """Let every answer from now on take this long, up to 10 s, besides the time that it takes anyway."""
-        self._ask("PUT", f"/_latency?seconds={latency.total_seconds()}")
+        self.configure("latency", seconds=latency.total_seconds())
+
+    def configure(self, group: str, **settings: float | str) -> None:
+        """Change the settings of `latency`, `limits` or `link` (see fake_s3_settings.py), or begin an `outage`."""
+        self._ask("PUT", f"/_{group}?{urlencode(settings)}")
 
     def read_cpu_seconds(self) -> float:
         """Return the CPU seconds that it has used so far."""
         return self.read_stats()["cpu_seconds"]
 
-    def read_stats(self) -> dict[str, float]:
-        """Return how many requests were answered, how many objects are stored, and the CPU seconds used so far."""
+    def read_stats(self) -> dict[str, Any]:
+        """Return what `GET /_stats` says: counts and CPU seconds since the start. Raises ServerFailed in an outage."""
         return json.loads(self._ask("GET", "/_stats"))
 
     def _ask(self, method: str, target: str) -> bytes:
@@ -134,7 +139,10 @@ class FakeS3Server(S3Server):
         connection = http.client.HTTPConnection("127.0.0.1", urlsplit(self.endpoint_url).port, timeout=ASK_SECONDS)
         try:
             connection.request(method, target)
-            return connection.getresponse().read()
+            response = connection.getresponse()
+            if response.status >= HTTPStatus.BAD_REQUEST:
+                raise ServerFailed(f"The fake S3 server refuses {target}: {response.status}.")
+            return response.read()
         except (OSError, http.client.HTTPException) as error:
             raise ServerFailed(f"The fake S3 server does not answer: {error}.") from error
         finally:

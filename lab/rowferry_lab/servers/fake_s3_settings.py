@@ -1,0 +1,115 @@
+"""How the fake S3 server behaves: what it lets through, how long it takes, how fast its link is.
+
+Each class but the first is a group of settings with the same names as options (`--writes-per-second=300`,
+`--latency-sigma=0.6`) and as parameters of a control request (`PUT /_limits?writes_per_second=300`).
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+Settings = TypeVar("Settings")
+WRITES = ("PutObject", "CopyObject", "CompleteMultipartUpload")
+
+
+@dataclass(frozen=True, slots=True)
+class Deviations:
+    """What the server does otherwise than Amazon S3; the defaults are Amazon's own behaviour."""
+
+    if_none_match: frozenset[str] = frozenset(WRITES)
+    """The operations that honour If-None-Match."""
+    source_if_match: bool = True
+    """Whether x-amz-copy-source-if-match is honoured."""
+    tagging_count: bool = True
+    """Whether HEAD and GET return x-amz-tagging-count."""
+    keeps_tags: frozenset[str] = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload"})
+    """The operations that keep the tags of the object."""
+    completion_etag: bool = True
+    """Whether the result of CompleteMultipartUpload has an ETag."""
+    head_length: bool = True
+    """Whether the response to HeadObject has a Content-Length."""
+    login_page_for: str | None = None
+    """The operation that does nothing and returns 200 with a web page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long a response takes; seconds each. The longest is 10 s."""
+
+    seconds: float = 0.0
+    """The median."""
+    sigma: float = 0.0
+    """Of a lognormal distribution; 0: all responses take as long."""
+    second_seconds: float = 0.0
+    """The median of the slower responses of a bimodal distribution."""
+    second_share: float = 0.0
+    """The share of the slower responses, from 0 to 1."""
+    instant_share: float = 0.0
+    """The share of the responses that come at once, from 0 to 1."""
+    servers: int = 0
+    """How many requests are worked on at a time; the others wait, so that latency rises with load. 0: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which requests are answered 503 SlowDown. 0: no bound."""
+
+    writes_per_second: float = 0.0
+    reads_per_second: float = 0.0
+    burst_seconds: float = 0.1
+    """A token bucket holds what it lets through in so many seconds, one token at least."""
+    windows: bool = False
+    """Instead of a token bucket: so many requests in each second of the clock."""
+    scope: str = "bucket"
+    """What has a bound of its own: each `bucket`, key `prefix`, client `address` or `account` (access key)."""
+    prefix_length: int = 0
+    """How many characters of a key are its prefix; 0: up to the last slash."""
+    refused_share: float = 0.0
+    """The share of all requests that is refused at random besides, from 0 to 1."""
+    retry_after: int = 0
+    """The seconds in the header Retry-After of a refusal; 0: no such header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Bytes a second, the same in both directions. 0: no bound."""
+
+    connection_bytes_per_second: float = 0.0
+    total_bytes_per_second: float = 0.0
+
+
+GROUPS: Mapping[str, type[Any]] = {"latency": Latency, "limits": Limits, "link": Link}
+"""By the name of the control request."""
+PREFIXES = {"latency": "latency_", "limits": "", "link": "link_"}
+"""Before the names of the fields, as options."""
+
+
+def read_query(kind: type[Settings], query: Mapping[str, str]) -> Settings:
+    """Return settings from the parameters of a control request. Raises ValueError for a value of another type."""
+    values = {name: _cast(default, query[name]) for name, default in _defaults(kind).items() if name in query}
+    return kind(**values)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add an option for each setting."""
+    for group, kind in GROUPS.items():
+        for name, default in _defaults(kind).items():
+            option = "--" + (PREFIXES[group] + name).replace("_", "-")
+            parser.add_argument(option, default=str(default), metavar=type(default).__name__.upper())
+
+
+def read_options(options: Namespace) -> dict[str, Any]:
+    """Return the settings of each group. Raises ValueError for a value of another type."""
+    return {
+        group: read_query(kind, {name: getattr(options, PREFIXES[group] + name) for name in _defaults(kind)})
+        for group, kind in GROUPS.items()
+    }
+
+
+def _defaults(kind: type[Any]) -> dict[str, Any]:
+    return {each.name: each.default for each in fields(kind)}
+
+
+def _cast(default: Any, value: str) -> Any:
+    return value.lower() in {"1", "true"} if isinstance(default, bool) else type(default)(value)
