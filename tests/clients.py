@@ -34,7 +34,7 @@ class Result(Response, frozen=True):
 def read(status: int, headers: Mapping[str, str], body: bytes, *, may_hide_error: bool = False) -> Result:
     """Return what a response of a server comes to."""
     response = Response(status, headers, body)
-    return Result(status, headers, body, find_error(response, may_hide_error=may_hide_error))
+    return Result(status, headers, body, error=find_error(response, may_hide_error=may_hide_error))
 
 
 def ask(client: ObjectClient, request: Request) -> Result:
@@ -52,7 +52,7 @@ def begin(
             response = await client.send(request)
             result = Result(response.status, response.headers, response.body)
         except ObjectError as error:
-            result = Result(error.status, error.headers, b"", error)
+            result = Result(error.status, error.headers, error=error)
         if on_result is not None:
             on_result(result)
         return result

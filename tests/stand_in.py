@@ -67,7 +67,9 @@ def stop_halfway(connection: socket.socket) -> None:
 class StandIn:
     """Responds to the nth request with the nth behaviour, and all after the last with the last."""
 
-    def __init__(self, *behaviours: Behaviour, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *behaviours: Behaviour, tls: ssl.SSLContext | None = None, reads_bodies: bool = True) -> None:
+        """Without `reads_bodies` it responds at the end of a request's headers."""
+        self._reads_bodies = reads_bodies
         self.requests: list[str] = []
         """The head of each request: its request line and headers."""
         self._asked = threading.local()
@@ -135,16 +137,24 @@ class StandIn:
                 self._asked.head = head
                 behaviour(connection)
 
-    @staticmethod
-    def _read_request(connection: socket.socket, buffered: bytes) -> tuple[str, bytes]:
+    def _read_request(self, connection: socket.socket, buffered: bytes) -> tuple[str, bytes]:
         """Return the head of the next request and what came after its body; OSError when the client left."""
         while b"\r\n\r\n" not in buffered:
-            buffered += receive(connection)
+            buffered += receive(connection) if self._reads_bodies else receive_line(connection)
         head, _, rest = buffered.partition(b"\r\n\r\n")
         lengths = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
-        while len(rest) < int(lengths[0] if lengths else 0):
+        while self._reads_bodies and len(rest) < int(lengths[0] if lengths else 0):
             rest += receive(connection)
         return head.decode(), rest[int(lengths[0] if lengths else 0) :]
+
+
+def receive_line(connection: socket.socket) -> bytes:
+    """Return the bytes up to the end of a line, and leave what comes after them."""
+    peeked = connection.recv(65536, socket.MSG_PEEK)
+    if not peeked:
+        raise ConnectionError("the client left")
+    end = peeked.find(b"\n") + 1
+    return connection.recv(end or len(peeked))
 
 
 def receive(connection: socket.socket) -> bytes:

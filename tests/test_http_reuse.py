@@ -16,7 +16,8 @@ from processes import wait_for
 from rowferry.errors import ServerFault, TimedOut, Unreachable
 from rowferry.http import connect, deadlines
 from rowferry.http.connect import Connector
-from rowferry.http.connection import GATHER_SECONDS, MANY, Connection, Outbox
+from rowferry.http.connection import Connection
+from rowferry.http.outbox import GATHER_SECONDS, MANY, Outbox
 from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool
 from rowferry.s3 import client as s3_client

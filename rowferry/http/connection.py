@@ -1,51 +1,23 @@
 """HTTP/1.1 on one connection: one request at a time is written, then its response is read. Event-loop thread only."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
-from rowferry.errors import ObjectError, Unreachable
+from rowferry.errors import ObjectError, ServerFault, Unreachable
+from rowferry.http.bodies import BodySource, SourceFailed
 from rowferry.http.deadlines import InFlight
+from rowferry.http.outbox import Outbox
 from rowferry.http.parser import ResponseParser
 
 PIECE_BYTES = 256 * 1024
 """How much of a body is written at once."""
-MANY, GATHER_SECONDS = 128, 0.001
-"""With so many requests in flight, those of a millisecond are written together. Their responses then come together as
-well, and both ends wake up once for several. It costs latency where the CPU is the bound, not latency."""
+UNREAD_BYTES = 256 * 1024
+"""How much of a streamed body may wait for its reader before the server has to wait."""
 
 
 class StaleConnection(Unreachable):
     """A kept connection ended before a byte of the response: the server had closed it, and read no request."""
-
-
-class Outbox:
-    """Writes small requests; those of a millisecond together while many connections are busy."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self.busy = 0
-        """Connections with a request in flight."""
-        self._unwritten: dict[asyncio.Transport, bytes] = {}
-
-    def write(self, transport: asyncio.Transport, message: bytes) -> None:
-        """Write a request, at the latest GATHER_SECONDS from now."""
-        if self.busy < MANY:
-            transport.write(message)
-            return
-        if not self._unwritten:
-            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._flush)
-        self._unwritten[transport] = message
-
-    def holds(self, transport: asyncio.Transport | None) -> bool:
-        """Return whether a request is still to be written."""
-        return transport in self._unwritten
-
-    def _flush(self) -> None:
-        unwritten, self._unwritten = self._unwritten, {}
-        for transport, message in unwritten.items():
-            if not transport.is_closing():
-                transport.write(message)
 
 
 class Connection(asyncio.Protocol):
@@ -62,6 +34,12 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._in_flight: InFlight | None = None
         self._is_paused = False
+        self._source: BodySource | None = None
+        """What the body that is being sent comes from."""
+        self._arrived: asyncio.Future[None] | None = None
+        """Done when there is more of a streamed body, or why there is not."""
+        self._failure: ObjectError | None = None
+        """Why a streamed body has ended too early."""
         self._is_kept = False
         """Whether it has brought a response before."""
         self._is_clean = True
@@ -70,17 +48,24 @@ class Connection(asyncio.Protocol):
         """When its pool got it back, by the loop's clock."""
 
     @property
+    def is_open(self) -> bool:
+        """Return whether the transport is there and not being closed."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
     def is_usable(self) -> bool:
         """Return whether another request may be sent on it."""
-        return self._is_clean and self._transport is not None and not self._transport.is_closing()
+        return self._is_clean and self.is_open
 
     async def exchange(
-        self, head: bytes, body: bytes, parser: ResponseParser, in_flight: InFlight | None = None
+        self, head: bytes, body: bytes | BodySource, parser: ResponseParser, in_flight: InFlight | None = None
     ) -> None:
         """Write a request and read its response into `parser`; `in_flight` is told as parts of it come in.
 
-        Raises StaleConnection where a kept connection had been closed, Unreachable where it ends without a response,
-        ServerFault and ObjectRejected for what the parser refuses. After any error the connection is of no use.
+        Returns at the headers where the body is streamed: `read_body` then until it returns nothing, and `end_body` in
+        any case. Raises StaleConnection where a kept connection had been closed, Unreachable where it ends without a
+        response, ServerFault and ObjectRejected for what the parser refuses, SourceFailed for what `body` raises. After
+        any error the connection is of no use.
         """
         if not self.is_usable or self._transport is None:
             raise self._explain_silence(None)
@@ -90,22 +75,64 @@ class Connection(asyncio.Protocol):
         self._outbox.busy += 1
         try:
             # A server may refuse a request before it has read the body: then the rest is not sent.
-            if len(body) <= PIECE_BYTES:
+            if not isinstance(body, bytes):
+                is_sent = await self._write_from(self._transport, head, body)
+            elif len(body) <= PIECE_BYTES:
                 self._outbox.write(self._transport, head + body if body else head)
                 is_sent = True
             else:
                 is_sent = await self._write_in_pieces(self._transport, head, body)
             await self._response
             # The next request must not stand behind the unread rest of a refused one.
-            has_read_all = not body or (is_sent and parser.status < 300)
-            self._is_clean = parser.leaves_connection_usable and has_read_all
+            self._is_clean = not body or (is_sent and parser.status < 300)
             self._is_kept = True
         finally:
-            parser.close()
-            self._outbox.busy -= 1
-            if self._response.done() and not self._response.cancelled():
-                self._response.exception()  # seen, also where the task was cancelled at the same moment
-            self._parser = self._response = self._drained = self._in_flight = None
+            if not (self._is_clean and parser.is_streamed):
+                self._end_exchange(parser)
+
+    def take_pieces(self) -> list[bytes]:
+        """Return what has come of a streamed body and was not taken yet."""
+        parser = self._parser
+        if parser is None or not parser.buffered_bytes:
+            return []
+        if parser.buffered_bytes >= UNREAD_BYTES and not parser.is_complete and self.is_open:
+            cast("asyncio.Transport", self._transport).resume_reading()
+        return parser.take_pieces()
+
+    async def wait_for_pieces(self, in_flight: InFlight) -> None:
+        """Wait for more of a streamed body, its end or `wake`. Raises why it has ended too early."""
+        parser = self._parser
+        if self._failure is not None:
+            raise self._failure
+        if parser is None or parser.is_complete:
+            return
+        self._in_flight = in_flight
+        self._arrived = asyncio.get_running_loop().create_future()
+        try:
+            await self._arrived
+        finally:
+            self._in_flight = self._arrived = None
+        if self._failure is not None:
+            raise self._failure
+
+    def wake(self) -> None:
+        """End the wait of `wait_for_pieces`."""
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
+
+    def end_body(self) -> None:
+        """Read no more of a streamed body: where it was not read to its end, the connection is of no more use."""
+        if self._parser is not None:
+            self._end_exchange(self._parser)
+
+    def _end_exchange(self, parser: ResponseParser) -> None:
+        self._is_clean = self._is_clean and parser.is_complete and parser.leaves_connection_usable
+        parser.close()
+        self._outbox.busy -= 1
+        response = self._response
+        if response is not None and response.done() and not response.cancelled():
+            response.exception()  # seen, also where the task was cancelled at the same moment
+        self._parser = self._response = self._drained = self._in_flight = self._source = None
 
     def close(self) -> None:
         """Close at once, without waiting for anything."""
@@ -133,7 +160,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what comes without having been asked for ends the connection."""
         parser = self._parser
-        if parser is None or self._response is None or self._response.done() or self._outbox.holds(self._transport):
+        is_expected = self._response is not None and (not self._response.done() or (parser and parser.is_streamed))
+        if parser is None or not is_expected or self._outbox.holds(self._transport):
             self.close()
             return
         try:
@@ -141,10 +169,12 @@ class Connection(asyncio.Protocol):
         except ObjectError as error:
             self.fail(error)
             return
-        if parser.is_complete:
+        if parser.is_complete or parser.is_streamed:
             self._settle(None)
-        elif parser.has_headers and self._in_flight is not None:
+        if self._in_flight is not None and parser.has_headers:
             self._in_flight.note_progress()
+        if parser.buffered_bytes >= UNREAD_BYTES and parser.is_streamed and not parser.is_complete and self.is_open:
+            cast("asyncio.Transport", self._transport).pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End what is in flight.
@@ -158,7 +188,7 @@ class Connection(asyncio.Protocol):
             self._settle(None)
         elif parser is not None and not parser.has_begun:
             self._settle(self._explain_silence(exc))
-        elif parser is not None:
+        elif parser is not None and not parser.is_complete:
             where = "in the middle of its response" if parser.has_headers else "without a response"
             self._settle(Unreachable("ConnectionLost", str(exc or f"the server closed the connection {where}")))
         self._on_lost(self)
@@ -168,30 +198,64 @@ class Connection(asyncio.Protocol):
 
         A transport keeps what it cannot send: under TLS it would keep the whole body for good.
         """
-        assert self._response is not None
         transport.write(head)
         unsent = memoryview(body)
-        while unsent and not self._response.done():
-            if self._is_paused:
-                self._drained = asyncio.get_running_loop().create_future()
-                await self._drained
-                continue
+        while unsent and await self._can_write():
             piece, unsent = unsent[:PIECE_BYTES], unsent[PIECE_BYTES:]
             transport.write(piece)
         return not unsent
+
+    async def _write_from(self, transport: asyncio.Transport, head: bytes, source: BodySource) -> bool:
+        """Write a request whose body comes piece by piece; return whether all was written before the response."""
+        transport.write(head)
+        self._source = source
+        missing = source.length
+        while missing and await self._can_write():
+            pieces = await self._read_source(source)
+            transport.writelines(pieces)
+            missing -= sum(map(len, pieces))
+        return not missing
+
+    async def _read_source(self, source: BodySource) -> Sequence[bytes]:
+        """Return the next pieces; while they are waited for, the server owes no response."""
+        if self._in_flight is not None:
+            self._in_flight.note_waiting()
+        try:
+            pieces = await source.read()
+        except ObjectError as error:
+            raise SourceFailed(error) from error
+        finally:
+            if self._in_flight is not None:
+                self._in_flight.note_sent()
+        if not pieces and self._response is not None and not self._response.done():
+            raise SourceFailed(ServerFault("TruncatedBody", "the body to be sent has ended too early"))
+        return pieces
+
+    async def _can_write(self) -> bool:
+        """Wait until the server has read enough; return whether it has not responded yet."""
+        assert self._response is not None
+        while self._is_paused and not self._response.done():
+            self._drained = asyncio.get_running_loop().create_future()
+            await self._drained
+        return not self._response.done()
 
     def _explain_silence(self, exc: Exception | None) -> Unreachable:
         words = str(exc or "the server closed the connection without a response")
         return (StaleConnection if self._is_kept else Unreachable)("ConnectionLost", words)
 
     def _settle(self, error: ObjectError | None) -> None:
-        """End the wait for the response, and that of the writer."""
+        """End the wait for the response, that of the writer, and that for more of a streamed body."""
         if self._response is not None and not self._response.done():
             if error is None:
                 self._response.set_result(None)
             else:
                 self._response.set_exception(error)
+        elif error is not None and self._failure is None:
+            self._failure = error
+        self.wake()
         self._wake_writer()
+        if self._source is not None:
+            self._source.wake()
 
     def _wake_writer(self) -> None:
         if self._drained is not None and not self._drained.done():

@@ -1,6 +1,7 @@
 """Deadlines of requests: one timer for all. asyncio.timeout does the same, at 4 µs of CPU a request."""
 
 import asyncio
+import math
 import time
 from types import TracebackType
 from typing import Any, Self
@@ -55,12 +56,13 @@ class InFlight:
 
     __slots__ = ("_cancelling", "_deadlines", "_is_overdue", "_task", "heard_at", "started")
 
-    def __init__(self, deadlines: Deadlines) -> None:
-        """Start now."""
+    def __init__(self, deadlines: Deadlines, started: float | None = None) -> None:
+        """Start now; `started` (`time.monotonic()`): what goes on is a request that was sent then."""
         self._deadlines = deadlines
         self._is_overdue = False
-        self.started = self.heard_at = time.monotonic()
-        """`heard_at`: when the last byte of the response came."""
+        self.heard_at = time.monotonic()
+        """When the last byte of the response came, or the last one of the request was sent."""
+        self.started = self.heard_at if started is None else started
 
     def __enter__(self) -> Self:
         """Start to watch the current task."""
@@ -85,6 +87,14 @@ class InFlight:
         if not self._is_overdue:
             self._is_overdue = True
             self._task.cancel()
+
+    def note_waiting(self) -> None:
+        """Note that the rest of the request has to come from elsewhere: the server owes nothing until `note_sent`."""
+        self.heard_at = math.inf
+
+    def note_sent(self) -> None:
+        """Note that a part of the request was sent: the server may take its time from now on."""
+        self.heard_at = time.monotonic()
 
     def note_progress(self) -> None:
         """Note that a part of the response has come: a slow copy is kept alive with white space."""

@@ -6,19 +6,31 @@ from rowferry.errors import RESPONSE_TOO_LONG, ObjectRejected, ServerFault
 
 Headers = list[tuple[bytes, bytes]]
 
+END_OF_HEADERS = b"\r\n\r\n"
+PLAIN = frozenset({200, 206})
+"""The statuses whose body is as long as Content-Length says."""
 MAX_HEADER_BYTES = 256 * 1024
 """No S3 server sends more."""
 
 
 class ResponseParser:
-    """Takes bytes until the response is complete. httptools calls the methods that begin with `on_`."""
+    """Takes bytes until the response is complete. httptools calls the methods that begin with `on_`.
 
-    def __init__(self, *, is_head: bool, max_body_bytes: int) -> None:
-        """`is_head`: there is no body, whatever the headers say. A body longer than `max_body_bytes` is refused."""
+    The body of a success that says how long it is does not pass through httptools, which would copy it.
+    """
+
+    def __init__(self, *, is_head: bool, max_body_bytes: int, stream_above: int | None = None) -> None:
+        """`is_head`: there is no body, whatever the headers say. A body longer than `max_body_bytes` is refused.
+
+        `stream_above`: a success whose headers announce more bytes of body is streamed, however long it is.
+        """
         self._is_head = is_head
         self._max_body_bytes = max_body_bytes
+        self._stream_above = stream_above
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._chunks: list[bytes] = []
+        self._missing = 0
+        """Bytes of the body that are still to come, where httptools does not read it."""
         self._size = 0
         self._header_bytes = 0
         self._unread_bytes = 0
@@ -30,6 +42,12 @@ class ResponseParser:
         self.headers: Headers = []
         self.has_headers = False
         """Whether all headers are there; those of an interim response (1xx) do not count."""
+        self.is_streamed = False
+        """Whether the body is to be taken piece by piece, by `take_pieces`."""
+        self.length = 0
+        """That of a streamed body, in bytes."""
+        self.buffered_bytes = 0
+        """What has come of a streamed body and was not taken."""
         self.is_complete = False
         self.has_begun = False
         """Whether any byte has come."""
@@ -50,8 +68,19 @@ class ResponseParser:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes. Raises ServerFault when they are no HTTP, ObjectRejected when the body is too long."""
-        assert self._parser is not None
         self.has_begun = True
+        while not self.has_headers and (end := data.find(END_OF_HEADERS)) >= 0:
+            end += len(END_OF_HEADERS)
+            self._feed(data[:end])
+            data = data[end:]
+        if self._missing and data:
+            self._take(data)
+        elif data:
+            self._feed(data)
+
+    def _feed(self, data: bytes) -> None:
+        """Have httptools read headers, chunks and whatever else is not a plain body."""
+        assert self._parser is not None
         self._unread_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -63,6 +92,22 @@ class ResponseParser:
             self._refuse_headers()
         if self._refusal is not None:
             raise self._refusal
+
+    def _take(self, data: bytes) -> None:
+        """Take bytes of a plain body; what comes after it came unasked."""
+        if len(data) > self._missing:
+            self._has_surplus = True
+            data = data[: self._missing]
+        self._missing -= len(data)
+        self._chunks.append(data)
+        self.buffered_bytes += len(data)
+        self.is_complete = not self._missing
+
+    def take_pieces(self) -> list[bytes]:
+        """Return what has come of a streamed body since the last call, and keep nothing of it."""
+        pieces, self._chunks = self._chunks, []
+        self.buffered_bytes = 0
+        return pieces
 
     def take_body(self) -> bytes:
         """Return the body, and keep nothing of it."""
@@ -100,13 +145,27 @@ class ResponseParser:
             self.is_complete = True
             tokens = self._find(b"connection").lower().replace(b" ", b"").split(b",")
             self._keeps_alive = self._parser.get_http_version() == "1.1" and b"close" not in tokens
-        elif (length := self._find(b"content-length")).isdigit() and int(length) > self._max_body_bytes:
+        elif (found := self._find(b"content-length")).isdigit():
+            self._expect_body(int(found))
+
+    def _expect_body(self, length: int) -> None:
+        """Decide how a body of so many bytes is read: streamed, at once, or by httptools; or that it is refused."""
+        assert self._parser is not None
+        is_plain = self.status in PLAIN and length > 0 and not self._find(b"transfer-encoding")
+        self.is_streamed = is_plain and self._stream_above is not None and length > self._stream_above
+        if length > self._max_body_bytes and not self.is_streamed:
             self._refuse_body()
+        elif is_plain:
+            self._keeps_alive = self._parser.should_keep_alive()
+            self.length = self._missing = length
 
     def on_body(self, chunk: bytes) -> None:
         """Keep a piece of the body, unless the whole is too long."""
         if self.is_complete:
             self._has_surplus = True
+            return
+        if self._missing:  # it came in one piece with the end of the headers
+            self._take(chunk)
             return
         self._unread_bytes = 0
         self._size += len(chunk)

@@ -5,8 +5,9 @@ from collections import deque
 
 from rowferry.errors import ObjectError, Unreachable
 from rowferry.http.connect import Connector, explain_failure
-from rowferry.http.connection import Connection, Outbox
+from rowferry.http.connection import Connection
 from rowferry.http.descriptors import share_descriptors
+from rowferry.http.outbox import Outbox
 
 MAX_OPENING = 64
 """Connections that are being opened at once: an outage must not use up the process's descriptors."""
@@ -34,6 +35,9 @@ class Pool:
         self._failure: ObjectError | None = None
         """Why an attempt to connect has failed, until the others that were made beside it have ended as well."""
         self._closed: ObjectError | None = None
+        self._streaming: set[Connection] = set()
+        """Those whose response is still being read. They come on top of the others: a copy that reads from one may need
+        another request, and must not wait for its own end."""
 
     async def acquire(self, *, new: bool = False) -> Connection:
         """Return a connection for one request; `release` it. Raises why none can be opened where none is open.
@@ -72,6 +76,15 @@ class Pool:
         if self._waiting:
             self._serve()
 
+    def lend(self, connection: Connection) -> None:
+        """Leave a connection to the reader of a response, who will `take_back` it."""
+        self._streaming.add(connection)
+
+    def take_back(self, connection: Connection) -> None:
+        """Take back what was lent."""
+        self._streaming.discard(connection)
+        self.release(connection)
+
     def fail_all(self, error: ObjectError) -> None:
         """End every request that waits or is in flight with `error`."""
         self._refuse_waiting(error)
@@ -107,7 +120,8 @@ class Pool:
                 self._open_one(None)
 
     def _room_to_open(self) -> int:
-        return min(MAX_OPENING, self._max_connections - len(self._open)) - len(self._opening)
+        room = self._max_connections + len(self._streaming) - len(self._open)
+        return min(MAX_OPENING, room) - len(self._opening)
 
     def _take_idle(self) -> Connection | None:
         """Return the connection that was used last, unless it is too old or closed."""
@@ -125,6 +139,7 @@ class Pool:
 
     def _forget(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
+        self._streaming.discard(connection)
         if connection in self._open:
             self._open.remove(connection)
             self._descriptors.used -= 1

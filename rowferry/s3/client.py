@@ -24,11 +24,14 @@ from rowferry.errors import (
     UsageError,
 )
 from rowferry.http import event_loop
+from rowferry.http.bodies import BodySource, SourceFailed
 from rowferry.http.connect import Connector, explain_failure
-from rowferry.http.connection import Connection, Outbox, StaleConnection
+from rowferry.http.connection import Connection, StaleConnection
 from rowferry.http.deadlines import Deadlines, InFlight
+from rowferry.http.outbox import Outbox
 from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool
+from rowferry.http.stream import BodyStream
 from rowferry.http.trust import trust
 from rowferry.plan import Side
 from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
@@ -113,6 +116,8 @@ class ObjectClient:
         except TimeoutError:
             words = f"{request.operation} had no response within {self._deadlines.seconds:g} s"
             raise name_request(TimedOut("DeadlinePassed", words), request) from None
+        except SourceFailed as failed:
+            raise failed.error from None
         except ObjectError as error:
             raise name_request(error, request) from None
 
@@ -129,35 +134,63 @@ class ObjectClient:
         while True:
             if self._refusal is not None:
                 raise self._refusal.copy()
-            parser = ResponseParser(is_head=request.method == "HEAD", max_body_bytes=self._max_body_bytes)
+            parser = ResponseParser(
+                is_head=request.method == "HEAD",
+                max_body_bytes=self._max_body_bytes,
+                stream_above=request.stream_above,
+            )
+            if request.source is not None:
+                await _open_source(request.source)
             connection = await self._pool.acquire(new=is_resent)
+            stream = None
             try:
-                await connection.exchange(head, request.body, parser, in_flight)
+                await connection.exchange(head, request.source or request.body, parser, in_flight)
+                if parser.is_streamed and in_flight is not None:
+                    stream = self._begin_stream(request, connection, parser.length, in_flight)
             except StaleConnection as error:
                 if not may_be_resent(request):
                     raise Unreachable(error.code, error.message) from None
                 is_resent = True
                 continue
             finally:
-                self._pool.release(connection)
+                if stream is None:
+                    self._pool.release(connection)
             self._deadlines.last_response = time.monotonic()
             if in_flight is not None:
                 in_flight.heard_at = self._deadlines.last_response
-            return self._judge(request, parser)
+            return self._judge(request, parser, stream)
 
-    def _judge(self, request: Request, parser: ResponseParser) -> tuple[Response, ObjectError | None]:
-        """Return a response, and the error that it stands for."""
+    def _begin_stream(self, request: Request, connection: Connection, length: int, in_flight: InFlight) -> BodyStream:
+        """Return the body of a response; the connection is released when it is closed."""
+        self._pool.lend(connection)
+        return BodyStream(
+            connection,
+            length,
+            deadlines=self._deadlines,
+            started=in_flight.started,
+            name=partial(name_request, request=request),
+            on_end=partial(self._pool.take_back, connection),
+        )
+
+    def _judge(
+        self, request: Request, parser: ResponseParser, stream: BodyStream | None = None
+    ) -> tuple[Response, ObjectError | None]:
+        """Return a response, and the error that it stands for; the body of a response that is refused is closed."""
         try:
             headers = {
                 name.decode("latin-1").lower(): value.decode(errors="surrogateescape") for name, value in parser.headers
             }
-            response = Response(parser.status, headers, parser.take_body())
+            response = Response(parser.status, headers, b"" if stream else parser.take_body(), stream)
             error = find_error(response, may_hide_error=request.operation != "GetObject")
             unsound = refuse_unsound(request, response) if error is None else None
         except Exception as fault:  # noqa: BLE001 - fails this request alone
             _log.exception("a response could not be read", extra={"operation": request.operation})
+            if stream is not None:
+                stream.close()
             words = f"the response could not be read ({type(fault).__name__})"
             raise ServerFault("UnreadableResponse", words) from None
+        if stream is not None and (error or unsound):
+            stream.close()
         if unsound is not None:
             raise unsound
         return response, error and (find_wrong_region(self._side, response) or error)
@@ -222,6 +255,13 @@ class ObjectClient:
         """Close the connections, from another thread; wait for that no longer than CLOSE_WITHIN."""
         with suppress(TimeoutError, event_loop.LoopStopped):
             event_loop.run(self.aclose(), CLOSE_WITHIN)
+
+
+async def _open_source(source: BodySource) -> None:
+    try:
+        await source.open()
+    except ObjectError as error:
+        raise SourceFailed(error) from error
 
 
 def open_object_client(

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 from msgspec import Struct
 
 from rowferry.errors import ObjectRejected
+from rowferry.http.bodies import BodySource
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import SideName
 
@@ -40,6 +41,10 @@ class Request(Struct, frozen=True, gc=False):
     query: Pairs = ()
     headers: Pairs = ()
     body: bytes = b""
+    source: BodySource | None = None
+    """What the body comes from piece by piece, in the place of `body`."""
+    stream_above: int | None = None
+    """A response whose body is announced to have more bytes than this returns at its headers, with `stream`."""
 
 
 def may_be_resent(request: Request) -> bool:

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 from msgspec import Struct, field
 
 from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault
+from rowferry.http.stream import BodyStream
 from rowferry.s3.errors import REMEDY_OF_CODE, classify
 from rowferry.s3.operations import Request
 
@@ -22,6 +23,13 @@ class Response(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names in lower case."""
     body: bytes = b""
+    stream: BodyStream | None = None
+    """The body where it was asked for piece by piece; whoever sent the request closes it."""
+
+    @property
+    def body_bytes(self) -> int:
+        """Return how many bytes the body has, streamed or not."""
+        return len(self.body) if self.stream is None else self.stream.length
 
     @property
     def etag(self) -> str | None:

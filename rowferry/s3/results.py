@@ -111,7 +111,7 @@ def refuse_unsound(request: Request, response: Response) -> ObjectError | None:
     headers = response.headers
     if "content-length" not in headers and ("content-encoding" in headers or headers.get("etag", "").startswith("W/")):
         return _miss_size("GET")  # something on the way has compressed the object, or inflated it
-    if asked is not None and (int(asked[1]) > 0 or (asked[2] and len(response.body) > int(asked[2]) + 1)):
+    if asked is not None and (int(asked[1]) > 0 or (asked[2] and response.body_bytes > int(asked[2]) + 1)):
         return ObjectDamaged("WrongRange", "the server sent the whole object where a range was asked for")
     return None
 
@@ -122,8 +122,8 @@ def _compare_range(asked: re.Match[str] | None, response: Response) -> ObjectErr
     if asked is None or came is None:
         return ObjectDamaged("WrongRange", "the server sent a range without saying which, or without being asked")
     size = came.last - came.first + 1
-    if len(response.body) != size:
-        return ObjectDamaged("TruncatedBody", f"{len(response.body)} bytes came of {size}")
+    if response.body_bytes != size:
+        return ObjectDamaged("TruncatedBody", f"{response.body_bytes} bytes came of {size}")
     last_asked = int(asked[2]) if asked[2] else None
     is_end = came.total is not None and came.last == came.total - 1
     is_last = came.last == last_asked or (is_end and (last_asked is None or came.last < last_asked))

@@ -58,11 +58,11 @@ class Signer:
         """Seconds by which the server's clock is ahead of this host's; 0 while that does not matter."""
 
     def sign(
-        self, credentials: CredentialSnapshot, method: str, target: str, headers: Headers, body: bytes = b""
+        self, credentials: CredentialSnapshot, method: str, target: str, headers: Headers, body: bytes | None = b""
     ) -> Headers:
         """Return `headers` with the signature's own; `target` is the percent-encoded path and query as they are sent.
 
-        Every given header is signed, and `Host` must be among them.
+        `body`: None where it is not known yet. Every given header is signed, and `Host` must be among them.
         """
         moment = self._now(credentials)
         payload = _digest_body(body, headers)
@@ -120,9 +120,11 @@ class HeadWriter:
     def _write(self, request: Request, credentials: CredentialSnapshot) -> bytes:
         target = (self._path_before_key if request.key else self._path_of_bucket) + request.target
         headers = [("Host", self._authority), *request.headers]
-        headers = self.signer.sign(credentials, request.method, target, headers, request.body)
+        body = request.body if request.source is None else None
+        headers = self.signer.sign(credentials, request.method, target, headers, body)
         if request.method in {"PUT", "POST"}:
-            headers.append(("Content-Length", str(len(request.body))))
+            length = len(request.body) if request.source is None else request.source.length
+            headers.append(("Content-Length", str(length)))
         lines = [f"{name}: {value}" for name, value in headers]
         end = self._ends.get(request.method, self._other_end)
         head = "\r\n".join([f"{request.method} {self._prefix}{target} HTTP/1.1", *lines, end])
@@ -146,7 +148,9 @@ def _derive_key(secret_key: str, day: str, region: str) -> bytes:
     return key
 
 
-def _digest_body(body: bytes, headers: Headers) -> str:
+def _digest_body(body: bytes | None, headers: Headers) -> str:
+    if body is None:
+        return UNSIGNED_PAYLOAD
     if not body:
         return _EMPTY_DIGEST
     if len(body) > SIGNED_BODY_BYTES and any(name == "Content-MD5" for name, _ in headers):
