@@ -8,7 +8,7 @@ from rowferry.db.connection import connect
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
 from rowferry_enqueue.enqueue import Request, enqueue
 
-WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--log-format=json")
+WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--processes=1", "--until-empty", "--log-format=json")
 ROWS = """
 drop table if exists pictures;
 create table pictures (id bigint generated always as identity primary key, path text not null);

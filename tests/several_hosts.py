@@ -18,6 +18,7 @@ from psycopg.rows import DictRow, dict_row
 from servers import find_versitygw
 
 HUB_ADDRESS = "10.77.0.1"
+WORKER = ("-m", "rowferry_cli", "worker", "--processes=1", "--log-format=json")
 WAITING = "select count(*) from rowferry.batch_queue where status = 'INIT'"
 LEGACY = "select count(*) from public.avatars where path not like 'avatar/%'"
 UNBALANCED = """
@@ -142,7 +143,7 @@ class Hosts:
         try:
             for host in self.hosts:
                 for number in range(each):
-                    command = host.command(sys.executable, "-m", "rowferry_cli", "worker", "--log-format=json")
+                    command = host.command(sys.executable, *WORKER)
                     log = self._folder / f"{host.name}-{number}.log"
                     started.setdefault(host.name, []).append(self._start(command, log))
             yield started

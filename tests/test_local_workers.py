@@ -16,7 +16,7 @@ from migration import Migration
 from processes import is_running, wait_for
 from rowferry.logs import LogFile
 from rowferry_cli.run.local_workers import LocalWorkers
-from rowferry_worker import supervisor
+from rowferry_worker import supervised_process
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_the_first_worker_is_ended_when_the_second_cannot_be_started(
             super().__init__(*arguments, **options)
             started.append(self.pid)
 
-    monkeypatch.setattr(supervisor.subprocess, "Popen", OnlyOnce)
+    monkeypatch.setattr(supervised_process.subprocess, "Popen", OnlyOnce)
     with pytest.raises(OSError, match="any more"), LocalWorkers(2, [], log, lambda _line: None):
         pytest.fail("they must not be taken for started")
     assert len(started) == 1
@@ -65,7 +65,7 @@ def test_a_worker_that_is_killed_is_replaced_and_none_is_left_in_the_end(migrati
 def test_the_last_line_of_a_worker_whose_settings_cannot_work_is_kept(migration: Migration, log: LogFile) -> None:
     with LocalWorkers(2, ["--queue", "nonsense"], log, lambda _line: None) as workers:
         wait_for(lambda: workers.replace_dead() == 0 and workers.ended_by_mistake)
-        assert workers.last_words.startswith("rowferry: There is no queue 'nonsense'")
+        assert workers.last_words.startswith("There is no queue 'nonsense'")
 
 
 KILLED_COMMAND = """

@@ -1,25 +1,39 @@
-"""`rowferry worker --processes`: several processes behind one command and one port."""
+"""`rowferry worker` of several processes: one for each core unless told, behind one command and one port."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from migration import Migration
 from processes import is_running, same_packages, wait_for
-from rowferry_worker.monitoring.server import SharedMetrics
+from rowferry.errors import UsageError
+from rowferry_worker.monitoring import server
+from rowferry_worker.monitoring.server import SharedMetrics, share_metrics
+from rowferry_worker.supervisor import Supervisor
 from scrape import fetch, scrape, served_port, sum_of, values_by
 from worker_process import WorkerProcess
 
 TWO = ("--processes", "2", "--slots", "1")
+SILENCE = timedelta(seconds=1)
+WORKER = [sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--log-format=json"]
+
+
+def read_lines(log: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.splitlines() if line.startswith("{")]
 
 
 def started_pids(worker: WorkerProcess) -> list[int]:
     """Return the process ids that the supervisor has started, in order."""
-    lines = [json.loads(line) for line in worker.log.splitlines() if line.startswith("{")]
-    return [line["pid"] for line in lines if line["message"] == "process started"]
+    return [line["pid"] for line in read_lines(worker.log) if line["message"] == "process started"]
 
 
 def live_workers(migration: Migration) -> int:
@@ -85,11 +99,78 @@ def test_a_signal_to_the_supervisor_stops_every_process_in_order(migration: Migr
     assert not any(is_running(pid) for pid in started_pids(worker))
 
 
-def test_a_mistake_ends_all_processes_with_status_2(migration: Migration) -> None:
+def test_a_mistake_ends_all_processes_with_status_2_and_is_said_once(migration: Migration) -> None:
     with migration.workers(1, *TWO, "--queue", "nonsense") as (worker,):
         assert worker.wait() == 2
-    assert "There is no queue 'nonsense'" in worker.log
+    assert worker.log.count("rowferry: There is no queue 'nonsense'") == 1
     assert "Traceback" not in worker.log
+
+
+def test_work_that_is_left_ends_all_processes_with_status_3_and_is_said_once(migration: Migration) -> None:
+    migration.fill(4)
+    migration.enqueue()
+    migration.execute("update rowferry.migration set paused_at = now()")
+    with migration.workers(1, *TWO, "--until-empty") as (worker,):
+        assert worker.wait() == 3
+    assert worker.log.count("rowferry: ") == 1, worker.log
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to cores")
+@pytest.mark.parametrize("cores", [1, 2])
+def test_without_an_option_there_is_a_process_for_each_core(cores: int, migration: Migration) -> None:
+    if len(os.sched_getaffinity(0)) < cores:
+        pytest.skip(f"there are no {cores} cores here")
+    migration.fill(10)
+    migration.enqueue(batch_size=5)
+    chosen = sorted(os.sched_getaffinity(0))[:cores]
+    program = f"import os, sys; os.sched_setaffinity(0, {chosen}); os.execv(sys.executable, {WORKER})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    (measured,) = [line for line in read_lines(done.stderr) if line["message"] == "machine measured"]
+    assert (measured["cores"], measured["processes"]) == (cores, cores)
+    assert measured["memory_bytes"] > 0
+    assert done.stderr.count('"process started"') == (cores if cores > 1 else 0)
+    assert len(migration.execute("select from rowferry.worker")) == cores
+    migration.audit()
+
+
+def test_variables_of_the_options_are_for_the_supervisor_alone(migration: Migration) -> None:
+    """Its processes start no processes of their own, and serve no metrics."""
+    environment = {"ROWFERRY_WORKER_PROCESSES": "2", "ROWFERRY_WORKER_METRICS_PORT": "0"}
+    environment |= {"ROWFERRY_WORKER_QUEUE": "migrate verify", "ROWFERRY_LOCK_TIMEOUT": "3"}
+    with migration.workers(1, **environment) as (worker,):
+        wait_for(lambda: live_workers(migration) == 2)
+        wait_for(lambda: fetch(served_port(worker), "/readyz")[0] == 200)
+        assert len(started_pids(worker)) == 2
+        environments = [Path(f"/proc/{pid}/environ") for pid in started_pids(worker)]
+        assert not any("ROWFERRY_WORKER_" in path.read_text() for path in environments if path.exists())
+        assert migration.execute("select distinct queues from rowferry.worker") == [{"queues": ["migrate", "verify"]}]
+
+
+HANGS = """
+import sys, time
+from rowferry_worker.service import PROCESS_NUMBER, notify
+notify("READY=1", "STATUS=working")
+print("started", flush=True)
+while True:
+    time.sleep(0.05)
+    if len(sys.argv) < 2:
+        notify("WATCHDOG=1")
+"""
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_process_that_makes_no_progress_is_replaced(hangs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    command = [sys.executable, "-c", HANGS, *(["hang"] if hangs else [])]
+    lines: list[str] = []
+    with Supervisor(1, command, relay=lambda _, line: lines.append(line), longest_silence=SILENCE) as supervisor:
+        if hangs:
+            wait_for(lambda: supervisor.replace_dead() == 1)
+        else:
+            give_up_at = time.monotonic() + 3 * SILENCE.total_seconds()
+            wait_for(lambda: supervisor.replace_dead() or time.monotonic() > give_up_at)
+            assert time.monotonic() > give_up_at, "it was replaced although it made progress"
 
 
 def test_an_unreachable_database_ends_the_command_before_anything_is_started(migration: Migration) -> None:
@@ -112,6 +193,23 @@ def test_a_file_that_a_starting_process_is_just_making_fails_no_scrape(tmp_path:
     with SharedMetrics(tmp_path).serve("127.0.0.1", 0, dict) as endpoint:
         assert scrape(endpoint.port) == []
         assert fetch(endpoint.port, "/readyz")[0] == 503
+
+
+@pytest.mark.parametrize("shared_memory", ["", "missing"])
+def test_metrics_of_several_processes_need_no_tmp(
+    shared_memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container with a read-only root."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    monkeypatch.setattr(server, "SHARED_MEMORY", str(tmp_path / shared_memory))
+    if shared_memory:
+        with pytest.raises(UsageError, match="set TMPDIR, or --processes 1"), share_metrics():
+            pytest.fail("there is no folder to share")
+    else:
+        with share_metrics() as shared:
+            assert Path(shared.environment["PROMETHEUS_MULTIPROC_DIR"]).parent == tmp_path
+        assert not list(tmp_path.iterdir())
 
 
 COUNTS_SIGNALS = """

@@ -1,4 +1,4 @@
-"""One running `rowferry worker`, its log in a file."""
+"""One running `rowferry worker` of one process, unless told otherwise; its log in a file."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ class WorkerProcess:
         with log_path.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "rowferry_cli", "worker", "--log-format", "json", *arguments],
-                env=environment,
+                env={"ROWFERRY_WORKER_PROCESSES": "1", **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -24,7 +24,7 @@ from bench.migration import make_rows, enqueue_rows
 make_rows(int(sys.argv[1]))
 enqueue_rows(sys.argv[2], sys.argv[2], int(sys.argv[3]))
 """
-WORK = ("-m", "rowferry_cli", "worker", "--until-empty", "--slots=1", "--log-format=json")
+WORK = ("-m", "rowferry_cli", "worker", "--processes=1", "--until-empty", "--slots=1", "--log-format=json")
 LARGE_BATCH = 100
 
 

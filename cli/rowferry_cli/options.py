@@ -14,6 +14,8 @@ from rowferry_cli.command import Group, find_variable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MAX_PROCESSES = 64
+"""Of the workers that a command starts for itself."""
 DEFAULT_PLAN = "rowferry.toml"
 
 
@@ -99,10 +101,10 @@ LOG_FILE = Group("Log", "What the workers log goes to a file.", ("--log-file",))
 class WorkerOptions:
     """The workers that a command starts on this host."""
 
-    processes: int
-    """0: none; workers elsewhere process the batches."""
-    parallel: int
-    """Objects in flight per worker."""
+    processes: int | None
+    """None: as many as suit this machine; 0: none, workers elsewhere process the batches."""
+    parallel: int | None
+    """Objects in flight per worker, at most; None: no bound but those of the machine."""
     log_file: Path | None
 
 
@@ -118,20 +120,16 @@ def worker_options(*, least: int = 0) -> Callable[[F], F]:
         )(function)
         function = click.option(
             "--parallel",
-            default=64,
-            show_default=True,
             type=click.IntRange(1, 10_000),
             metavar="N",
-            help="Objects in flight per worker.",
+            help="At most so many objects in flight per worker.  [default: as many as pay]",
         )(function)
         return click.option(
             "-p",
             "--processes",
-            default=2,
-            show_default=True,
-            type=click.IntRange(least, 64),
+            type=click.IntRange(least, MAX_PROCESSES),
             metavar="N",
-            help=f"Worker processes on this host{none}.",
+            help=f"Worker processes on this host{none}.  [default: one per core]",
         )(function)
 
     return add

@@ -83,5 +83,5 @@ STEPS: dict[str, Callable[[], None]] = {
 
 if __name__ == "__main__":
     STEPS[sys.argv[1]]()
-    sys.argv[:2] = ["rowferry", "worker"]
+    sys.argv[:2] = ["rowferry", "worker", "--processes=1"]
     sys.exit(main())

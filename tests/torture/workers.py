@@ -15,7 +15,7 @@ from typing import Self
 
 STOP_WITHIN = timedelta(seconds=90)
 LOOK_EVERY = timedelta(seconds=0.02)
-WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--log-format=json")
+WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--processes=1", "--log-format=json")
 
 Command = Callable[[int], Sequence[str]]
 """What starts the worker of a seat, counted from 0."""

@@ -11,6 +11,8 @@ from rowferry.http.descriptors import RESERVED, raise_limit
 MOUNT = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
 
+PROCESS_BYTES = 256 * 1024 * 1024
+"""The memory without which no further process is started: a worker takes 60 MB to 300 MB, by what it streams."""
 BODIES_BYTES = 96 * 1024 * 1024
 """What the bodies under way may take of a process's memory, at most: a worker stays below 300 MB."""
 LEAST_BODIES_BYTES = 16 * 1024 * 1024
@@ -35,6 +37,11 @@ def count_cores() -> int:
 def measure_memory() -> int:
     """Return how many bytes of memory are there to be used: what the system has left, or a cgroup allows."""
     return max(0, min([_read_available(), *_read_memory_left()]))
+
+
+def choose_processes() -> int:
+    """Return how many worker processes suit this machine: one for each core that has memory for one; at least 1."""
+    return max(1, min(count_cores(), measure_memory() // PROCESS_BYTES))
 
 
 def choose_bodies_budget(processes: int = 1) -> int:

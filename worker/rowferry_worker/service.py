@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from contextlib import suppress
 from datetime import timedelta
 from threading import get_ident
 
@@ -11,7 +12,12 @@ MAX_TURN = timedelta(minutes=10)
 
 
 def notify(*states: str) -> bool:
-    """Send states such as `READY=1` to the service manager; return whether one took them. Never raises."""
+    """Send states such as `READY=1` to the supervisor and the service manager. Never raises.
+
+    Return whether a service manager took them.
+    """
+    if _SUPERVISOR_PIPE:
+        _tell_supervisor(*states)
     path = os.environ.get("NOTIFY_SOCKET", "")
     if not path:
         return False
@@ -54,9 +60,30 @@ NO_DATABASE = 75
 _SUPERVISOR = os.environ.get("ROWFERRY_SUPERVISOR_PID", "")
 
 
-def supervised_environment(number: int) -> dict[str, str]:
-    """Return the environment variables that a supervisor adds for process `number`."""
-    return {"ROWFERRY_PROCESS_NUMBER": str(number), "ROWFERRY_SUPERVISOR_PID": str(os.getpid())}
+_SUPERVISOR_PIPE = os.environ.get("ROWFERRY_SUPERVISOR_PIPE", "")
+
+REASON = "REASON="
+"""How the state begins that says why a supervised process ends."""
+
+
+def supervised_environment(number: int, pipe: int) -> dict[str, str]:
+    """Return the environment variables that a supervisor adds for process `number`; `pipe`: where it reports to."""
+    return {
+        "ROWFERRY_PROCESS_NUMBER": str(number),
+        "ROWFERRY_SUPERVISOR_PID": str(os.getpid()),
+        "ROWFERRY_SUPERVISOR_PIPE": str(pipe),
+    }
+
+
+def tell_reason(reason: str) -> None:
+    """Tell the supervisor, in one sentence, why this process ends."""
+    _tell_supervisor(REASON + " ".join(reason.split()))
+
+
+def _tell_supervisor(*states: str) -> None:
+    with suppress(OSError):  # it has died, or has not read for long
+        os.set_blocking(int(_SUPERVISOR_PIPE), False)
+        os.write(int(_SUPERVISOR_PIPE), "".join(f"{state}\n" for state in states).encode())
 
 
 def is_orphan() -> bool:

@@ -1,23 +1,20 @@
 """Keeps several worker processes running: each a fresh interpreter, replaced when it dies."""
 
 import logging
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from threading import Thread
 from types import FrameType
-from typing import IO, Self
+from typing import Self
 
 from rowferry.db.connection import connect
 from rowferry.db.schema import check_version
-from rowferry.interrupts import hold_interrupts
+from rowferry.errors import UsageError, WorkLeft
 from rowferry.s3.retry import retry_delay
 from rowferry_worker.monitoring.server import share_metrics
-from rowferry_worker.service import notify, supervised_environment
+from rowferry_worker.service import notify
+from rowferry_worker.supervised_process import Relay, SupervisedProcess
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +24,8 @@ HEALTHY_AFTER = timedelta(minutes=1)
 MAX_RESTART_WAIT = timedelta(seconds=30)
 KILL_AFTER_GRACE = timedelta(seconds=20)
 """How much longer than its own grace a process may take to end; then it is killed and the server rolls back."""
+LONGEST_SILENCE = timedelta(minutes=2)
+"""A process whose slots made no progress for so long is replaced, as by WatchdogSec= of the systemd unit."""
 MISTAKE = 2
 """Exit status of a worker whose settings cannot work: another one would end the same way."""
 WORK_LEFT = 3
@@ -38,30 +37,27 @@ def run_processes(
 ) -> int:
     """Run `count` processes of a command to their end and return the exit status; serve their metrics on one port.
 
-    Raises UsageError or DatabaseUnavailable, before any is started, if all would end by that.
+    Raises UsageError or DatabaseUnavailable, before any is started, if all would end by that. Raises UsageError or
+    WorkLeft in the end if a process ended by that.
     """
     with connect("supervisor") as connection:
         check_version(connection)
     if metrics_port is None:
-        return Supervisor(count, command, grace).run()
+        return _run(Supervisor(count, command, grace))
     with share_metrics() as shared:
         supervisor = Supervisor(count, command, grace, environment=shared.environment, on_death=shared.forget)
         with shared.serve(metrics_host, metrics_port, supervisor.pids):
-            return supervisor.run()
+            return _run(supervisor)
 
 
-@dataclass(slots=True)
-class _Place:
-    """One of the N processes, and its replacements."""
-
-    number: int
-    process: subprocess.Popen[str] | None = None
-    started: float = 0.0
-    deaths: int = 0
-    start_at: float | None = 0.0
-    """When to start the next process, as time.monotonic(); None: one runs, or no more are wanted."""
-    relay: Thread | None = None
-    last_line: str = ""
+def _run(supervisor: "Supervisor") -> int:
+    """Run a supervisor and return its exit status; raise what its processes ended by, if they said so."""
+    status = supervisor.run()
+    if supervisor.last_words and status == MISTAKE:
+        raise UsageError(supervisor.last_words)
+    if supervisor.last_words and status == WORK_LEFT:
+        raise WorkLeft(supervisor.last_words)
+    return status
 
 
 class Supervisor:
@@ -79,8 +75,9 @@ class Supervisor:
         *,
         environment: Mapping[str, str] | None = None,
         on_death: Callable[[int], None] = lambda _number: None,
-        relay: Callable[[int, str], None] | None = None,
+        relay: Relay | None = None,
         max_restart_wait: timedelta = MAX_RESTART_WAIT,
+        longest_silence: timedelta = LONGEST_SILENCE,
     ) -> None:
         """`grace`: of the processes; `on_death` gets the number of each process that has ended.
 
@@ -92,7 +89,8 @@ class Supervisor:
         self._on_death = on_death
         self._relay = relay
         self._max_restart_wait = max_restart_wait
-        self._places = [_Place(number) for number in range(1, count + 1)]
+        self._longest_silence = longest_silence
+        self._places = [SupervisedProcess(number) for number in range(1, count + 1)]
         self._stop_signals = 0
         self._signals_passed_on = 0
         self._kill_at: float | None = None
@@ -100,7 +98,7 @@ class Supervisor:
         self.ended_by_mistake = False
         """Whether a process has ended because its settings cannot work: another one would end the same way."""
         self.last_words = ""
-        """The last relayed line of the process that ended by mistake, else of the last one that died."""
+        """Why a process ended by mistake or left work, as it said; else the last relayed line of the last that died."""
 
     def run(self) -> int:
         """Return the exit status once all have ended: 2 when one ended by a user's mistake, 3 by work left, else 0.
@@ -166,51 +164,34 @@ class Supervisor:
     def _note_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stop_signals += 1
 
-    def _start(self, place: _Place) -> None:
-        environment = {**os.environ, **self._environment, **supervised_environment(place.number)}
-        environment.pop("NOTIFY_SOCKET", None)  # the service manager hears from the supervisor alone
-        with hold_interrupts():  # lest Ctrl-C comes while a process runs that is not noted yet
-            place.process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=None if self._relay is None else subprocess.DEVNULL,
-                stderr=None if self._relay is None else subprocess.PIPE,
-                text=True,
-                errors="replace",
-                env=environment,
-                start_new_session=True,  # Ctrl-C is for the supervisor, which passes it on once
-            )
-            place.started, place.start_at, place.last_line = time.monotonic(), None, ""
-            if place.process.stderr is not None:
-                place.relay = Thread(target=self._relay_lines, args=(place, place.process.stderr), daemon=True)
-                place.relay.start()
-        _log.info("process started", extra={"number": place.number, "pid": place.process.pid})
+    def _start(self, place: SupervisedProcess) -> None:
+        pid = place.start(self._command, self._environment, self._relay)
+        _log.info("process started", extra={"number": place.number, "pid": pid})
 
-    def _relay_lines(self, place: _Place, lines: IO[str]) -> None:
-        with lines:
-            for line in lines:
-                place.last_line = line.strip()
-                if self._relay is not None:
-                    self._relay(place.number, line.rstrip())
-
-    def _note_end(self, place: _Place) -> bool:
+    def _note_end(self, place: SupervisedProcess) -> bool:
         """Note whether a process has ended, and how; return whether it has died and is to be replaced."""
-        if place.process is None or (status := place.process.poll()) is None:
+        if place.process is None:
+            return False
+        place.read_reports()
+        if (status := place.process.poll()) is None:
+            if place.end_if_hanging(self._longest_silence):
+                _log.error("process hangs, replacing it", extra={"number": place.number, "pid": place.process.pid})
             return False
         fields = {"number": place.number, "pid": place.process.pid, "status": status}
         self._forget(place)
         if status == MISTAKE:
-            self.ended_by_mistake, self.last_words = True, place.last_line
+            self.ended_by_mistake, self.last_words = True, place.reason or place.last_line
             self._stop_signals = max(self._stop_signals, 1)
         elif status in {0, WORK_LEFT} or self._stop_signals:
-            self._work_left = self._work_left or status == WORK_LEFT
+            if status == WORK_LEFT:
+                self._work_left, self.last_words = True, self.last_words or place.reason
             _log.info("process ended", extra=fields)
         else:
             lived = time.monotonic() - place.started
             place.deaths = 1 if lived > HEALTHY_AFTER.total_seconds() else place.deaths + 1
             wait = retry_delay(place.deaths, base=timedelta(seconds=1), longest=self._max_restart_wait)
             place.start_at = time.monotonic() + wait.total_seconds()
-            self.last_words = self.last_words if self.ended_by_mistake else place.last_line
+            self.last_words = self.last_words if self.ended_by_mistake else place.reason or place.last_line
             _log.warning("process died, replacing it", extra=fields)
             return True
         return False
@@ -237,9 +218,6 @@ class Supervisor:
                 place.process.wait()
                 self._forget(place)
 
-    def _forget(self, place: _Place) -> None:
-        """Note that a process has ended; wait for its last lines."""
-        if place.relay is not None:
-            place.relay.join(5)
+    def _forget(self, place: SupervisedProcess) -> None:
+        place.forget()
         self._on_death(place.number)
-        place.process = place.relay = None

@@ -7,6 +7,9 @@ from datetime import timedelta
 from rowferry.logs import LogFile
 from rowferry_worker.supervisor import Supervisor
 
+ONE_PROCESS = ("--processes=1", "--log-format=text")
+NOT_FOR_THEM = {f"ROWFERRY_WORKER_{name}": "" for name in ("UNTIL_EMPTY", "METRICS_PORT", "QUEUE", "MIGRATION")}
+"""Variables that are meant for workers of their own, emptied; they read the others of `rowferry worker`."""
 MAX_RESTART_WAIT = timedelta(seconds=2)
 """A person is waiting; and a run is given up after few deaths."""
 
@@ -26,5 +29,5 @@ class LocalWorkers(Supervisor):
             log.write(f"worker {number}: {line}")
             on_line(line.strip())
 
-        command = [sys.executable, "-m", "rowferry_cli", "worker", "--log-format", "text", *arguments]
-        super().__init__(count, command, relay=relay, max_restart_wait=MAX_RESTART_WAIT)
+        command = [sys.executable, "-m", "rowferry_cli", "worker", *ONE_PROCESS, *arguments]
+        super().__init__(count, command, relay=relay, max_restart_wait=MAX_RESTART_WAIT, environment=NOT_FOR_THEM)

@@ -28,8 +28,8 @@ class MigrateOptions:
     """The options of the command."""
 
     batch_size: int
-    processes: int
-    parallel: int
+    processes: int | None
+    parallel: int | None
     limit: int | None
     overwrite: bool
     on_conflict: OnConflict

@@ -20,10 +20,11 @@ from rowferry.plan import Plan
 from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Counts, Throughput, read_counts
 from rowferry_cli.messages import INTERRUPTED, describe_enqueued, describe_pause
-from rowferry_cli.options import WorkerOptions
+from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.run.local_workers import LocalWorkers, of_migration
 from rowferry_cli.run.reporter import Reporter
 from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_worker.machine import choose_processes
 
 _log = logging.getLogger(__name__)
 
@@ -94,9 +95,11 @@ class Run:
             raise
 
     def _workers(self) -> LocalWorkers:
-        options = [*of_migration(self.plan.name), "--parallel", str(self.options.parallel)]
-        options += ["--queue", self.request.queue, *(["--verbose"] if self.verbose else [])]
-        return LocalWorkers(self.options.processes, options, self.log, self._show_line)
+        options = [*of_migration(self.plan.name), "--queue", self.request.queue]
+        options += [f"--parallel={self.options.parallel}"] if self.options.parallel else []
+        options += ["--verbose"] if self.verbose else []
+        processes = self.options.processes or min(choose_processes(), MAX_PROCESSES)
+        return LocalWorkers(processes, options, self.log, self._show_line)
 
     def _show_line(self, line: str) -> None:
         if self.verbose:

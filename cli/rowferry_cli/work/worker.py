@@ -1,5 +1,6 @@
 """`rowferry worker`: run one worker process, or several under a supervisor."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -10,11 +11,13 @@ from typing import Any
 import click
 
 from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER
-from rowferry.errors import DatabaseUnavailable
+from rowferry.errors import DatabaseUnavailable, RowferryError, WorkLeft
 from rowferry.formatting import show_text
 from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.command import Command, Group
 from rowferry_cli.options import Seconds, log_format_option
+
+_log = logging.getLogger(__name__)
 
 GROUPS = (
     Group(
@@ -45,10 +48,9 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
 """The supervisor's own options: it starts the processes, and serves the metrics of all on one port."""
 
 
-def number_option(name: str, default: int, most: int, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+def number_option(name: str, most: int, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return an option that takes a whole number from 1 to `most`."""
-    kind = click.IntRange(1, most)
-    return click.option(name, default=default, show_default=True, type=kind, metavar="N", help=help, **more)
+    return click.option(name, type=click.IntRange(1, most), metavar="N", help=help, **more)
 
 
 def seconds_option(name: str, default: float, least: float, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
@@ -60,8 +62,10 @@ def seconds_option(name: str, default: float, least: float, help: str, **more: A
 class Arguments:
     """The options of the command; times in seconds."""
 
-    processes: int
-    parallel: int
+    processes: int | None
+    """None: as many as suit this machine."""
+    parallel: int | None
+    """None: no bound but those of the machine."""
     min_parallel: int
     slots: int
     queues: tuple[str, ...]
@@ -83,7 +87,7 @@ class Arguments:
 
     def check(self) -> None:
         """Raise click.UsageError if two options contradict each other."""
-        if self.min_parallel > self.parallel:
+        if self.parallel is not None and self.min_parallel > self.parallel:
             raise click.UsageError(f"--min-parallel {self.min_parallel} is more than --parallel {self.parallel}")
         if self.idle_timeout <= self.time_budget:
             raise click.UsageError(
@@ -97,15 +101,16 @@ class Arguments:
 
 
 @click.command("worker", cls=Command, groups=GROUPS)
-@number_option("--processes", 1, 256, "Worker processes; one per core.")
-@number_option("--parallel", 64, 10_000, "Objects in flight per process.")
+@number_option("--processes", 256, "Worker processes.  [default: one per core]")
+@number_option("--parallel", 10_000, "At most so many objects in flight per process.  [default: as many as pay]")
 @number_option(
     "--min-parallel",
-    1,
     10_000,
     "Objects in flight per process that are always allowed, even if a server throttles or slows down.",
+    default=1,
+    show_default=True,
 )
-@number_option("--slots", 2, 64, "Batches at once per process.")
+@number_option("--slots", 64, "Batches at once per process.", default=2, show_default=True)
 @click.option(
     "--queue", "queues", metavar="NAME", multiple=True, default=["migrate"], show_default=True, help="A queue to serve."
 )
@@ -170,22 +175,41 @@ def command(context: click.Context, **chosen: Any) -> int:
     SIGTERM or Ctrl-C stops claiming: running batches finish within --grace seconds, or are released. A second signal
     releases them at once. The batches of a worker that is killed are released when its connection ends.
 
-    With --processes, dead processes are replaced, and one port serves the metrics of all.
+    Processes that die or hang are replaced, and one port serves the metrics of all.
     """
+    from rowferry_worker.service import PROCESS_NUMBER
+
     arguments = Arguments(**chosen)
     arguments.check()
     set_up_logging(arguments.log_format, verbose=arguments.verbose)
     arguments.set_timeouts()
-    return _supervise(context, arguments) if arguments.processes > 1 else _work(arguments)
+    if PROCESS_NUMBER:
+        return _work_supervised(arguments)
+    count = _choose_processes(arguments.processes)
+    return _supervise(context, arguments, count) if count > 1 else _work(arguments)
 
 
-def _supervise(context: click.Context, arguments: Arguments) -> int:
+def _choose_processes(asked: int | None) -> int:
+    """Return how many processes to run, and log on what that depends."""
+    from rowferry_worker.machine import bound_objects, choose_processes, count_cores, measure_memory
+
+    count = asked or choose_processes()
+    found = {"cores": count_cores(), "memory_bytes": measure_memory(), "objects_by_descriptors": bound_objects()}
+    _log.info("machine measured", extra={"processes": count, **found})
+    return count
+
+
+def _supervise(context: click.Context, arguments: Arguments, count: int) -> int:
     """Run several processes of this command and return the exit status."""
     from rowferry_worker.supervisor import run_processes
 
-    command = [sys.executable, "-m", "rowferry_cli", "worker", *forward_options(context, but=NOT_FORWARDED)]
+    options = ["--processes=1", *forward_options(context, but=NOT_FORWARDED)]
+    for option in context.command.params:  # each process gets its options once, on its command line
+        os.environ.pop(str(option.envvar), None)
+    arguments.set_timeouts()
+    command = [sys.executable, "-m", "rowferry_cli", "worker", *options]
     grace = timedelta(seconds=arguments.grace)
-    return run_processes(arguments.processes, command, grace, arguments.metrics_host, arguments.metrics_port)
+    return run_processes(count, command, grace, arguments.metrics_host, arguments.metrics_port)
 
 
 def forward_options(context: click.Context, *, but: Collection[str]) -> list[str]:
@@ -215,28 +239,38 @@ def _work(arguments: Arguments) -> int:
     """Work in this process and return the exit status."""
     from rowferry_worker.daemon import Options, run_worker
     from rowferry_worker.monitoring.tracing import set_up_tracing
-    from rowferry_worker.service import NO_DATABASE, PROCESS_NUMBER
 
     set_up_tracing(asked=arguments.trace)
-    options = Options(
-        parallel=arguments.parallel,
-        min_parallel=arguments.min_parallel,
-        slots=arguments.slots,
-        queues=arguments.queues,
-        migrations=arguments.migrations,
-        end_when_unusable=arguments.end_when_unusable,
-        until_empty=arguments.until_empty,
-        grace=timedelta(seconds=arguments.grace),
-        time_budget=timedelta(seconds=arguments.time_budget),
-        request_timeout=timedelta(seconds=arguments.request_timeout),
-        metrics_host=arguments.metrics_host,
-        metrics_port=arguments.metrics_port,
+    bound = {} if arguments.parallel is None else {"parallel": arguments.parallel}
+    run_worker(
+        Options(
+            **bound,
+            min_parallel=arguments.min_parallel,
+            slots=arguments.slots,
+            queues=arguments.queues,
+            migrations=arguments.migrations,
+            end_when_unusable=arguments.end_when_unusable,
+            until_empty=arguments.until_empty,
+            grace=timedelta(seconds=arguments.grace),
+            time_budget=timedelta(seconds=arguments.time_budget),
+            request_timeout=timedelta(seconds=arguments.request_timeout),
+            metrics_host=arguments.metrics_host,
+            metrics_port=arguments.metrics_port,
+        )
     )
+    return 0
+
+
+def _work_supervised(arguments: Arguments) -> int:
+    """Work as one of several processes; why this one ends is for the supervisor to say, once."""
+    from rowferry_worker.service import NO_DATABASE, tell_reason
+    from rowferry_worker.supervisor import MISTAKE, WORK_LEFT
+
     try:
-        run_worker(options)
+        return _work(arguments)
     except DatabaseUnavailable as error:
-        if not PROCESS_NUMBER:
-            raise
         click.echo(f"rowferry: {show_text(error)}", err=True)
         return NO_DATABASE
-    return 0
+    except RowferryError as error:
+        tell_reason(str(error))
+        return WORK_LEFT if isinstance(error, WorkLeft) else MISTAKE

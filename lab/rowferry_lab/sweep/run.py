@@ -82,7 +82,7 @@ def run_trial(environment: SweepEnvironment, grid: Grid, trial: Trial) -> Result
 
 def compose_command(setting: Setting, slots: int) -> list[str]:
     """Return the arguments of the `rowferry worker` that a setting stands for."""
-    return ["worker", "--parallel", str(setting.parallel), "--slots", str(slots)]
+    return ["worker", "--processes", "1", "--parallel", str(setting.parallel), "--slots", str(slots)]
 
 
 def bound_run(grid: Grid, setting: Setting) -> timedelta:

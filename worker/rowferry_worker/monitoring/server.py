@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, cast
 
 from prometheus_client import REGISTRY, CollectorRegistry, ProcessCollector
@@ -17,11 +17,15 @@ from prometheus_client.multiprocess import (
 )
 from prometheus_client.registry import Collector
 
+from rowferry.errors import UsageError
 from rowferry.health_server import Endpoint
 from rowferry_worker.monitoring.metrics import LAST_HEARTBEAT
 
 READY_FOR = timedelta(seconds=20)
 """A worker is ready if its last heartbeat succeeded at most this long ago: three may be lost."""
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the folder made in it is private, and has a name of chance
+"""Writable in every Linux container."""
 
 Pids = Callable[[], Mapping[int, int]]
 """Returns the ids of the running processes, by their numbers."""
@@ -57,9 +61,27 @@ class SharedMetrics:
 
 @contextmanager
 def share_metrics() -> Generator[SharedMetrics]:
-    """Yield a folder for the metrics of several processes; remove it afterwards."""
-    with TemporaryDirectory(prefix="rowferry-metrics-") as folder:
-        yield SharedMetrics(Path(folder))
+    """Yield a folder for the metrics of several processes; remove it afterwards.
+
+    Raises UsageError where no folder can be written: even a container with a read-only root has /dev/shm.
+    """
+    try:
+        folder = TemporaryDirectory(prefix="rowferry-metrics-", dir=_find_writable_folder())
+    except OSError as error:
+        where = "TMPDIR, /tmp or /dev/shm"
+        raise UsageError(
+            f"The metrics of several processes need a folder in {where}, and none can be written ({error.strerror}): "
+            "set TMPDIR, or --processes 1."
+        ) from error
+    with folder as name:
+        yield SharedMetrics(Path(name))
+
+
+def _find_writable_folder() -> str:
+    try:
+        return gettempdir()
+    except FileNotFoundError:
+        return SHARED_MEMORY
 
 
 def is_ready(registry: CollectorRegistry) -> bool:
