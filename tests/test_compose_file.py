@@ -114,6 +114,16 @@ def test_a_worker_has_longer_to_stop_than_it_takes() -> None:
     assert seconds > (Options().grace + RELEASE_TIMEOUT).total_seconds()
 
 
+def test_the_options_of_a_worker_reach_it_as_variables() -> None:
+    from rowferry_cli.work.worker import command
+
+    service = SERVICES["worker"]
+    passed = {variable for variable, value in service["environment"].items() if value is None}
+    told = {word.partition("=")[0] for word in service["command"]}
+    assert passed == {option.envvar for option in command.options if option.opts[-1] not in told}
+    assert "deploy" not in service, "one container has a process for each core"
+
+
 def test_every_host_folder_that_is_mounted_is_there() -> None:
     for service in SERVICES.values():
         for volume in service.get("volumes", []):

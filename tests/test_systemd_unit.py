@@ -11,8 +11,9 @@ import pytest
 from migration import Migration
 from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
+from rowferry_worker.supervisor import LONGEST_SILENCE
 
-UNIT = Path(__file__).parents[1] / "worker" / "rowferry-worker@.service"
+UNIT = Path(__file__).parents[1] / "worker" / "rowferry-worker.service"
 OLDEST = 250
 """The version of systemd that the unit asks for."""
 
@@ -33,7 +34,7 @@ def seconds(name: str) -> timedelta:
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Path:
-    """The unit as `systemctl enable rowferry-worker@01` sees it, with a program that is there."""
+    """The unit as `systemctl enable rowferry-worker` sees it, with a program that is there."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd-analyze here")
     version = int(analyze("--version").stdout.split()[1])
@@ -41,7 +42,7 @@ def instance(tmp_path: Path) -> Path:
         pytest.skip(f"systemd {version} is older than the {OLDEST} that the unit asks for")
     words = UNIT.read_text().replace("/opt/rowferry/bin/rowferry", shutil.which("true") or "/bin/true")
     (tmp_path / UNIT.name).write_text(words)
-    return tmp_path / UNIT.name.replace("@", "@01")
+    return tmp_path / UNIT.name
 
 
 def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -80,8 +81,21 @@ def test_every_secret_is_a_credential_and_none_is_in_the_environment() -> None:
 def test_the_program_takes_the_options_that_the_unit_gives() -> None:
     from rowferry_cli.work.worker import command
 
-    given = set(re.findall(r"(--[a-z-]+)=", find("ExecStart")))
-    assert given <= {option for parameter in command.params for option in parameter.opts}
+    assert find("ExecStart").split()[1:] == ["worker"]
+    variables = {option.envvar for option in command.params}
+    environment = [word for key, value in read_settings() if key == "Environment" for word in value.split()]
+    options = [word.partition("=")[0] for word in environment if word.startswith("ROWFERRY_") and "_FILE=" not in word]
+    assert options
+    assert set(options) <= variables
+    assert set(re.findall(r"ROWFERRY_WORKER_\w+", UNIT.read_text())) <= variables
+
+
+def test_the_supervisor_is_as_patient_with_a_process_as_systemd_is_with_the_supervisor() -> None:
+    assert seconds("WatchdogSec") == LONGEST_SILENCE
+
+
+def test_a_process_without_memory_takes_no_other_with_it() -> None:
+    assert find("OOMPolicy") == "continue"
 
 
 REFUSE_WRITABLE_CODE = """

@@ -23,6 +23,7 @@ STAND_INS = Path(__file__).parent / "override.yaml"
 COUNT = "select count(*) filter (where path like 'image/%'), count(*) filter (where path like 'avatar/%') from avatars"
 CREATED = "select oid from pg_class where relname = 'avatars'"
 FRESH = "select count(*) from rowferry.live_workers where last_seen_at > pg_postmaster_start_time()"
+LIVE = "select count(*) from rowferry.live_workers"
 BATCHES = "select count(*) filter (where status = '{}') from rowferry.batch_queue"
 BALANCE = """select sum(entry_count), sum(migrated + kept), sum(changed + deleted + missing + conflict + failed)
 from rowferry.batch_queue"""
@@ -52,16 +53,19 @@ class Proof:
     def come_up(self) -> str:
         self._engine.compose("up", "--detach", "--no-build", seconds=600)
         self._rowferry("pause", "--migration", "avatars")  # there is more to prove before it is over
-        self._wait("two healthy workers", lambda: self._healthy("worker") == 2)
+        self._wait("a healthy worker", lambda: self._healthy("worker") == 1)
+        self._wait("a process for each core", lambda: int(self._ask(LIVE)) == len(os.sched_getaffinity(0)))
         assert sum(map(int, self._ask(COUNT).split("|"))) == ENTRIES
-        return f"up: {ENTRIES:,} entries prepared, the legacy ones enqueued, 2 workers healthy; paused the migration"
+        processes = f"a worker with {self._ask(LIVE)} processes healthy"
+        return f"up: {ENTRIES:,} entries prepared, the legacy ones enqueued, {processes}; paused the migration"
 
     def scale(self) -> str:
         before = self._ask(CREATED)
+        self._engine.environment["ROWFERRY_WORKER_PROCESSES"] = "1"
         self._engine.compose("up", "--detach", "--no-build", "--scale", "worker=6", seconds=300)
         self._wait("six healthy workers", lambda: self._healthy("worker") == 6)
         assert self._ask(CREATED) == before, "the data were made anew"
-        live = self._ask("select count(*) from rowferry.live_workers")
+        live = self._ask(LIVE)
         self._rowferry("resume", "--migration", "avatars")
         return f"scaled to 6: {live} in rowferry.live_workers, the data left as they were; resumed the migration"
 
