@@ -191,6 +191,10 @@ class NotStarted(ObjectError):
     costs_attempt = False
 
 
+class NotFinished(NotStarted):
+    """The time budget of the batch ended while a large object was under way; the next attempt goes on with it."""
+
+
 class Cancelled(ObjectError):
     """The worker cancelled the request because it was told to stop."""
 

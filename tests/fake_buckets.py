@@ -46,7 +46,8 @@ class FakeBuckets:
     production: dict[str, Stored] = field(default_factory=dict)
     interfere: Callable[[Request], Result | None] = lambda _: None
     seen: list[Request] = field(default_factory=list)
-    uploads: dict[str, list[bytes]] = field(default_factory=dict)
+    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    """The parts of each upload, by their numbers."""
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of the uploads."""
     too_large_bytes: int = 10**9
@@ -153,7 +154,7 @@ class FakeBuckets:
 
     def _CreateMultipartUpload(self, request: Request) -> Result:
         name, element = f"upload-{len(self.seen)}", "InitiateMultipartUploadResult"
-        self.uploads[name] = []
+        self.uploads[name] = {}
         self.tags[name] = {} if request.operation in self.drops_tags else tags_of(request)
         return Response(200, {}, f"<{element}><UploadId>{name}</UploadId></{element}>".encode())
 
@@ -169,13 +170,14 @@ class FakeBuckets:
         return result("CopyPartResult", self._take_part(request, found.body[int(first) : int(last) + 1]))
 
     def _take_part(self, request: Request, body: bytes) -> str:
-        self.uploads[query(request, "uploadId")].append(body)
+        self.uploads[query(request, "uploadId")][int(query(request, "partNumber"))] = body
         return md5(body)
 
     def _CompleteMultipartUpload(self, request: Request) -> Result:
-        parts = self.uploads.get(query(request, "uploadId"))
-        if parts is None:
+        sent = self.uploads.get(query(request, "uploadId"))
+        if sent is None:
             return refuse(404, "NoSuchUpload")
+        parts = [body for _, body in sorted(sent.items())]
         tags = self.tags[query(request, "uploadId")]
         stored = Stored(b"".join(parts), etag=composite(*parts), tags=dict(tags))
         written = self._write(request, stored)

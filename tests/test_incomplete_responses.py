@@ -14,7 +14,8 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteGuard
-from rowferry_worker.objects.multipart import StreamedParts, send_in_parts
+from rowferry_worker.objects.multipart import send_in_parts
+from rowferry_worker.objects.part_sources import StreamedParts
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.verify import VerifyOptions, verify_object
 from servers import Buckets

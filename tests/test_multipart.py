@@ -16,8 +16,9 @@ from rowferry.errors import ObjectDamaged
 from rowferry.s3.operations import Request, complete_multipart_upload
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.completion import Large, Part, Upload, check_completed
-from rowferry_worker.objects.multipart import StreamedParts
+from rowferry_worker.objects.part_sources import StreamedParts
 from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.objects.side_by_side import PartRange
 from rowferry_worker.objects.transfer import describe_object
 from servers import Buckets
 
@@ -105,7 +106,7 @@ def test_no_object_becomes_an_archive(storage_class: str, keep: bool, sent: str 
     assert dict(headers).get("x-amz-storage-class") == sent
 
 
-def test_a_worker_that_is_told_to_stop_takes_its_upload_back(bounded: Migration, log: RequestLog) -> None:
+def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(bounded: Migration, log: RequestLog) -> None:
     bounded.add(1, "large.bin", LARGE)
     bounded.enqueue()
 
@@ -118,9 +119,12 @@ def test_a_worker_that_is_told_to_stop_takes_its_upload_back(bounded: Migration,
             assert bounded.production.open_uploads() == ["avatar/large.bin"]
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
-        assert bounded.production.open_uploads() == []
+        assert bounded.production.open_uploads() == ["avatar/large.bin"]
     assert bounded.verdicts() == ["RELEASED"]
+    log.seen.clear()
     bounded.work()
+    assert len(numbers_of_parts(log)) < 3
+    assert bounded.production.open_uploads() == []
     bounded.audit()
 
 
@@ -156,7 +160,8 @@ def send_all(read: bytes, *etags: str, **headers: str) -> list[Part]:
     parts = StreamedParts(ObjectRequests(send), Large("old", seen, "new"))
 
     async def send_parts() -> list[Part]:
-        return [await parts.send("u", number, number * 2 - 2, number * 2 - 1) for number in range(1, len(etags) + 1)]
+        ranges = [PartRange(number, number * 2 - 2, number * 2 - 1) for number in range(1, len(etags) + 1)]
+        return [await parts.send("u", part) for part in ranges]
 
     return asyncio.run(send_parts())
 

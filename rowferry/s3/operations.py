@@ -262,6 +262,12 @@ def complete_multipart_upload(
     return _build("production", "CompleteMultipartUpload", "POST", key, query=query, headers=headers, body=body)
 
 
+def list_parts(key: str, *, upload_id: str, after: int = 0) -> Request:
+    """Return the request for the parts of an upload behind number `after`, at most 1,000 of them."""
+    query: Pairs = (("max-parts", "1000"), *((("part-number-marker", str(after)),) if after else ()))
+    return _build("production", "ListParts", "GET", key, query=(*query, ("uploadId", upload_id)))
+
+
 def abort_multipart_upload(key: str, *, upload_id: str) -> Request:
     """Return the request that gives an upload up and frees its parts; it touches no object."""
     return _build("production", "AbortMultipartUpload", "DELETE", key, query=(("uploadId", upload_id),))

@@ -88,26 +88,26 @@ def _read_retry_after(headers: Mapping[str, str]) -> timedelta | None:
 
 def read_error(body: bytes) -> tuple[str, str]:
     """Return S3's error code and message from an `<Error>` body; empty strings when it is something else."""
-    root = _parse(body)
-    if root is None or _local_name(root) != "Error":
+    root = parse_xml(body)
+    if root is None or name_of(root) != "Error":
         return "", ""
     return _child_text(root, "Code"), _child_text(root, "Message")
 
 
 def read_text(body: bytes, name: str) -> str | None:
     """Return the text of the first element called `name` (UploadId, ETag, ...) of an XML response; None without one."""
-    root = _parse(body)
+    root = parse_xml(body)
     if root is None:
         return None
-    return next((element.text or "" for element in root.iter() if _local_name(element) == name), None)
+    return next((element.text or "" for element in root.iter() if name_of(element) == name), None)
 
 
 def read_result(body: bytes, *names: str) -> dict[str, str]:
     """Return the text of each child of an XML body whose root is called one of `names`; empty for any other body."""
-    root = _parse(body)
-    if root is None or _local_name(root) not in names:
+    root = parse_xml(body)
+    if root is None or name_of(root) not in names:
         return {}
-    return {_local_name(child): child.text or "" for child in root}
+    return {name_of(child): child.text or "" for child in root}
 
 
 def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:
@@ -115,14 +115,14 @@ def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:
 
     Raises ServerFault when the body is no list of tags, lest an unreadable one pass for an object without tags.
     """
-    root = _parse(body)
-    if root is None or _local_name(root) != "Tagging":
+    root = parse_xml(body)
+    if root is None or name_of(root) != "Tagging":
         raise ServerFault("UnreadableResponse", "the server's list of tags is not S3's XML")
-    tags = (element for element in root.iter() if _local_name(element) == "Tag")
+    tags = (element for element in root.iter() if name_of(element) == "Tag")
     return tuple((_child_text(tag, "Key"), _child_text(tag, "Value")) for tag in tags)
 
 
-def _parse(body: bytes) -> ElementTree.Element | None:
+def parse_xml(body: bytes) -> ElementTree.Element | None:
     """Return the root of an XML body, None for anything else.
 
     S3's XML has no DTD and is UTF-8: a body with a DTD, or with NULs that could hide one in UTF-16, is not parsed
@@ -137,10 +137,10 @@ def _parse(body: bytes) -> ElementTree.Element | None:
         return None
 
 
-def _local_name(element: ElementTree.Element) -> str:
+def name_of(element: ElementTree.Element) -> str:
     """Return an element's name without its namespace: not every server sends AWS's."""
     return element.tag.rpartition("}")[2]
 
 
 def _child_text(parent: ElementTree.Element, name: str) -> str:
-    return next((child.text or "" for child in parent if _local_name(child) == name), "")
+    return next((child.text or "" for child in parent if name_of(child) == name), "")

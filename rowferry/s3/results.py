@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rowferry.errors import ObjectDamaged, ObjectError, ServerFault
 from rowferry.s3.operations import Request
-from rowferry.s3.responses import Response, read_result
+from rowferry.s3.responses import Response, name_of, parse_xml, read_result
 
 _match_copied = re.compile(
     rb"\s*(?:<\?xml[^<>]*>\s*)?<Copy(Object|Part)Result(?: [^<>]*)?>\s*(?:<LastModified>[^<]*</LastModified>\s*)?"
@@ -75,6 +75,29 @@ def read_upload_id(response: Response) -> str:
     if not upload_id:
         raise ServerFault("UnreadableResponse", "the server did not return the ID of the new upload")
     return upload_id
+
+
+class ListedPart(NamedTuple):
+    """A part that the server holds."""
+
+    number: int
+    etag: str
+    """Unquoted."""
+    size_bytes: int
+
+
+def read_parts(response: Response) -> tuple[list[ListedPart], bool]:
+    """Return the parts in a ListPartsResult, and whether more follow. Raises ServerFault where the body is none."""
+    root = parse_xml(response.body)
+    if root is None or name_of(root) not in {"ListPartsResult", "ListPartsResponse"}:  # moto says the latter
+        raise ServerFault("UnreadableResponse", "the server did not list the parts of the upload")
+    listed = [{name_of(child): child.text or "" for child in part} for part in root if name_of(part) == "Part"]
+    try:
+        parts = [ListedPart(int(one["PartNumber"]), _unquote(one["ETag"]), int(one["Size"])) for one in listed]
+    except (KeyError, ValueError):
+        words = "the server's list of parts lacks a number, an ETag or a size"
+        raise ServerFault("UnreadableResponse", words) from None
+    return parts, any(name_of(child) == "IsTruncated" and child.text == "true" for child in root)
 
 
 def read_tag_count(response: Response) -> int | None:

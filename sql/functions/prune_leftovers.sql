@@ -2,8 +2,9 @@
 --   Looks at `p_limit` attempts with a larger id than `p_after_id` that began longer ago than `p_older_than`, and
 --   deletes those whose batch was deleted by hand. Returns the last id that it looked at, null where there was none;
 --   call it with that, each time in a transaction of its own, until it returns null. The first call (`p_after_id` 0)
---   also deletes workers that were last seen before then and have no open attempt.
---   Writes: batch_attempt, worker. Called by: rowferry prune.
+--   also deletes workers that were last seen before then and have no open attempt, and the records of uploads that were
+--   last worked on before then and that no batch continues.
+--   Writes: batch_attempt, worker, upload. Called by: rowferry prune.
 create or replace function rowferry.prune_leftovers(p_older_than interval, p_after_id bigint, p_limit integer)
 returns bigint
 language sql
@@ -20,6 +21,14 @@ as $$
         and not exists (
             select from rowferry.batch_attempt as a
             where a.worker_id = w.id and a.finished_at is null
+        );
+
+    delete from rowferry.upload as u
+    where
+        p_after_id = 0 and u.touched_at < now() - p_older_than
+        and not exists (
+            select from rowferry.batch_queue as q
+            where q.id = u.batch_id and q.status = 'INIT'
         );
 
     with looked_at as (

@@ -184,6 +184,38 @@ comment on column rowferry.worker.batches is
 'Batches that it has claimed. in_flight_limit: objects that it may have in flight. request_rates: requests a second '
 'that it gets through, by endpoint, bucket and operation, where the server refuses more.';
 
+create table rowferry.upload (
+    production text not null,
+    key text not null,
+    migration_id bigint not null,
+    -- No foreign keys: their checks would wait for the row lock of a claim.
+    batch_id bigint not null,
+    attempt_id bigint not null,
+    upload_id text,
+    legacy text,
+    legacy_key text,
+    source_etag text,
+    size_bytes bigint,
+    part_bytes bigint,
+    sent_bytes bigint not null default 0,
+    begun_at timestamptz not null default clock_timestamp(),
+    touched_at timestamptz not null default clock_timestamp(),
+    constraint upload_pkey primary key (production, key)
+);
+comment on table rowferry.upload is
+'One unfinished multipart upload a row, committed before its first part is sent, so that the next attempt goes on with '
+'it after a crash. Removed when it is completed or aborted.';
+comment on column rowferry.upload.production is
+'Endpoint and bucket that it writes to; legacy: those that it reads from.';
+comment on column rowferry.upload.attempt_id is
+'The attempt that works on it, or did last: it holds the upload while its batch is claimed.';
+comment on column rowferry.upload.upload_id is
+'The S3 server''s. Null: it was about to begin.';
+comment on column rowferry.upload.source_etag is
+'ETag of the legacy object: an upload of another version is not continued.';
+comment on column rowferry.upload.sent_bytes is
+'As of the last attempt that could still say so.';
+
 create table rowferry.claim_key (
     key uuid not null default gen_random_uuid(),
     constraint claim_key_pkey primary key (key)

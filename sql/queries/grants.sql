@@ -7,7 +7,7 @@ grant select on rowferry.schema_migration, rowferry.migration, rowferry.batch_qu
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
-    rowferry.recent_attempts
+    rowferry.recent_attempts, rowferry.open_uploads
 to {role};
 
 -- name: grant_enqueuer
@@ -20,7 +20,7 @@ grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on r
 grant execute on function
     rowferry.claim_batch, rowferry.begin_attempt, rowferry.end_attempt, rowferry.lose_attempts,
     rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.heartbeat, rowferry.deregister_worker,
-    rowferry.pause_migration
+    rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload, rowferry.end_upload
 to {role};
 
 -- name: grant_operator
@@ -36,7 +36,7 @@ grant usage on schema rowferry to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
-    rowferry.recent_attempts
+    rowferry.recent_attempts, rowferry.open_uploads
 to {role};
 
 -- name: grant_reading_columns

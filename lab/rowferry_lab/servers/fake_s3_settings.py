@@ -27,6 +27,8 @@ class Deviations:
     """The operations that keep the tags of the object."""
     completion_etag: bool = True
     """Whether the result of CompleteMultipartUpload has an ETag."""
+    lists_parts: bool = True
+    """Whether ListParts is known."""
     head_length: bool = True
     """Whether the response to HeadObject has a Content-Length."""
     login_page_for: str | None = None

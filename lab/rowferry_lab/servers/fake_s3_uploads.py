@@ -59,6 +59,8 @@ class UploadOperations(Operations):
 
     def _ListParts(self, request: Request) -> bytes:
         """Return a page of the parts of an upload, in the order of their numbers."""
+        if not self.deviations.lists_parts:
+            raise S3Error(501, "NotImplemented")
         parts = self.store.upload(request.query["uploadId"]).parts
         most = min(int(request.query.get("max-parts", PAGE_PARTS)), PAGE_PARTS)
         after = int(request.query.get("part-number-marker") or 0)

@@ -12,9 +12,12 @@ from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError
+from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
+from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.objects.uploads import UploadRecords, name_bucket
 
 LOOK_UP_EVERY = timedelta(seconds=0.25)
 """How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
@@ -41,18 +44,36 @@ class BatchContext:
     """End of the batch's time budget, as time.monotonic() measures it."""
     started: list[Entry] = field(default_factory=list[Entry])
     remaining: list[Entry] = field(default_factory=list[Entry])
-    """The last entries of the range, not started within the time budget: they become a batch of their own."""
+    """The last entries of the range, from the first that did not end within the time budget."""
+    ended: list[Entry] = field(default_factory=list[Entry])
+    """Those of `remaining` that ended all the same; once their rows are updated, they are no longer in the range."""
+    ledger: Ledger | None = None
+    """Keeps the records of unfinished uploads; None: an upload that does not come to its end begins anew."""
 
-    def leave_unstarted(self, entries: list[Entry], is_started: Callable[[Entry], bool]) -> list[Entry]:
-        """Return the entries before the first that was not started; that one and all behind it remain for later."""
+    def leave_unstarted(
+        self,
+        entries: list[Entry],
+        is_started: Callable[[Entry], bool],
+        leaves_range: Callable[[Entry], bool] = lambda _entry: False,
+    ) -> list[Entry]:
+        """Return the entries before the first that was not started; that one and all behind it remain for later.
+
+        Those behind it whose rows leave the range (`leaves_range`) are returned as well: they need not wait.
+        """
         first = next((index for index, entry in enumerate(entries) if not is_started(entry)), len(entries))
         self.started.extend(entries[:first])
         self.remaining.extend(entries[first:])
-        return entries[:first]
+        self.ended.extend(entry for entry in entries[first:] if is_started(entry) and leaves_range(entry))
+        return entries[:first] + self.ended
 
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
-        return ObjectRequests(self.migration.send, reserve=self.migration.reserve, record=self.scheduler.record)
+        migration, records = self.migration, None
+        if self.ledger is not None:
+            legacy, production = (name_bucket(side) for side in (migration.plan.legacy, migration.plan.production))
+            records = UploadRecords(self.ledger.call, self.batch.id, self.attempt.id, legacy, production)
+        large = LargeObjects(records, self.scheduler.part_room, self.deadline)
+        return ObjectRequests(migration.send, reserve=migration.reserve, record=self.scheduler.record, large=large)
 
     def keep_alive(self, alive_at: float) -> float:
         """Execute a statement now and then, lest PostgreSQL ends the idle transaction; return when it last was.

@@ -3,9 +3,11 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
-from rowferry.batch import Batch, Entry, EntryResult, Judgement, Verdict
+from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call
+from rowferry.errors import NotFinished
 from rowferry_worker.batch.context import BatchContext, Queue
 from rowferry_worker.batch.crash_policy import (
     SLOW_PARALLEL,
@@ -19,6 +21,9 @@ from rowferry_worker.objects.scheduler import CopyScheduler
 
 _log = logging.getLogger(__name__)
 
+PUT_BACK_FOR = timedelta(seconds=1)
+"""How long a batch waits whose first object has taken the whole time budget."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
@@ -26,6 +31,8 @@ class BatchResult:
 
     judgement: Judgement
     results: Sequence[EntryResult] = field(default_factory=tuple[EntryResult, ...])
+    is_outage: bool = True
+    """Whether a RELEASED verdict means that a server is busy or unavailable: not where the time budget ended."""
 
 
 def perform(context: BatchContext, queue: Queue) -> BatchResult:
@@ -52,15 +59,49 @@ def perform(context: BatchContext, queue: Queue) -> BatchResult:
 
 def _run_queue(context: BatchContext, queue: Queue) -> BatchResult:
     """Do the queue's work, and put back what the time budget did not suffice for."""
-    batch, started, remaining = context.batch, context.started, context.remaining
-    results = queue.perform(context)
+    batch, started = context.batch, context.started
+    results, remaining = _choose_remaining(context, queue.perform(context))
     if remaining and not started:
-        return BatchResult(Judgement(Verdict.RELEASED, error="time budget exceeded before any object was started"))
+        return _put_back_first(context, results, remaining)
     if remaining:
-        new_id = split_remaining(context.connection, batch, remaining, keep_last=started[-1].id)
-        fields = {"batch": batch.id, "rest": len(remaining), "new_batch": new_id}
-        _log.info("time budget exceeded, remaining entries put back", extra=fields)
+        _put_back(context, remaining, keep_last=started[-1].id)
     return BatchResult(judge(results, context.attempt.number, batch.max_attempts), results)
+
+
+def _choose_remaining(
+    context: BatchContext, results: Sequence[EntryResult]
+) -> tuple[Sequence[EntryResult], Sequence[Entry]]:
+    """Return the results that count, and the entries to put back: of those behind the first, rows that did not move."""
+    if not context.ended:
+        return results, context.remaining
+    ended = {entry.id for entry in context.ended}
+    moved = {result.entry.id for result in results if result.outcome in {Outcome.MIGRATED, Outcome.KEPT}} & ended
+    counted = [result for result in results if result.entry.id not in ended or result.entry.id in moved]
+    return counted, [entry for entry in context.remaining if entry.id not in moved]
+
+
+def _put_back_first(context: BatchContext, results: Sequence[EntryResult], remaining: Sequence[Entry]) -> BatchResult:
+    """Release the batch, its first entry not having ended; put the others that remain back as a batch of their own.
+
+    `results` are those of entries behind it: their rows are written, and count. The first entry counts as failed until
+    the next attempt ends.
+    """
+    first, *others = remaining
+    if not results:
+        words = "time budget exceeded before its first object was written"
+        return BatchResult(Judgement(Verdict.RELEASED, PUT_BACK_FOR, words), is_outage=False)
+    if others:
+        _put_back(context, others, keep_last=first.id)
+    words = "the time budget ended before its object was written; the next attempt goes on"
+    failed = EntryResult.from_error(first, NotFinished("NotFinished", words))
+    return BatchResult(Judgement(Verdict.RELEASED, PUT_BACK_FOR, words), [*results, failed], is_outage=False)
+
+
+def _put_back(context: BatchContext, remaining: Sequence[Entry], *, keep_last: str) -> None:
+    """Put entries back as a batch of their own; the claimed batch's range ends with the id `keep_last`."""
+    new_id = split_remaining(context.connection, context.batch, remaining, keep_last=keep_last)
+    fields = {"batch": context.batch.id, "rest": len(remaining), "new_batch": new_id}
+    _log.info("time budget exceeded, remaining entries put back", extra=fields)
 
 
 def bisect_batch(connection: Connection, batch: Batch, entries: Sequence[Entry], crashes: int) -> list[int]:

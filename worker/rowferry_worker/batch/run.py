@@ -100,7 +100,16 @@ class ClaimedBatch:
         self.attempt = attempt
         try:
             deadline = began + state.time_budget.total_seconds()
-            context = BatchContext(batch, attempt, self.connection, migration, state.scheduler, state.give_up, deadline)
+            context = BatchContext(
+                batch,
+                attempt,
+                self.connection,
+                migration,
+                state.scheduler,
+                state.give_up,
+                deadline,
+                ledger=state.ledger,
+            )
             with trace_batch(batch, attempt, state.worker_id, migration.name) as record:
                 result = process_batch(context, self.queue)
                 if record is not None:
@@ -154,7 +163,7 @@ class ClaimedBatch:
         _log.log(level, "batch finished", extra=fields)
         metrics.attempts.labels(batch.queue_name, str(judgement.verdict)).inc()
         metrics.batch_seconds.labels(batch.queue_name).observe(seconds)
-        if judgement.verdict is Verdict.RELEASED:
+        if judgement.verdict is Verdict.RELEASED and result.is_outage:
             self.state.backoff.note_outage(batch.migration_id)
         elif self.state.backoff.troubles:
             self.state.backoff.note_success(batch.migration_id)

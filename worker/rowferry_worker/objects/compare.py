@@ -16,7 +16,8 @@ RANGE_BYTES = 4 * 1024 * 1024
 CHECKSUMS = tuple(f"x-amz-checksum-{name}" for name in ("sha256", "crc64nvme", "sha1", "crc32c", "crc32"))
 """The headers in which a server may tell an object's checksum, the strongest first."""
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
+DIGEST = re.compile(r"[0-9a-f]{32}")
+"""Of one part: an MD5, in hexadecimal."""
 _DIGEST = re.compile(r"[0-9a-f]{32}(-\d+)?")
 
 
@@ -78,7 +79,7 @@ def md5_of(response: Response) -> str | None:
     Source: Amazon S3 API Reference, "Object", ETag.
     """
     etag = response.etag
-    return etag if etag and not is_encrypted(response) and _MD5.fullmatch(etag) else None
+    return etag if etag and not is_encrypted(response) and DIGEST.fullmatch(etag) else None
 
 
 def is_digest(response: Response) -> bool:

@@ -16,7 +16,7 @@ from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.multipart import READ_BYTES
+from rowferry_worker.objects.part_sources import READ_BYTES
 
 START = 4
 """Objects in flight to begin with; doubled each round until the first sign of congestion."""

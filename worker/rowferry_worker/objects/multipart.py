@@ -1,79 +1,167 @@
-"""Objects too large for one request: a multipart upload, each part pinned to the ETag that the first look saw."""
+"""Objects too large for one request: a multipart upload, continued where an earlier attempt has left one."""
 
 import asyncio
-import base64
 import hashlib
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
-from rowferry.errors import ObjectDamaged, ObjectError, ObjectRejected
-from rowferry.s3.operations import abort_multipart_upload, create_multipart_upload, upload_part, upload_part_copy
-from rowferry.s3.results import read_copied_etag, read_upload_id, read_written_etag
-from rowferry_worker.objects.compare import is_encrypted, md5_of, read_range
-from rowferry_worker.objects.completion import Large, Part, Upload, complete_upload
-from rowferry_worker.objects.conditional_writes import WriteGuard
-from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
+from rowferry.errors import AccessDenied, NotFinished, ObjectDamaged, ObjectError, ObjectRejected, SideFault
+from rowferry.s3.operations import abort_multipart_upload, create_multipart_upload
+from rowferry.s3.results import read_upload_id
+from rowferry_worker.objects.completion import Large, Upload, complete_upload
+from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
+from rowferry_worker.objects.part_sources import PartSource
+from rowferry_worker.objects.requests import ObjectRequests, demand, size_of
+from rowferry_worker.objects.resume import list_sent_parts
+from rowferry_worker.objects.side_by_side import PartRange, PartSender
+from rowferry_worker.objects.uploads import Recorded, UploadRecord
+
+_log = logging.getLogger(__name__)
 
 MAX_PARTS = 10_000
 """Source: Amazon S3 User Guide, "Multipart upload limits"."""
-READ_BYTES = 8 * 1024 * 1024
-"""The most that is read at once: parts are larger only where an object of over 80 GB would make too many of them."""
 ABORT_WITHIN = timedelta(seconds=3)
 """How long the abort of an upload may take whose copy is cancelled."""
-
-
-class PartSource(Protocol):
-    """Brings the parts of one object to an upload."""
-
-    checks_digests: bool
-    """Whether the ETag of each part is held against bytes that this process has seen."""
-
-    async def send(self, upload_id: str, number: int, first: int, last: int) -> Part:
-        """Send part `number` (from 1), the bytes from `first` to `last`, both included."""
-        ...
-
-    async def check_source(self) -> None:
-        """Raise ServerFault when the legacy object is another than when its first part was sent."""
-        ...
 
 
 async def send_in_parts(
     s3: ObjectRequests,
     large: Large,
-    headers: list[tuple[str, str]],
+    headers: Sequence[tuple[str, str]],
     source: PartSource,
     *,
     part_bytes: int,
     guard: WriteGuard,
 ) -> None:
-    """Write an object part by part; one part is in memory at a time.
+    """Write an object part by part, several at once.
 
-    An upload that fails or is cancelled is aborted, so that nothing of it stays behind, unless it may be completed by
-    now.
+    What was sent before is not sent again, where the upload is recorded and its legacy object is still the same.
+    An upload that fails is aborted, unless another attempt can go on with it or it may be completed by now. Raises
+    NotFinished when the time budget ends before the last part is sent: at least one was.
     """
     if not size_of(large.seen):
         raise ObjectRejected("EmptyUpload", "an empty object has no parts")
-    await guard.look_early()
-    begin = create_multipart_upload(large.target_key, headers=headers)
-    upload = Upload(large, demand(read_upload_id, await s3.send(begin), begin), source.checks_digests)
+    record = await s3.large.take(large.target_key)
+    work = LargeCopy(s3, large, headers, source, record)
     try:
-        for number, first, last in split_range(size_of(large.seen), part_bytes):
-            upload.parts.append(await source.send(upload.id, number, first, last))
+        await guard.look_early()
+    except ObjectExists:
+        await work.forget()
+        raise
+    upload, plan = await work.open(part_size(size_of(large.seen), part_bytes))
+    try:
+        await work.send_missing(upload, plan)
         await source.check_source()
         await complete_upload(s3, upload, guard)
     except BaseException as error:
-        if not upload.may_be_completed:
-            await _abort(s3, upload, hurry=isinstance(error, asyncio.CancelledError))
+        if not upload.may_be_completed and not (record.stands and may_continue(error)):
+            await work.abort(upload, hurry=isinstance(error, asyncio.CancelledError))
         raise
+    await record.end()
 
 
-def split_range(size_bytes: int, wanted_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number of each part and the first and last byte of it, both included."""
-    part_bytes = part_size(size_bytes, wanted_bytes)
+@dataclass(frozen=True, slots=True)
+class LargeCopy:
+    """What the steps of one object's upload share."""
+
+    s3: ObjectRequests
+    large: Large
+    headers: Sequence[tuple[str, str]]
+    """Those of the object to be: they are given when the upload is created."""
+    source: PartSource
+    record: UploadRecord
+
+    async def open(self, part_bytes: int) -> tuple[Upload, Recorded]:
+        """Return the upload that an earlier attempt has begun, with the parts that it has sent, or a new one."""
+        plan, found = self._plan(part_bytes), self.record.recorded
+        if found is not None:
+            upload = Upload(self.large, found.upload_id, self.source.checks_digests)
+            if found.is_of(plan) and await self._find_sent(upload, found):
+                return upload, found
+            await _send_abort(self.s3, upload)
+        begin = create_multipart_upload(self.large.target_key, headers=self.headers)
+        upload_id = demand(read_upload_id, await self.s3.send(begin), begin)
+        upload = Upload(self.large, upload_id, self.source.checks_digests)
+        try:
+            await self.record.save(plan := plan._replace(upload_id=upload_id))
+        except BaseException:
+            await self.abort(upload, hurry=True)
+            raise
+        return upload, plan
+
+    def _plan(self, part_bytes: int) -> Recorded:
+        """Return what is to be recorded of an upload that has no id yet."""
+        size_bytes, records = size_of(self.large.seen), self.s3.large.records
+        described = hashlib.sha256(repr(sorted(self.headers)).encode(errors="surrogateescape")).hexdigest()
+        version = f"{self.large.seen.etag} {described}"
+        return Recorded("", records.legacy if records else "", self.large.source_key, version, size_bytes, part_bytes)
+
+    async def _find_sent(self, upload: Upload, found: Recorded) -> bool:
+        """Take over the parts that an earlier attempt has sent; return False where the upload cannot be continued."""
+        ranges = list(split_range(found.size_bytes, found.part_bytes))
+        sent = await list_sent_parts(self.s3, upload, ranges)
+        if sent is None:
+            return False
+        upload.parts.extend(sent)
+        if sent:
+            self.source.skip_whole()
+        fields = {"new_key": self.large.target_key, "parts": len(ranges), "sent": len(sent)}
+        _log.info("continuing the upload of an earlier attempt", extra=fields)
+        return True
+
+    async def send_missing(self, upload: Upload, plan: Recorded) -> None:
+        """Send the parts that the upload does not have. Raises NotFinished where the time budget ends before."""
+        known = {part.number for part in upload.parts}
+        missing = [part for part in split_range(plan.size_bytes, plan.part_bytes) if part.number not in known]
+        bounds, record = self.s3.large, self.record
+        sender = PartSender(lambda part: self.source.send(upload.id, part), missing, bounds, may_stop=record.stands)
+        is_whole = await sender.send_all()
+        upload.parts.extend(sender.sent)
+        upload.parts.sort()
+        if not is_whole:
+            count, total = len(upload.parts), len(known) + len(missing)
+            await record.save(plan, sent_bytes=min(count * plan.part_bytes, plan.size_bytes))
+            raise NotFinished("NotFinished", f"{count} of {total} parts are sent; the next attempt goes on")
+
+    async def forget(self) -> None:
+        """Take back what an earlier attempt has left, or the record that this one has begun: it is not needed."""
+        if self.record.recorded is None:
+            await self.record.end()
+        else:
+            await self.abort(Upload(self.large, self.record.recorded.upload_id, checks_digests=False))
+
+    async def abort(self, upload: Upload, *, hurry: bool = False) -> None:
+        """Abort an upload, as far as the server lets us, also when the copy is cancelled meanwhile."""
+        abort = asyncio.ensure_future(self._abort(upload))
+        seconds = ABORT_WITHIN.total_seconds()
+        try:
+            await asyncio.wait([abort], timeout=seconds if hurry else None)
+        except asyncio.CancelledError:
+            await asyncio.wait([abort], timeout=seconds)
+            raise
+        finally:
+            abort.cancel()  # does nothing where it has ended
+
+    async def _abort(self, upload: Upload) -> None:
+        if await self.record.end():  # otherwise another attempt has taken it over
+            await _send_abort(self.s3, upload)
+
+
+def may_continue(error: BaseException) -> bool:
+    """Return whether another attempt can go on with an upload that has ended with this error."""
+    if isinstance(error, ObjectError):
+        is_lost = isinstance(error, ObjectDamaged | AccessDenied) or error.code in {"ObjectChanged", "NoSuchUpload"}
+        return not is_lost and (error.retryable or isinstance(error, SideFault))
+    return True
+
+
+def split_range(size_bytes: int, part_bytes: int) -> Iterator[PartRange]:
+    """Yield the parts of an object, all of `part_bytes` but the last."""
     for number, first in enumerate(range(0, size_bytes, part_bytes), 1):
-        yield number, first, min(first + part_bytes, size_bytes) - 1
+        yield PartRange(number, first, min(first + part_bytes, size_bytes) - 1)
 
 
 def part_size(size_bytes: int, wanted_bytes: int) -> int:
@@ -81,104 +169,6 @@ def part_size(size_bytes: int, wanted_bytes: int) -> int:
     return max(wanted_bytes, -(-size_bytes // MAX_PARTS))
 
 
-async def _abort(s3: ObjectRequests, upload: Upload, *, hurry: bool) -> None:
-    """Abort an upload, as far as the server lets us, also when the copy is cancelled meanwhile."""
-    abort = asyncio.ensure_future(_send_abort(s3, upload))
-    seconds = ABORT_WITHIN.total_seconds()
-    try:
-        await asyncio.wait([abort], timeout=seconds if hurry else None)
-    except asyncio.CancelledError:
-        await asyncio.wait([abort], timeout=seconds)
-        raise
-    finally:
-        abort.cancel()  # does nothing where it has ended
-
-
 async def _send_abort(s3: ObjectRequests, upload: Upload) -> None:
     with suppress(ObjectError):
         await s3.send(abort_multipart_upload(upload.large.target_key, upload_id=upload.id))
-
-
-class CopiedParts:
-    """The production server copies the parts itself."""
-
-    checks_digests = False
-
-    def __init__(self, s3: ObjectRequests, legacy_bucket: str, large: Large) -> None:
-        """Name the bucket to copy from."""
-        self._s3 = s3
-        self._bucket = legacy_bucket
-        self._large = large
-
-    async def send(self, upload_id: str, number: int, first: int, last: int) -> Part:
-        """Have one part copied, pinned to the ETag that the first look saw."""
-        request = upload_part_copy(
-            self._large.target_key,
-            source_bucket=self._bucket,
-            source_key=self._large.source_key,
-            source_etag=self._large.seen.etag or "",
-            first_byte=first,
-            last_byte=last,
-            upload_id=upload_id,
-            part_number=number,
-        )
-        response = await self._s3.send_pinned(request)
-        etag = demand(read_copied_etag, response, request)
-        return Part(number, etag, None if is_encrypted(response) else etag)
-
-    async def check_source(self) -> None:
-        """Look at the legacy object again: not every server heeds x-amz-copy-source-if-match.
-
-        All parts are copied by now, so what is written to it later does no harm.
-        """
-        key, seen, _ = self._large
-        now = await self._s3.head("legacy", key)
-        if (now.etag, now.content_length) != (seen.etag, seen.content_length):
-            raise object_changed("legacy", key)
-
-
-class StreamedParts:
-    """Reads parts from one endpoint and writes them to the other, with their digests checked at both ends."""
-
-    checks_digests = True
-
-    def __init__(self, s3: ObjectRequests, large: Large, *, read_bytes: int = READ_BYTES) -> None:
-        """`read_bytes`: the most that is asked for at once."""
-        self._s3 = s3
-        self._large = large
-        self._read_bytes = read_bytes
-        self._whole = hashlib.md5(usedforsecurity=False)
-
-    async def send(self, upload_id: str, number: int, first: int, last: int) -> Part:
-        """Send one part, in order. Raises ObjectDamaged when bytes are not what they were."""
-        body = await self._read(first, last)
-        self._check_read(body, is_last=last + 1 == self._large.seen.content_length)
-        digest = hashlib.md5(body, usedforsecurity=False)
-        headers = (("Content-MD5", base64.b64encode(digest.digest()).decode()),)
-        target_key = self._large.target_key
-        request = upload_part(target_key, body, upload_id=upload_id, part_number=number, headers=headers)
-        response = await self._s3.send(request)
-        etag, told = demand(read_written_etag, response, request), md5_of(response)
-        if told is not None and told != digest.hexdigest():
-            raise ObjectDamaged("DigestMismatch", f"part {number} has MD5 {digest.hexdigest()}, the server says {told}")
-        return Part(number, etag, told)
-
-    async def check_source(self) -> None:
-        """Do nothing: each range came with the ETag that the first look saw."""
-
-    async def _read(self, first: int, last: int) -> bytes:
-        """Return the bytes of a part, which may take several requests."""
-        key, seen, _ = self._large
-        pieces: list[bytes] = []
-        for begin in range(first, last + 1, self._read_bytes):
-            end = min(begin + self._read_bytes - 1, last)
-            pieces.append(await read_range(self._s3, "legacy", key, seen, first=begin, last=end))
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _check_read(self, body: bytes, *, is_last: bool) -> None:
-        """Take a part into the digest of the whole; at the end, hold it against the legacy ETag where that is one."""
-        self._whole.update(body)
-        expected = md5_of(self._large.seen)
-        if is_last and expected is not None and expected != self._whole.hexdigest():
-            words = f"the bytes read have MD5 {self._whole.hexdigest()}, the server says {expected}"
-            raise ObjectDamaged("DigestMismatch", words)

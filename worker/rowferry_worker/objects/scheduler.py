@@ -22,6 +22,7 @@ from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.concurrency import ConcurrencyLimit, record_request
 from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.part_room import PartRoom
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ class CopyScheduler:
         self._within = within
         self._in_flight = 0
         self._runs: deque[CopyRun] = deque()
+        self.part_room = PartRoom(self.start_copies, self.note_end)
+        """Room for further parts of large objects: each counts as an object in flight."""
 
     def record(self, request: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
         """Record one try of a request; a limit that has risen lets more copies start."""
@@ -69,14 +72,22 @@ class CopyScheduler:
 
     def start_copies(self) -> None:
         """Start tasks up to the limit; each goes on with its batch's next copy when one has ended."""
+        self.part_room.grant(self._take_place, self.limit.value // 2 if self._runs else self.limit.value)
         while self._runs and self._in_flight < self.limit.value:
             key = self._runs[0].take_key()
             if key is None:
                 self._runs.popleft()
                 continue
-            self._in_flight += 1
-            metrics.objects_in_flight.inc()
+            self._take_place()
             self._runs[0].start_task(key)
+
+    def _take_place(self) -> bool:
+        """Count one more in flight, if the limit allows it; return whether it does."""
+        if self._in_flight >= self.limit.value:
+            return False
+        self._in_flight += 1
+        metrics.objects_in_flight.inc()
+        return True
 
     def has_room(self) -> bool:
         """Return whether a task may go on with another copy: the limit may have fallen."""

@@ -12,13 +12,14 @@ from rowferry.s3.results import read_copied_etag, read_written_etag
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperation
-from rowferry_worker.objects.multipart import READ_BYTES, CopiedParts, StreamedParts, send_in_parts
+from rowferry_worker.objects.multipart import send_in_parts
+from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, StreamedParts
 from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 from rowferry_worker.objects.tags import Tagging
 
 COPY_LIMIT_BYTES = 5 * 1024**3
 """The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
-COPY_PART_BYTES = 512 * 1024 * 1024
+COPY_PART_BYTES = 128 * 1024 * 1024
 STREAM_PART_BYTES = READ_BYTES
 
 KEPT_HEADERS = (

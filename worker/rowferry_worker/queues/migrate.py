@@ -22,7 +22,11 @@ def perform(context: BatchContext) -> list[EntryResult]:
     entries = read_range(context, FORM, queries)
     new_keys, faults = map_keys(entries, queries.entries)
     by_key = copy_objects(context, new_keys)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(by_key.get(entry.key), NotStarted))
+    started = context.leave_unstarted(
+        entries,
+        lambda entry: not isinstance(by_key.get(entry.key), NotStarted),
+        leaves_range=lambda entry: may_move(by_key.get(entry.key)),
+    )
     moves, results = choose_moves(started, new_keys, by_key | faults)
     return results + rewrite_rows(context, queries, moves)
 
@@ -41,7 +45,7 @@ def choose_moves(
     arrived: set[str] = set()
     for entry in entries:
         result = by_key[entry.key]
-        if not isinstance(result, CopyResult) or result.outcome is Outcome.CONFLICT:
+        if not isinstance(result, CopyResult) or not may_move(result):
             left_out.append(result_of(entry, result))
             continue
         # Several rows may point at one object: it was copied once, for the first of them.
@@ -50,6 +54,11 @@ def choose_moves(
         outcome, size_bytes = (result.outcome, result.size_bytes) if first else (Outcome.KEPT, 0)
         moves.append(Move(entry, new_keys[entry.key], outcome, size_bytes))
     return moves, left_out
+
+
+def may_move(result: ObjectResult | None) -> bool:
+    """Return whether a row may follow its object."""
+    return isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT
 
 
 def map_keys(entries: list[Entry], plan: Entries) -> tuple[dict[str, str], dict[str, ObjectResult]]:

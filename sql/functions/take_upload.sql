@@ -1,0 +1,63 @@
+-- rowferry.take_upload(p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text)
+--   Gives the multipart upload to a production key to an attempt, and returns what an earlier attempt has recorded of it;
+--   `upload_id` is null where there is nothing to continue. `is_held` is false, and nothing is taken, while an attempt at
+--   another batch holds it: that batch is still claimed. The caller waits then.
+--   Call it on an autocommit connection of its own, so that the record outlives a crash.
+--   Raises no_data_found where the attempt is not an open one at this batch.
+--   Writes: upload. Called by: rowferry_worker/objects/uploads.py.
+create or replace function rowferry.take_upload(
+    p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text
+)
+returns table (
+    is_held boolean,
+    upload_id text,
+    legacy text,
+    legacy_key text,
+    source_etag text,
+    size_bytes bigint,
+    part_bytes bigint
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_migration_id bigint;
+    v_upload rowferry.upload;
+begin
+    select q.migration_id into strict v_migration_id
+    from rowferry.batch_queue as q
+    inner join rowferry.batch_attempt as a on q.id = a.batch_id
+    where q.id = p_batch_id and a.id = p_attempt_id and a.finished_at is null;
+
+    insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id)
+    values (p_production, p_key, v_migration_id, p_batch_id, p_attempt_id)
+    on conflict on constraint upload_pkey do nothing;
+
+    select u.* into strict v_upload
+    from rowferry.upload as u
+    where u.production = p_production and u.key = p_key
+    for update;
+
+    -- The claim of the other batch locks its row.
+    if v_upload.batch_id <> p_batch_id then
+        perform from rowferry.batch_queue as q where q.id = v_upload.batch_id for key share skip locked;
+        if not found and exists (select from rowferry.batch_queue as q where q.id = v_upload.batch_id) then
+            is_held := false;
+            return next;
+            return;
+        end if;
+    end if;
+
+    update rowferry.upload as u
+    set
+        migration_id = v_migration_id,
+        batch_id = p_batch_id,
+        attempt_id = p_attempt_id,
+        touched_at = clock_timestamp()
+    where u.production = p_production and u.key = p_key;
+    return query select
+        true, v_upload.upload_id, v_upload.legacy, v_upload.legacy_key, v_upload.source_etag, v_upload.size_bytes,
+        v_upload.part_bytes;
+end;
+$$;

@@ -1,0 +1,20 @@
+-- rowferry.open_uploads: the multipart uploads that are under way or wait to be continued, the oldest first.
+--   `will_continue`: its batch waits or is claimed; otherwise nothing goes on with it, and `rowferry clean-uploads`
+--   aborts it. `sent_bytes` are stored at the production server, and billed: as of the last attempt that could tell.
+create or replace view rowferry.open_uploads as
+select
+    m.name as migration,
+    u.production,
+    u.key,
+    u.upload_id,
+    u.batch_id,
+    coalesce(q.status = 'INIT', false) as will_continue,
+    u.size_bytes,
+    u.sent_bytes,
+    u.begun_at,
+    u.touched_at
+from rowferry.upload as u
+left join rowferry.migration as m on u.migration_id = m.id
+left join rowferry.batch_queue as q on u.batch_id = q.id
+where u.upload_id is not null
+order by u.begun_at;

@@ -1,0 +1,43 @@
+"""What the large objects of a batch share: the time budget, the room for their parts, and the records of uploads."""
+
+import asyncio
+import math
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rowferry.errors import NotFinished
+from rowferry_worker.objects.part_room import PartRoom
+from rowferry_worker.objects.uploads import UploadRecord, UploadRecords
+
+ASK_AGAIN = timedelta(seconds=1)
+"""How often an attempt asks for an upload that another batch works on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargeObjects:
+    """The bounds of a batch's large objects; by default none is continued, and the parts go one after the other."""
+
+    records: UploadRecords | None = None
+    room: PartRoom | None = None
+    deadline: float = math.inf
+    """End of the batch's time budget, by time.monotonic(): no more parts start then, if the upload is recorded."""
+
+    async def take(self, key: str) -> UploadRecord:
+        """Return the record of the upload to a production key; wait while another batch works on it.
+
+        Raises NotFinished where that takes longer than the time budget.
+        """
+        if self.records is None:
+            return UploadRecord(None, key)
+        while True:
+            record = await self.records.take(key)
+            if record is not None:
+                return record
+            await asyncio.sleep(ASK_AGAIN.total_seconds())
+            if self.is_over():
+                raise NotFinished("UploadBusy", "another batch is still writing the same object")
+
+    def is_over(self) -> bool:
+        """Return whether the time budget is used up."""
+        return time.monotonic() >= self.deadline

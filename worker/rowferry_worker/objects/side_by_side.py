@@ -1,0 +1,131 @@
+"""Sends the parts of one object side by side, as many as pay and as there is room for."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple
+
+from rowferry_worker.objects.completion import Part
+from rowferry_worker.objects.large import LargeObjects
+from rowferry_worker.objects.part_width import PartWidth
+
+
+class PartRange(NamedTuple):
+    """Which bytes of the object are which part."""
+
+    number: int
+    """From 1."""
+    first: int
+    last: int
+    """Included."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the part."""
+        return self.last - self.first + 1
+
+
+SendPart = Callable[[PartRange], Awaitable[Part]]
+
+
+class PartSender:
+    """The parts of one object that are under way; used once."""
+
+    def __init__(self, send: SendPart, missing: Iterable[PartRange], large: LargeObjects, *, may_stop: bool) -> None:
+        """`may_stop`: whether parts may be left for a later attempt when the time budget is over."""
+        self._send = send
+        self._missing = deque(missing)
+        self._large = large
+        self._may_stop = may_stop
+        self._width = PartWidth(time.monotonic())
+        self._under_way: set[asyncio.Task[Part]] = set()
+        self._own_place: asyncio.Task[Part] | None = None
+        """The part that travels in the object's own place."""
+        self._wish: asyncio.Task[None] | None = None
+        """The wait for one more place."""
+        self.sent: list[Part] = []
+
+    async def send_all(self) -> bool:
+        """Send the missing parts, in rising order; return False where some are left, at least one being sent.
+
+        Raises the error of the first part that fails for good; the others are cancelled and have ended then.
+        """
+        try:
+            while self._missing or self._under_way:
+                if self._may_stop and self._large.is_over() and (self._under_way or self.sent):
+                    break
+                self._start_parts()
+                await self._wait_for_one()
+            await self._end_under_way()
+        except BaseException:
+            await self._cancel()
+            raise
+        finally:
+            self._drop_wish()
+        return not self._missing
+
+    def _start_parts(self) -> None:
+        if self._missing and self._own_place is None:
+            self._own_place = self._start(self._missing.popleft())
+        is_wanted = self._missing and len(self._under_way) < self._width.value
+        if is_wanted and self._wish is None and self._large.room is not None:
+            self._wish = asyncio.create_task(self._large.room.take())
+        elif not is_wanted:
+            self._drop_wish()
+
+    async def _wait_for_one(self) -> None:
+        """Wait for the end of a part, or for a place for one more."""
+        waiting: set[asyncio.Task[Part] | asyncio.Task[None]] = {*self._under_way}
+        if self._wish is not None:
+            waiting.add(self._wish)
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if self._wish is not None and self._wish in done:
+            if self._missing:
+                self._wish = None
+                self._start(self._missing.popleft()).add_done_callback(self._release)
+            self._drop_wish()
+        self._collect()
+
+    async def _end_under_way(self) -> None:
+        while self._under_way:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+            self._collect()
+
+    def _collect(self) -> None:
+        """Take the parts that have ended. Raises the error of one that has failed."""
+        for task in [task for task in self._under_way if task.done()]:
+            self._under_way.discard(task)
+            if task is self._own_place:
+                self._own_place = None
+            self.sent.append(task.result())
+
+    def _start(self, part: PartRange) -> asyncio.Task[Part]:
+        task = asyncio.create_task(self._send_one(part))
+        self._under_way.add(task)
+        return task
+
+    async def _send_one(self, part: PartRange) -> Part:
+        started = time.monotonic()
+        sent = await self._send(part)
+        self._width.note_sent(part.size_bytes, started, time.monotonic())
+        return sent
+
+    def _release(self, _task: asyncio.Task[Part]) -> None:
+        if self._large.room is not None:
+            self._large.room.release()
+
+    def _drop_wish(self) -> None:
+        """Wait for no more places; one that has just been given goes back."""
+        wish, self._wish = self._wish, None
+        if wish is None:
+            return
+        if wish.done() and not wish.cancelled() and self._large.room is not None:
+            self._large.room.release()
+        wish.cancel()
+
+    async def _cancel(self) -> None:
+        """End what is under way, and wait for that."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)

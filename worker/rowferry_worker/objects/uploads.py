@@ -1,0 +1,112 @@
+"""Records of unfinished multipart uploads in PostgreSQL, so that the next attempt goes on at the missing part."""
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import psycopg
+
+from rowferry.errors import RowferryError
+from rowferry.http.event_loop import run_in_thread
+from rowferry.plan import Side
+
+_log = logging.getLogger(__name__)
+
+
+class Call(Protocol):
+    """Calls a function of the schema in a transaction of its own, and returns its rows: `Ledger.call`."""
+
+    def __call__(self, function: str, /, *arguments: Any) -> list[dict[str, Any]]:
+        """Raise a RowferryError where that fails; may block."""
+        ...
+
+
+class Recorded(NamedTuple):
+    """What is recorded of an upload, so that another worker can go on with it."""
+
+    upload_id: str
+    legacy: str
+    """Endpoint and bucket of the legacy object."""
+    legacy_key: str
+    source_etag: str
+    """The legacy object's ETag, and a digest of what describes it: an upload of another version is not continued."""
+    size_bytes: int
+    part_bytes: int
+
+    def is_of(self, plan: "Recorded") -> bool:
+        """Return whether the parts of this upload are parts of the object that `plan` describes."""
+        mine, its = (one._replace(upload_id="", part_bytes=0) for one in (self, plan))
+        return mine == its and self.part_bytes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRecords:
+    """The records that one attempt at a batch keeps. An attempt that cannot record goes on without."""
+
+    call: Call
+    batch_id: int
+    attempt_id: int
+    legacy: str
+    """Endpoint and bucket of that side."""
+    production: str
+
+    async def take(self, key: str) -> "UploadRecord | None":
+        """Take the upload to a production key; None while an attempt at another batch holds it."""
+        rows = await self._call("take_upload", self.batch_id, self.attempt_id, self.production, key)
+        if rows is None:
+            return UploadRecord(None, key)
+        row = rows[0]
+        if not row["is_held"]:
+            return None
+        recorded = None if row["upload_id"] is None else Recorded(*(row[name] for name in Recorded._fields))
+        return UploadRecord(self, key, recorded)
+
+    async def save(self, key: str, recorded: Recorded, sent_bytes: int) -> bool:
+        """Record an upload; return whether it stands in the database now."""
+        arguments = (self.attempt_id, self.production, key, *recorded, sent_bytes)
+        rows = await self._call("record_upload", *arguments)
+        return rows is not None and bool(rows[0]["record_upload"])
+
+    async def end(self, key: str) -> bool:
+        """Forget an upload; return whether this attempt may abort it: another one may have taken it over."""
+        rows = await self._call("end_upload", self.attempt_id, self.production, key)
+        return rows is not None and bool(rows[0]["end_upload"])
+
+    async def _call(self, function: str, *arguments: Any) -> list[dict[str, Any]] | None:
+        """Return the rows of a function; None where they cannot be had. The loop goes on meanwhile."""
+        try:
+            return await run_in_thread(partial(self.call, function, *arguments))
+        except (RowferryError, psycopg.Error, UnicodeError) as error:
+            _log.warning("an upload cannot be recorded", extra={"function": function, "error": str(error)})
+            return None
+
+
+class UploadRecord:
+    """The record of one upload that this attempt holds; without `records` nothing is written."""
+
+    def __init__(self, records: UploadRecords | None, key: str, recorded: Recorded | None = None) -> None:
+        """`recorded`: what an earlier attempt has left."""
+        self._records = records
+        self._key = key
+        self.recorded = recorded
+        self.stands = recorded is not None
+        """Whether another attempt would find the upload."""
+
+    async def save(self, recorded: Recorded, sent_bytes: int = 0) -> None:
+        """Record the upload; `stands` tells whether that worked."""
+        if self._records is not None:
+            self.stands = await self._records.save(self._key, recorded, sent_bytes)
+
+    async def end(self) -> bool:
+        """Forget the upload; return whether it is this attempt's to abort."""
+        if self._records is None:
+            return True
+        had, self.stands = self.stands, False
+        return await self._records.end(self._key) or not had
+
+
+def name_bucket(side: Side) -> str:
+    """Return what tells a side's bucket from those of other servers."""
+    server = side.endpoint_url or f"s3.{side.region}"
+    return f"{server.rstrip('/')}/{side.bucket}"
