@@ -40,10 +40,19 @@ def test_a_sweep_compares_recommends_and_writes_its_files(run_rowferry: Run, tmp
     table = [line.split() for line in done.stdout.splitlines() if line.strip().endswith("%")]
     assert [row[:3] for row in table] == [["4", "10", "1"], ["4", "30", "1"]]
     assert "Recommended: 4 in flight and batches of " in done.stdout
-    assert "  rowferry worker --parallel 4 --slots 2\n" in done.stdout
+    assert "  rowferry worker --parallel 4 --min-parallel 4\n" in done.stdout
     rows = list(csv.DictReader((tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["kind"] for row in rows] == ["run", "run", "summary", "summary"]
     assert sorted(row["batch_size"] for row in rows[:2]) == ["10", "30"]
+
+
+def test_the_choice_of_the_worker_is_compared_and_takes_no_option(run_rowferry: Run) -> None:
+    done = run_rowferry("sweep", *SMALL, "--batch-size", "30", "--parallel", "4,auto", "--within", "99")
+    assert (done.returncode, done.stderr) == (0, "")
+    table = [line.split() for line in done.stdout.splitlines() if line.strip().endswith("%")]
+    assert [row[0] for row in table] == ["auto", "4"]
+    assert "Recommended: auto in flight and batches of 30." in done.stdout
+    assert "  rowferry worker\n" in done.stdout
 
 
 def test_json_is_the_only_thing_on_stdout(run_rowferry: Run) -> None:
@@ -58,7 +67,7 @@ def test_json_is_the_only_thing_on_stdout(run_rowferry: Run) -> None:
 
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed: the extra plot")
 def test_the_plot_is_a_picture(run_rowferry: Run, tmp_path: Path) -> None:
-    arguments = ["sweep", *SMALL, "--batch-size", "20", "--parallel", "4", "--plot", "sweep.svg"]
+    arguments = ["sweep", *SMALL, "--batch-size", "20", "--parallel", "4,auto", "--plot", "sweep.svg"]
     done = run_rowferry(*arguments)
     assert (done.returncode, "Plot: sweep.svg" in done.stdout) == (0, True)
     assert "<svg" in (tmp_path / "sweep.svg").read_text(encoding="utf-8")
@@ -82,6 +91,8 @@ def test_without_matplotlib_a_plot_is_refused_before_the_first_run(run_rowferry:
     ("arguments", "words"),
     [
         (["--parallel", "16,many"], "'16,many' is not a list of numbers from 1 to 10,000, such as 16,64"),
+        (["--batch-size", "auto"], "'auto' is not a list of numbers from 1 to 100,000"),
+        (["--slots", "2"], "--slots is no longer an option: a worker claims as many batches as it needs, so leave it"),
         (["--batch-size", "0"], "'0' is not a list of numbers from 1 to 100,000"),
         (["--parallel", ",".join(map(str, range(1, 25)))], "24 values are too many, 20 the most"),
         (

@@ -17,7 +17,7 @@ SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True).map(
 
 
 def make_grid(sizes: tuple[int, ...] = (100, 500), parallels: tuple[int, ...] = (16, 64), **more: int) -> Grid:
-    settings = {"repetitions": 3, "entries": 100, "slots": 2, "seed": 1, **more}
+    settings = {"repetitions": 3, "entries": 100, "seed": 1, **more}
     return Grid(batch_sizes=sizes, parallels=parallels, latency=timedelta(milliseconds=70), **settings)
 
 
@@ -50,24 +50,24 @@ def test_the_order_is_of_chance_and_the_seed_repeats_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "slots", "rows"),
+    ("sizes", "rows"),
     [
-        ((100, 500, 1000), 2, 8000),  # four batches of a thousand legacy entries for two slots
-        ((100,), 2, 2000),
-        ((10, 1000), 8, 32_000),
-        ((100_000,), 64, 100_000),
+        ((100, 500, 1000), 8000),  # four batches of a thousand legacy entries
+        ((100,), 2000),
+        ((10, 4000), 32_000),
+        ((100_000,), 100_000),
     ],
 )
-def test_a_run_fills_all_slots_twice_with_the_largest_batch(sizes: tuple[int, ...], slots: int, rows: int) -> None:
-    assert choose_rows(sizes, slots) == rows
-    grid = make_grid(sizes, slots=slots, entries=rows)
+def test_a_run_has_four_of_its_largest_batches(sizes: tuple[int, ...], rows: int) -> None:
+    assert choose_rows(sizes) == rows
+    grid = make_grid(sizes, entries=rows)
     assert grid.starved_sizes == [size for size in sizes if size == 100_000]
 
 
 def test_too_few_rows_are_told_before_the_first_run(capsys: pytest.CaptureFixture[str]) -> None:
     Reporter(make_grid((10, 500, 1000), entries=2000), quiet=False).introduce()
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "--entries" in line]
-    assert "cannot fill 2 slots with batches of 500, 1,000, so these figures will be too low" in line
+    assert "So few rows make too few batches of 500, 1,000, so these figures will be too low" in line
     assert line.endswith("use --entries 8000.")
     Reporter(make_grid((10, 500), entries=4000), quiet=False).introduce()
     assert "--entries" not in capsys.readouterr().out
@@ -107,7 +107,7 @@ def test_the_smallest_setting_near_enough_to_the_best_is_recommended(within: flo
 def test_the_reason_names_both_figures_and_what_would_change_it() -> None:
     middle = recommend([make_summary(16, 100, 97), make_summary(64, 100, 100)], 0.05)
     assert middle is not None
-    assert "97% of the fastest (97 ± 1 entries/s of 100 ± 1, which takes 64 in flight" in middle.why[0]
+    assert "97% of the fastest (97 ± 1 entries/s of 100 ± 1, which takes 64 in flight and batches" in middle.why[0]
     assert len(middle.why) == 1
     edge = recommend([make_summary(16, 100, 20), make_summary(64, 100, 100, server_share=0.9)], 0.05)
     assert edge is not None

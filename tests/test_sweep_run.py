@@ -19,7 +19,7 @@ LEGACY, PRODUCTION = "sketch-legacy-s3", "sketch-production-s3"
 
 def make_grid(**more: Any) -> Grid:
     latency = timedelta(milliseconds=1)
-    settings = {"repetitions": 1, "entries": 60, "slots": 2, "seed": 3, "latency": latency, **more}
+    settings = {"repetitions": 1, "entries": 60, "seed": 3, "latency": latency, **more}
     return Grid(batch_sizes=(10,), parallels=(8,), **settings)
 
 

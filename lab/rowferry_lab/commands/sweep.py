@@ -12,6 +12,7 @@ import click
 from rowferry_cli.command import Command, Group
 from rowferry_cli.options import json_option
 from rowferry_lab.commands.sweep_values import Latency, Numbers
+from rowferry_lab.sweep.grid import AUTO
 
 if TYPE_CHECKING:
     from rowferry_lab.sweep.grid import Grid, Result
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from rowferry_lab.sweep.results import CsvFile
 
 
+SLOTS_ARE_GONE = "a worker claims as many batches as it needs, so leave it out"
 RUNS = Group(
     "Runs",
     "The defaults take about eight minutes. More runs and more rows make the figures steadier.",
-    ("--repetitions", "--entries", "--slots", "--within", "--seed"),
+    ("--repetitions", "--entries", "--within", "--seed"),
 )
 
 
@@ -30,6 +32,7 @@ RUNS = Group(
     "sweep",
     cls=Command,
     groups=(RUNS,),
+    removed={"--slots": SLOTS_ARE_GONE},
     short_help="Measure which batch size and parallelism are best, in a simulated environment.",
 )
 @click.option(
@@ -44,17 +47,17 @@ RUNS = Group(
 @click.option(
     "--parallel",
     "parallels",
-    default="16,64,256",
+    default="auto,64,256",
     show_default=True,
-    type=Numbers(10_000),
-    help="Objects in flight: the values to try.",
+    type=Numbers(10_000, auto=AUTO),
+    help="Objects in flight: the values to try; auto: the worker finds them by itself, as it does by default.",
 )
 @click.option("--repetitions", default=3, show_default=True, type=click.IntRange(1, 100), help="Runs of each setting.")
 @click.option(
     "--entries",
     type=click.IntRange(10, 100_000),
-    show_default="largest batch × slots × 4, from 2000 to 100000",
-    help="Rows to create for each run; half of them are legacy. With fewer rows, large batches leave slots idle.",
+    show_default="largest batch × 8, from 2000 to 100000",
+    help="Rows to create for each run; half of them are legacy. A short run shows little.",
 )
 @click.option(
     "--latency",
@@ -62,13 +65,6 @@ RUNS = Group(
     show_default=True,
     type=Latency(),
     help="The response time of the simulated S3 server.",
-)
-@click.option(
-    "--slots",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Batches that the worker processes at once.",
 )
 @click.option(
     "--within",
@@ -106,7 +102,6 @@ def command(
     repetitions: int,
     entries: int | None,
     latency: timedelta,
-    slots: int,
     within: float,
     seed: int,
     csv_path: Path | None,
@@ -115,16 +110,18 @@ def command(
 ) -> int:
     """Compare batch sizes and parallelisms: migrate simulated images with each combination.
 
+    For the curious: a worker needs no settings. The sweep shows how near its own choice comes to the best of yours.
+
     Each run creates rows and images on a PostgreSQL and an S3 server of its own, migrates them with one worker, and
     checks every row, every object and the counts. Your own data is not touched.
 
     \b
-    The best setting depends on the latency. Measure yours first: a HEAD of a small object takes it once.
+    The fastest setting depends on the latency. Measure yours first: a HEAD of a small object takes it once.
       rowferry sweep --latency 25ms --csv sweep.csv --plot sweep.png
-      rowferry sweep --batch-size 500 --parallel 32,64,128,256,512 --slots 4 --repetitions 5
+      rowferry sweep --batch-size 500 --parallel auto,32,64,128,256,512 --repetitions 5
 
-    The sweep finds the limit of this machine at this latency. A provider has limits of its own, which the worker finds
-    while it works (`rowferry_objects_in_flight_limit`).
+    The sweep finds the limit of this machine at this latency. A provider has limits of its own, which a worker finds
+    while it works, and fixed settings do not.
 
     Exit status: 0, or 1 if a run was not correct.
     """
@@ -136,9 +133,8 @@ def command(
         batch_sizes=batch_sizes,
         parallels=parallels,
         repetitions=repetitions,
-        entries=entries or choose_rows(batch_sizes, slots),
+        entries=entries or choose_rows(batch_sizes),
         latency=latency,
-        slots=slots,
         seed=seed,
     )
     if plot_path is not None:

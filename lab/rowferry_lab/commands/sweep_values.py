@@ -16,16 +16,19 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 
     name = "N,N,…"
 
-    def __init__(self, most: int) -> None:
-        """Take numbers from 1 to `most`, both included."""
+    def __init__(self, most: int, *, auto: int | None = None) -> None:
+        """Take numbers from 1 to `most`, both included; and the word `auto`, if there is a number for it."""
         self._most = most
+        self._auto = auto
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """Return the numbers; a usage error when they are none."""
         words = [word.strip() for word in str(value).split(",")]
+        autos = {self._auto} if self._auto is not None and "auto" in words else set[int]()
+        words = [word for word in words if not autos or word != "auto"]
         if not all(word.isascii() and word.isdecimal() and 1 <= int(word) <= self._most for word in words):
             self.fail(f"{value!r} is not a list of numbers from 1 to {self._most:,}, such as 16,64", param, ctx)
-        numbers = sorted({int(word) for word in words})
+        numbers = sorted(autos | {int(word) for word in words})
         if len(numbers) > MOST_VALUES:
             self.fail(f"{len(numbers)} values are too many, {MOST_VALUES} the most", param, ctx)
         return tuple(numbers)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-ROUNDS = 2
-"""How often a run fills all slots with its largest batches, so that one drains while another fills."""
+AUTO = 0
+"""The parallelism that a worker finds by itself; it sorts before all others, as there is nothing to set."""
+FEWEST_BATCHES = 4
+"""How many of its largest batches a run has at least, so that one drains while another fills."""
 FEWEST_ROWS, MOST_ROWS = 2_000, 100_000
 BUSY_SHARE = 0.8
 """From this share of a core on, the simulated S3 server may be what holds a run up."""
@@ -22,20 +24,25 @@ class Setting:
 
     def __str__(self) -> str:
         """Return it in words."""
-        return f"{self.parallel:,} in flight and batches of {self.batch_size:,}"
+        return f"{show_parallel(self.parallel)} in flight and batches of {self.batch_size:,}"
 
 
-def count_needed_rows(batch_size: int, slots: int) -> int:
-    """Return how many rows, of which half are legacy, fill the slots ROUNDS times with batches of this size."""
-    return 2 * ROUNDS * batch_size * slots
+def show_parallel(parallel: int) -> str:
+    """Return a parallelism as the user writes it."""
+    return f"{parallel:,}" if parallel != AUTO else "auto"
 
 
-def choose_rows(batch_sizes: Sequence[int], slots: int) -> int:
+def count_needed_rows(batch_size: int) -> int:
+    """Return how many rows, of which half are legacy, make FEWEST_BATCHES batches of this size."""
+    return 2 * FEWEST_BATCHES * batch_size
+
+
+def choose_rows(batch_sizes: Sequence[int]) -> int:
     """Return how many rows to make for each run: enough for the largest batches, from FEWEST_ROWS to MOST_ROWS.
 
     All settings get the same, so that beginning and end weigh alike in each.
     """
-    return min(max(FEWEST_ROWS, count_needed_rows(max(batch_sizes), slots)), MOST_ROWS)
+    return min(max(FEWEST_ROWS, count_needed_rows(max(batch_sizes))), MOST_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,6 @@ class Grid:
     """Rows to make for each run, about half of them legacy."""
     latency: timedelta
     """Of each answer of the simulated S3 server."""
-    slots: int
     seed: int
 
     @property
@@ -75,8 +81,8 @@ class Grid:
 
     @property
     def starved_sizes(self) -> list[int]:
-        """Return the batch sizes for which there are too few rows: their slots stay empty, their figures too low."""
-        return [size for size in self.batch_sizes if count_needed_rows(size, self.slots) > self.entries]
+        """Return the batch sizes for which there are too few rows: their figures are too low."""
+        return [size for size in self.batch_sizes if count_needed_rows(size) > self.entries]
 
     def order(self) -> Iterator[Trial]:
         """Yield all runs: every setting once, in an order of chance that the seed decides, then all of them again.
@@ -186,10 +192,9 @@ def _explain(chosen: Summary, best: Summary, summaries: Sequence[Summary], withi
     else:
         why = [
             f"It reaches {chosen.mean / best.mean:.0%} of the fastest ({rate} of {best.mean:,.0f} ± {best.stdev:,.0f}, "
-            f"which takes {best.setting.parallel:,} in flight and batches of {best.setting.batch_size:,}), and is the "
-            f"smallest setting within {within:.0%} of it."
+            f"which takes {best.setting}), and is the smallest setting within {within:.0%} of it."
         ]
-    parallels = {summary.setting.parallel for summary in summaries}
+    parallels = {summary.setting.parallel for summary in summaries} - {AUTO}
     if len(parallels) > 1 and chosen.setting.parallel == max(parallels):
         why.append("It is also the largest parallelism that was tried: larger ones may be faster still.")
     if chosen.server_share >= BUSY_SHARE:

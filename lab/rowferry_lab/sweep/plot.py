@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from rowferry.errors import UsageError
-from rowferry_lab.sweep.grid import Grid, Summary
+from rowferry_lab.sweep.grid import AUTO, Grid, Summary
 
+AUTO_LABEL = "as the worker chooses"
 FORMATS = ("png", "svg", "pdf")
 
 
@@ -27,8 +28,9 @@ def draw_plot(path: Path, summaries: Sequence[Summary], grid: Grid) -> None:
     figure = cast("Any", import_module("matplotlib.figure")).Figure(figsize=(7.2, 4.2), layout="constrained")
     axis = figure.subplots()
     for size in grid.batch_sizes:
-        line = [summary for summary in summaries if summary.setting.batch_size == size]
-        axis.errorbar(
+        own = [summary for summary in summaries if summary.setting.batch_size == size]
+        line = [summary for summary in own if summary.setting.parallel != AUTO]
+        drawn = axis.errorbar(
             [summary.setting.parallel for summary in line],
             [summary.mean for summary in line],
             yerr=[summary.stdev for summary in line],
@@ -37,8 +39,11 @@ def draw_plot(path: Path, summaries: Sequence[Summary], grid: Grid) -> None:
             capsize=3,
             label=f"batches of {size:,}",
         )
+        for auto in (summary for summary in own if summary.setting.parallel == AUTO):
+            axis.axhline(auto.mean, linestyle="--", color=drawn.lines[0].get_color(), label=f"the same, {AUTO_LABEL}")
     axis.set_xscale("log", base=2)
-    axis.set_xticks(grid.parallels, [f"{parallel:,}" for parallel in grid.parallels])
+    ticks = [parallel for parallel in grid.parallels if parallel != AUTO]
+    axis.set_xticks(ticks, [f"{parallel:,}" for parallel in ticks])
     axis.set_ylim(bottom=0)
     axis.set_xlabel("objects in flight (--parallel)")
     axis.set_ylabel("entries/s")

@@ -7,7 +7,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rowferry_lab.sweep.grid import Grid, Recommendation, Result, Summary, Trial, count_needed_rows
+from rowferry_lab.sweep.grid import (
+    AUTO,
+    Grid,
+    Recommendation,
+    Result,
+    Summary,
+    Trial,
+    count_needed_rows,
+    show_parallel,
+)
 
 
 class Reporter:
@@ -23,15 +32,16 @@ class Reporter:
     def introduce(self) -> None:
         """Say what will be done."""
         grid = self._grid
+        parallels = ", ".join(map(show_parallel, grid.parallels))
         self.print(
             f"{grid.runs} runs: {grid.entries:,} rows each, batches of {_list(grid.batch_sizes)}, "
-            f"{_list(grid.parallels)} in flight, {1000 * grid.latency.total_seconds():g} ms; seed {grid.seed}."
+            f"{parallels} in flight, {1000 * grid.latency.total_seconds():g} ms; seed {grid.seed}."
         )
         if starved := grid.starved_sizes:
-            needed = count_needed_rows(max(starved), grid.slots)
+            needed = count_needed_rows(max(starved))
             self.print(
-                f"These rows cannot fill {grid.slots} slots with batches of {_list(starved)}, so these figures will be "
-                f"too low: use --entries {needed}."
+                f"So few rows make too few batches of {_list(starved)}, so these figures will be too low: "
+                f"use --entries {needed}."
             )
         self.print("Starting a PostgreSQL and a simulated S3 server …")
 
@@ -60,7 +70,7 @@ class Reporter:
         width = len(str(self._grid.runs))
         self.print(
             f"{result.trial.number:>{width}}/{self._grid.runs}  batches of {result.trial.setting.batch_size:>6,}  "
-            f"{result.trial.setting.parallel:>6,} in flight  {result.rate:>8,.0f} entries/s  {verdict}"
+            f"{show_parallel(result.trial.setting.parallel):>6} in flight  {result.rate:>8,.0f} entries/s  {verdict}"
         )
         if self._progress is not None:
             self._progress.advance(self._task)
@@ -75,7 +85,7 @@ class Reporter:
             table.add_column(heading, justify="right")
         for summary in summaries:
             table.add_row(
-                f"{summary.setting.parallel:,}",
+                show_parallel(summary.setting.parallel),
                 f"{summary.setting.batch_size:,}",
                 str(summary.runs),
                 f"{summary.mean:,.0f}",
@@ -92,7 +102,8 @@ class Reporter:
         setting = recommendation.setting
         self.print(f"Recommended: {setting}.", *recommendation.why, "")
         self.print(f"  rowferry enqueue --batch-size {setting.batch_size}")
-        self.print(f"  rowferry worker --parallel {setting.parallel} --slots {self._grid.slots}")
+        bound = "" if setting.parallel == AUTO else f" --parallel {setting.parallel} --min-parallel {setting.parallel}"
+        self.print(f"  rowferry worker{bound}")
 
     def print(self, *lines: str) -> None:
         """Print lines, above the bar where there is one."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from rowferry import __version__
 from rowferry.errors import UsageError
-from rowferry_lab.sweep.grid import Grid, Recommendation, Result, Summary
+from rowferry_lab.sweep.grid import AUTO, Grid, Recommendation, Result, Summary
 
 COLUMNS = (
     "kind",
@@ -30,12 +30,16 @@ COLUMNS = (
 """`kind` is `run`, or `summary` where a row stands for all correct runs of a setting."""
 
 
+def _name(parallel: int) -> int | str:
+    return parallel if parallel != AUTO else "auto"
+
+
 def describe_result(result: Result) -> dict[str, Any]:
     """Return a run as plain data; times in seconds."""
     return {
         "number": result.trial.number,
         "batch_size": result.trial.setting.batch_size,
-        "parallel": result.trial.setting.parallel,
+        "parallel": _name(result.trial.setting.parallel),
         "repetition": result.trial.repetition,
         "entries": result.entries,
         "seconds": round(result.duration.total_seconds(), 3),
@@ -50,7 +54,7 @@ def describe_summary(summary: Summary) -> dict[str, Any]:
     """Return the runs of a setting as plain data."""
     return {
         "batch_size": summary.setting.batch_size,
-        "parallel": summary.setting.parallel,
+        "parallel": _name(summary.setting.parallel),
         "runs": summary.runs,
         "entries_per_second": round(summary.mean, 1),
         "entries_per_second_stdev": round(summary.stdev, 1),
@@ -67,11 +71,10 @@ def describe_sweep(
         "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
         "settings": {
             "batch_sizes": list(grid.batch_sizes),
-            "parallels": list(grid.parallels),
+            "parallels": [_name(parallel) for parallel in grid.parallels],
             "repetitions": grid.repetitions,
             "entries": grid.entries,
             "latency_seconds": grid.latency.total_seconds(),
-            "slots": grid.slots,
             "seed": grid.seed,
         },
         "runs": [{**describe_result(result), "problems": list(result.problems)} for result in results],
@@ -79,7 +82,7 @@ def describe_sweep(
         "recommendation": recommendation
         and {
             "batch_size": recommendation.setting.batch_size,
-            "parallel": recommendation.setting.parallel,
+            "parallel": _name(recommendation.setting.parallel),
             "why": list(recommendation.why),
         },
     }

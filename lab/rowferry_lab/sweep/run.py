@@ -26,12 +26,14 @@ from rowferry_lab.simulated.environment import Environment, start_environment
 from rowferry_lab.simulated.images import SampleImage, draw_images
 from rowferry_lab.simulated.prepare import prepare
 from rowferry_lab.sweep.audit import Expected, find_problems, list_bucket
-from rowferry_lab.sweep.grid import Grid, Result, Setting, Trial
+from rowferry_lab.sweep.grid import AUTO, Grid, Result, Setting, Trial
 
 REQUESTS_AN_ENTRY = 3
 """At the most, where nothing fails: a look, a copy, and the one copy that asks what the server honours."""
 TIME_FACTOR = 10
 """How many times as long as the latency alone would take, a run may take."""
+FEWEST_IN_FLIGHT = 4
+"""Of a worker that finds the number by itself, on average."""
 AT_LEAST = timedelta(seconds=60)
 STOP_WITHIN = timedelta(seconds=10)
 
@@ -80,14 +82,18 @@ def run_trial(environment: SweepEnvironment, grid: Grid, trial: Trial) -> Result
     return Result(trial, expected.legacy_entries, duration, worker_cpu, server_cpu, tuple(problems))
 
 
-def compose_command(setting: Setting, slots: int) -> list[str]:
-    """Return the arguments of the `rowferry worker` that a setting stands for."""
-    return ["worker", "--processes", "1", "--parallel", str(setting.parallel), "--slots", str(slots)]
+def compose_command(setting: Setting) -> list[str]:
+    """Return the arguments of the `rowferry worker` that a setting stands for: one process, its parallelism fixed."""
+    parallel = str(setting.parallel)
+    fixed = [] if setting.parallel == AUTO else ["--parallel", parallel, "--min-parallel", parallel]
+    return ["worker", "--processes", "1", *fixed]
 
 
 def bound_run(grid: Grid, setting: Setting) -> timedelta:
     """Return how long the worker of a run may take at the most."""
-    return AT_LEAST + TIME_FACTOR * REQUESTS_AN_ENTRY * grid.latency * grid.entries / setting.parallel
+    return AT_LEAST + TIME_FACTOR * REQUESTS_AN_ENTRY * grid.latency * grid.entries / (
+        setting.parallel or FEWEST_IN_FLIGHT
+    )
 
 
 def _draw_again(plan: Plan, grid: Grid) -> list[SampleImage]:
@@ -100,7 +106,7 @@ def _draw_again(plan: Plan, grid: Grid) -> list[SampleImage]:
 def _work(setting: Setting, grid: Grid) -> timedelta:
     """Run one worker until the queue is empty and return the CPU time that it used."""
     before, bound = _read_children_cpu(), bound_run(grid, setting)
-    with _started([*compose_command(setting, grid.slots), "--until-empty", "--log-format", "json"]) as process:
+    with _started([*compose_command(setting), "--until-empty", "--log-format", "json"]) as process:
         try:
             _, words = process.communicate(timeout=bound.total_seconds())
         except subprocess.TimeoutExpired:
