@@ -120,12 +120,12 @@ def _add_requests(board: Dashboard) -> Dashboard:
     results = Look("S3 requests a second by result", "not_found and precondition_failed are no faults.", unit="reqps")
     throttling = Look(
         "Throttled and retried requests a second",
-        "The servers throttle requests. The limit adapts by itself. If this lasts, lower --parallel.",
+        "Workers adapt by themselves: a few throttled requests show them where the servers' limit is.",
         unit="reqps",
     )
     limits = Look(
         "Objects in flight and their limit",
-        "The limit grows while the servers keep up. If it stays at --parallel, raise --parallel.",
+        "The limit grows while throughput grows, and falls when a server throttles or slows down.",
         unit="short",
     )
     operations = Look(
@@ -199,7 +199,7 @@ def _add_database(board: Dashboard) -> Dashboard:
 def _add_machines(board: Dashboard) -> Dashboard:
     cpu = Look(
         "CPU by instance",
-        "100 % is one core, the most that one process can use. Raise --processes.",
+        "100 % is one core. A worker uses all cores of its host; when they are full, add a host.",
         unit="percentunit",
     )
     memory = Look("Memory by instance", "Resident memory.", unit="bytes")
