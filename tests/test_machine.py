@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from rowferry_worker import machine
-from rowferry_worker.machine import bound_objects, choose_bodies_budget, count_cores, measure_memory
+from rowferry_worker.machine import (
+    bound_objects,
+    choose_bodies_budget,
+    choose_processes,
+    count_cores,
+    measure_memory,
+)
 
 MIB, GIB = 1024 * 1024, 1024**3
 
@@ -102,3 +108,17 @@ def test_a_system_that_says_nothing_of_its_memory_is_believed_to_have_all_of_it_
 def test_objects_in_flight_have_two_connections_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1128, 1128))
     assert bound_objects() == 500
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "quota", "processes"),
+    [(16_384, "max", 8), (16_384, "50000", 1), (16_384, "300000", 3), (600, "max", 2), (100, "max", 1)],
+)
+def test_there_is_a_process_for_each_core_that_has_memory_for_one(
+    memory_mib: int, quota: str, processes: int, system: Path
+) -> None:
+    """A pod without a CPU limit, on a node of many cores, is killed if it takes more memory than it may."""
+    write(system, "proc/meminfo", f"MemAvailable:   {memory_mib * 1024} kB\n")
+    write(system, "proc/self/cgroup", "0::/\n")
+    write(system, "cgroup/cpu.max", f"{quota} 100000\n")
+    assert choose_processes() == processes

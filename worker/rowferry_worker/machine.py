@@ -19,6 +19,8 @@ LEAST_BODIES_BYTES = 16 * 1024 * 1024
 """Two parts of 8 MiB: with less a worker could not read one while it writes another."""
 MEMORY_SHARE = 8
 """All processes of a worker together hold no more bodies than an eighth of the memory."""
+MOST_IN_FLIGHT = 4096
+"""Of a process that is not told otherwise; one that fills its core has fewer."""
 CONNECTIONS_AN_OBJECT = 2
 """One to each side while an object is streamed."""
 NO_LIMIT_BYTES = 1 << 60
@@ -49,10 +51,24 @@ def choose_bodies_budget(processes: int = 1) -> int:
     return max(LEAST_BODIES_BYTES, min(BODIES_BYTES, measure_memory() // MEMORY_SHARE // max(1, processes)))
 
 
+def describe_machine(processes: int) -> dict[str, int]:
+    """Return what was found, and the bounds of each process that follow from it if so many run, as fields of a log."""
+    return {
+        "cores": count_cores(),
+        "memory_mb": measure_memory() // 1_000_000,
+        "descriptors": raise_limit(),
+        "max_in_flight": bound_objects(),
+        "max_bodies_mb": choose_bodies_budget(processes) // 1_000_000,
+    }
+
+
 def bound_objects() -> int:
-    """Return how many objects may be in flight by the descriptors that this process may have; it raises their limit."""
+    """Return how many objects may be in flight, at most MOST_IN_FLIGHT; fewer where descriptors are few.
+
+    Raises the limit of descriptors as far as it may.
+    """
     limit = raise_limit()
-    return max(1, max(limit - RESERVED, limit // 2) // CONNECTIONS_AN_OBJECT)
+    return max(1, min(MOST_IN_FLIGHT, max(limit - RESERVED, limit // 2) // CONNECTIONS_AN_OBJECT))
 
 
 def _read_available() -> int:

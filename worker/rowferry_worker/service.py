@@ -54,6 +54,9 @@ class SlotWatchdog:
 PROCESS_NUMBER = os.environ.get("ROWFERRY_PROCESS_NUMBER", "")
 """From "1"; a process that replaces a dead one has the same number. Empty: this process has no supervisor."""
 
+PROCESS_COUNT = int(os.environ.get("ROWFERRY_PROCESS_COUNT", "1"))
+"""Processes of this worker, this one included: they share the machine."""
+
 NO_DATABASE = 75
 """Exit status of a supervised process that finds no database at its start (EX_TEMPFAIL of sysexits.h): try again."""
 

@@ -85,7 +85,7 @@ class Supervisor:
         """
         self._command = command
         self._grace = grace
-        self._environment = environment or {}
+        self._environment = {**(environment or {}), "ROWFERRY_PROCESS_COUNT": str(count)}
         self._on_death = on_death
         self._relay = relay
         self._max_restart_wait = max_restart_wait

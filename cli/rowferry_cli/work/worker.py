@@ -190,12 +190,11 @@ def command(context: click.Context, **chosen: Any) -> int:
 
 
 def _choose_processes(asked: int | None) -> int:
-    """Return how many processes to run, and log on what that depends."""
-    from rowferry_worker.machine import bound_objects, choose_processes, count_cores, measure_memory
+    """Return how many processes to run, and log what was found here and chosen."""
+    from rowferry_worker.machine import choose_processes, describe_machine
 
     count = asked or choose_processes()
-    found = {"cores": count_cores(), "memory_bytes": measure_memory(), "objects_by_descriptors": bound_objects()}
-    _log.info("machine measured", extra={"processes": count, **found})
+    _log.info("machine measured", extra={"processes": count, **describe_machine(count)})
     return count
 
 
