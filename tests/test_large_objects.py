@@ -27,6 +27,7 @@ PROPERTIES = {
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfers, "STREAM_PART_BYTES", PART_BYTES)
+    monkeypatch.setattr(transfers, "ONE_PUT_BYTES", PART_BYTES)
     monkeypatch.setattr(transfers, "COPY_PART_BYTES", PART_BYTES)
     monkeypatch.setattr(migration, "STREAM_PART_BYTES", PART_BYTES)
 

@@ -212,6 +212,8 @@ class Connection(asyncio.Protocol):
         missing = source.length
         while missing and await self._can_write():
             pieces = await self._read_source(source)
+            if not self._is_awaited():  # by now
+                break
             transport.writelines(pieces)
             missing -= sum(map(len, pieces))
         return not missing
@@ -227,17 +229,20 @@ class Connection(asyncio.Protocol):
         finally:
             if self._in_flight is not None:
                 self._in_flight.note_sent()
-        if not pieces and self._response is not None and not self._response.done():
+        if not pieces and self._is_awaited():
             raise SourceFailed(ServerFault("TruncatedBody", "the body to be sent has ended too early"))
         return pieces
 
     async def _can_write(self) -> bool:
-        """Wait until the server has read enough; return whether it has not responded yet."""
-        assert self._response is not None
-        while self._is_paused and not self._response.done():
+        """Wait until the server has read enough; return whether it still waits for more."""
+        while self._is_paused and self._is_awaited():
             self._drained = asyncio.get_running_loop().create_future()
             await self._drained
-        return not self._response.done()
+        return self._is_awaited()
+
+    def _is_awaited(self) -> bool:
+        """Return whether the server has neither responded nor left."""
+        return self._response is not None and not self._response.done() and self.is_open
 
     def _explain_silence(self, exc: Exception | None) -> Unreachable:
         words = str(exc or "the server closed the connection without a response")

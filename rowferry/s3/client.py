@@ -140,7 +140,7 @@ class ObjectClient:
                 stream_above=request.stream_above,
             )
             if request.source is not None:
-                await _open_source(request.source)
+                await _open_source(request.source, in_flight)
             connection = await self._pool.acquire(new=is_resent)
             stream = None
             try:
@@ -257,11 +257,17 @@ class ObjectClient:
             event_loop.run(self.aclose(), CLOSE_WITHIN)
 
 
-async def _open_source(source: BodySource) -> None:
+async def _open_source(source: BodySource, in_flight: InFlight | None) -> None:
+    """Begin the body of a request; while that takes, the server owes no response."""
+    if in_flight is not None:
+        in_flight.note_waiting()
     try:
         await source.open()
     except ObjectError as error:
         raise SourceFailed(error) from error
+    finally:
+        if in_flight is not None:
+            in_flight.note_sent()
 
 
 def open_object_client(

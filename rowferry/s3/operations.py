@@ -118,11 +118,12 @@ def _build(
     query: Pairs = (),
     headers: Pairs = (),
     body: bytes = b"",
+    source: BodySource | None = None,
 ) -> Request:
     target = encode_key(key)
     if query:
         target += _encode_query(query)
-    return Request(side, operation, method, key, target, query, headers, body)
+    return Request(side, operation, method, key, target, query, headers, body, source)
 
 
 def _encode_query(query: Pairs) -> str:
@@ -194,10 +195,20 @@ def get_object(
     return _build(side, "GetObject", "GET", key, headers=headers)
 
 
-def put_object(key: str, body: bytes, *, headers: Iterable[tuple[str, str]] = (), if_none_match: bool) -> Request:
-    """Return the request that writes `body` to the production bucket with `headers` (content type, metadata, tags)."""
+def put_object(
+    key: str,
+    body: bytes,
+    *,
+    headers: Iterable[tuple[str, str]] = (),
+    if_none_match: bool,
+    source: BodySource | None = None,
+) -> Request:
+    """Return the request that writes `body`, or what `source` brings, to the production bucket.
+
+    `headers`: content type, metadata, tags.
+    """
     headers = (*headers, *_forbid_overwrite(if_none_match))
-    return _build("production", "PutObject", "PUT", key, headers=headers, body=body)
+    return _build("production", "PutObject", "PUT", key, headers=headers, body=body, source=source)
 
 
 def get_object_tagging(side: SideName, key: str) -> Request:

@@ -60,7 +60,7 @@ async def send_with_retries(
             response = await send(to_send)
         except ObjectError as error:
             again = tried < tries and may_pass(error)
-            if record is not None:
+            if record is not None and not _is_of_source(to_send, error):
                 record(to_send, error, time.monotonic() - started, again=again)
             if not again:
                 raise
@@ -70,6 +70,11 @@ async def send_with_retries(
                 record(to_send, response, time.monotonic() - started, again=False)
             return response
     raise AssertionError(tries)  # the last try returns or raises
+
+
+def _is_of_source(request: Request, error: ObjectError) -> bool:
+    """Return whether the source of a request's body has failed: that was recorded with its own request."""
+    return request.source is not None and error.side not in {None, request.side}
 
 
 async def send_many(send: Send, requests: Iterable[Request], *, at_once: int) -> list[Response | ObjectError]:

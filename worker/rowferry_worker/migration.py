@@ -18,9 +18,11 @@ from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, ope
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_worker.machine import choose_bodies_budget, choose_processes
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
+from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.outage import OutageDetector
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
@@ -30,8 +32,17 @@ from rowferry_worker.rate_limit import NO_WAIT, RateLimiter
 class MigrationContext:
     """One revision of one migration, ready to work with."""
 
-    def __init__(self, plan: Plan, clients: Mapping[SideName, ObjectClient], cluster: ClusterState) -> None:
-        """Hold the plan and one client a side; all workers of the cluster share the bounds of the plan."""
+    def __init__(
+        self,
+        plan: Plan,
+        clients: Mapping[SideName, ObjectClient],
+        cluster: ClusterState,
+        bodies: BodyBudget | None = None,
+    ) -> None:
+        """Hold the plan and one client a side; all workers of the cluster share the bounds of the plan.
+
+        `bodies`: what the bodies of all migrations of this process may hold.
+        """
         self.plan, self.name = plan, plan.name
         self.clients = clients
         self._cluster = cluster
@@ -41,7 +52,7 @@ class MigrationContext:
         }
         bound = plan.database.max_rows_per_second
         self._row_limiter = None if bound is None else RateLimiter(partial(cluster.share_of, bound))
-        self._method = choose_method(plan)
+        self._method = choose_method(plan, bodies)
         self._support = ConditionalWriteSupport(plan.production.bucket)
         self._tagging = Tagging()
         self._entries: dict[str, EntryQueries] = {}
@@ -109,6 +120,7 @@ class MigrationContextCache:
         self._parallel = parallel
         self._request_deadline = request_deadline
         self._cluster = cluster or ClusterState()
+        self._bodies = BodyBudget(choose_bodies_budget(choose_processes()))
         self._open: dict[tuple[int, int], MigrationContext] = {}
         self._turn = Lock()
 
@@ -139,7 +151,7 @@ class MigrationContextCache:
             for client in clients.values():
                 client.close()
             raise
-        return MigrationContext(plan, clients, self._cluster)
+        return MigrationContext(plan, clients, self._cluster, self._bodies)
 
     def _open_client(self, side: Side, max_body_bytes: int) -> ObjectClient:
         """Return a client of a bucket that is there and ours; a server that is away for now is waited for."""
@@ -159,10 +171,10 @@ class MigrationContextCache:
         return client
 
 
-def choose_method(plan: Plan) -> CopyMethod:
+def choose_method(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:
     """Return how the plan's objects are copied; storage classes only where both sides know the same ones."""
     threshold_bytes = plan.migration.multipart_threshold_bytes
     if plan.server_side:
         return ServerCopy(plan.legacy.bucket, threshold_bytes)
     same_provider = plan.legacy.server == plan.production.server
-    return StreamCopy(keep_class=same_provider, threshold_bytes=threshold_bytes)
+    return StreamCopy(keep_class=same_provider, threshold_bytes=threshold_bytes, bodies=bodies)

@@ -34,6 +34,8 @@ class ConditionalWriteSupport:
         self._probing: set[WriteOperation] = set()
         self.expects_existing = False
         """Whether an object was found at the last key that was looked at: this is probably a rerun."""
+        self.confirms_digests: bool | None = None
+        """Whether the ETags of PutObject were the MD5 of what was sent; False for good once one was not."""
 
     def supported(self, operation: WriteOperation) -> bool | None:
         """Return whether the server heeds the condition on an operation; None while that is unknown."""
@@ -78,12 +80,12 @@ class WriteGuard:
         s3: ObjectRequests,
         support: ConditionalWriteSupport,
         target_key: str,
-        mode: Literal["protect", "probe", "overwrite"] = "protect",
+        mode: Literal["protect", "probe", "overwrite", "replace"] = "protect",
         own_etag: str = "",
     ) -> None:
         """`probe`: write over our own object, under the condition; `overwrite`: write over anything, as told to.
 
-        `own_etag`: our own object's, unquoted.
+        `replace`: write over our own object, which may be damaged. `own_etag`: our own object's, unquoted.
         """
         self._s3 = s3
         self._support = support
@@ -96,6 +98,27 @@ class WriteGuard:
     def overwrites(self) -> bool:
         """Return whether anything may be overwritten."""
         return self._mode == "overwrite"
+
+    @property
+    def may_trust_digests(self) -> bool:
+        """Return whether the server checks what is written, so that the bytes need not be hashed here.
+
+        The object that is probed with is written already: to be on the safe side it is hashed.
+        """
+        return self._mode != "probe" and self._support.confirms_digests is True
+
+    def note_digest(self, *, confirmed: bool) -> None:
+        """Note whether the ETag of what was written is the MD5 of what was sent."""
+        support = self._support
+        if support.confirms_digests is not False and support.confirms_digests != confirmed:
+            if support.confirms_digests is not None:
+                _log.warning("the server did not confirm a digest, so bodies are hashed here from now on")
+            support.confirms_digests = confirmed
+
+    def note_written(self, etag: str) -> None:
+        """Note that an object was written which may be damaged: this copy may write over it, and over no other."""
+        if self._mode == "protect":
+            self._mode, self._own_etag = "replace", etag
 
     async def write(
         self, operation: WriteOperation, build: Callable[..., Request], read_etag: Callable[[Response], str]
@@ -124,11 +147,11 @@ class WriteGuard:
         """
         if self._mode == "overwrite":
             return False
-        if self._mode == "probe":
+        if self._mode in {"probe", "replace"}:
             found = await self._s3.head("production", self._target_key)
             if found.etag != self._own_etag:
                 raise object_changed("production", self._target_key)
-            return True
+            return self._mode == "probe"
         completes = operation == "CompleteMultipartUpload"
         supported = self._support.supported(operation)
         if completes or not supported:

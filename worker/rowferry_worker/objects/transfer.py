@@ -1,18 +1,20 @@
 """The two methods of copying: the production server copies an object, or this process streams it, without a disk."""
 
-import base64
-import hashlib
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from rowferry.errors import RESPONSE_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
-from rowferry.s3.operations import copy_object, get_object, put_object
+from rowferry.s3.operations import Request, copy_object, get_object
 from rowferry.s3.responses import Response
-from rowferry.s3.results import read_copied_etag, read_written_etag
+from rowferry.s3.results import read_copied_etag
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperation
+from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
+from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
 from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, StreamedParts
 from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 from rowferry_worker.objects.tags import Tagging
@@ -21,6 +23,10 @@ COPY_LIMIT_BYTES = 5 * 1024**3
 """The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
 COPY_PART_BYTES = 128 * 1024 * 1024
 STREAM_PART_BYTES = READ_BYTES
+ONE_PUT_BYTES = 32 * 1024 * 1024
+"""The largest object that is piped through in one PUT; larger ones go part by part, and what fails costs a part."""
+WHOLE_BYTES = 128 * 1024
+"""The largest object that is taken whole: it comes with its headers, so there is nothing to overlap."""
 
 KEPT_HEADERS = (
     "content-type",
@@ -119,43 +125,70 @@ class ServerCopy:
 
 
 class StreamCopy:
-    """The sides are two endpoints: GET from one, PUT to the other; large objects part by part."""
+    """The sides are two endpoints: GET from one, PUT to the other; large objects part by part.
+
+    Where the legacy ETag is the MD5 of the object, the production server checks it (Content-MD5) and confirms it by the
+    ETag of what it has written. Once it has done so for bytes that were hashed here, nothing is hashed here any more
+    until it fails to: ADR 20.
+    """
 
     operation: WriteOperation = "PutObject"
     moves_bytes = True
 
-    def __init__(self, *, keep_class: bool = False, threshold_bytes: int | None = None) -> None:
-        """`keep_class`: the sides know the same storage classes; `threshold_bytes`: larger objects go part by part."""
+    def __init__(
+        self, *, keep_class: bool = False, threshold_bytes: int | None = None, bodies: BodyBudget | None = None
+    ) -> None:
+        """`keep_class`: the sides know the same storage classes; `threshold_bytes`: larger objects go part by part.
+
+        `bodies`: what the bodies of the process may hold.
+        """
         self._keep_class = keep_class
         self._threshold_bytes = threshold_bytes
+        self._bodies = bodies or BodyBudget()
+        self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
 
     async def transfer(
         self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, tagging: Tagging
     ) -> Written:
-        """Read the legacy object into memory and write it, with its digest checked at both ends."""
-        read = get_object("legacy", source_key)
+        """Write what is read, with its digest checked at both ends."""
+        put = OnePut(s3, target_key, guard, checks=not guard.may_trust_digests)
         try:
-            response = await s3.send(read)
-        except ObjectRejected as error:
-            if error.code != RESPONSE_TOO_LONG:
-                raise
-            response = None
-        if response is None:
-            seen = await s3.head("legacy", source_key)
-            return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, tagging)
-        demand(read_etag, response, read)
-        await s3.refuse_web_server(read, response)
-        body, digest = response.body, hashlib.md5(response.body, usedforsecurity=False)
-        check_digest(response, digest.hexdigest(), "read")
-        headers = describe_object(response, keep_class=self._keep_class)
-        tags = await tagging.read(s3, source_key, response)
-        headers += tagging.header(tags, "PutObject")
-        headers.append(("Content-MD5", base64.b64encode(digest.digest()).decode()))
-        build = partial(put_object, target_key, body, headers=headers)
-        etag, written = await guard.write("PutObject", build, read_written_etag)
-        check_digest(written, digest.hexdigest(), "written")
-        await tagging.settle(s3, target_key, tags, "PutObject")
-        return Written(len(body), "PutObject", etag)
+            return await self._transfer(s3, source_key, put, tagging)
+        except InDoubt as doubt:
+            if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one
+                guard.note_written(doubt.written_etag)
+        return await self._transfer(s3, source_key, OnePut(s3, target_key, guard, checks=True), tagging)
+
+    async def _transfer(self, s3: ObjectRequests, source_key: str, put: OnePut, tagging: Tagging) -> Written:
+        """Read the object and write it, in one PUT where that may be. Raises InDoubt where `put` does."""
+        read = replace(get_object("legacy", source_key), stream_above=self._whole_bytes)
+        with await self._bodies.hold() as hold:
+            response = await _read(s3, read)
+            if response is not None:
+                try:
+                    if response.body_bytes <= self._limit_put(response):
+                        return await self._write(s3, Taken(read, response, hold), put, tagging)
+                finally:
+                    if response.stream is not None:
+                        response.stream.close()
+        seen = await s3.head("legacy", source_key)
+        return await self._transfer_parts(s3, Large(source_key, seen, put.target_key), put.guard, tagging)
+
+    def _limit_put(self, response: Response) -> int:
+        """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
+        most = STREAM_PART_BYTES if md5_of(response) is None else ONE_PUT_BYTES
+        return min(most, self._threshold_bytes or most)
+
+    async def _write(self, s3: ObjectRequests, taken: Taken, put: OnePut, tagging: Tagging) -> Written:
+        """Write the object whose headers, at least, have come."""
+        demand(read_etag, taken.response, taken.read)
+        await s3.refuse_web_server(taken.read, taken.response)
+        await put.take_body(taken)
+        headers = describe_object(taken.response, keep_class=self._keep_class)
+        tags = await tagging.read(s3, taken.read.key, taken.response)
+        etag = await put.write(headers + tagging.header(tags, "PutObject"))
+        await tagging.settle(s3, put.target_key, tags, "PutObject")
+        return Written(taken.response.body_bytes, "PutObject", etag)
 
     async def _transfer_parts(self, s3: ObjectRequests, large: Large, guard: WriteGuard, tagging: Tagging) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
@@ -169,6 +202,16 @@ class StreamCopy:
         return Written(size_of(large.seen), "CompleteMultipartUpload")
 
 
+async def _read(s3: ObjectRequests, read: Request) -> Response | None:
+    """Return the response to a GET; None where the object is longer than the client takes."""
+    try:
+        return await s3.send(read)
+    except ObjectRejected as error:
+        if error.code != RESPONSE_TOO_LONG:
+            raise
+        return None
+
+
 def _is_too_large(refusal: ObjectError, size_bytes: int) -> bool:
     """Return whether CopyObject was refused for the object's size: InvalidRequest has a hundred other reasons."""
     return size_bytes > (0 if refusal.code == "EntityTooLarge" else COPY_LIMIT_BYTES)
@@ -177,13 +220,6 @@ def _is_too_large(refusal: ObjectError, size_bytes: int) -> bool:
 def limit_part(threshold_bytes: int | None) -> int:
     """Return the most bytes of a streamed object that are read at once; larger objects go part by part."""
     return min(STREAM_PART_BYTES, threshold_bytes or STREAM_PART_BYTES)
-
-
-def check_digest(response: Response, digest: str, what: str) -> None:
-    """Raise ObjectDamaged when the server's ETag is an MD5 and not that of the bytes we hold."""
-    expected = md5_of(response)
-    if expected is not None and expected != digest:
-        raise ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {expected}")
 
 
 def describe_object(response: Response, *, keep_class: bool) -> list[tuple[str, str]]:

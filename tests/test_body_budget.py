@@ -1,0 +1,126 @@
+"""How many bytes of bodies are held at once: each waits for its turn, and none for ever."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowferry_worker.objects.memory import BodyBudget, Hold
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_what_fits_is_held_at_once_and_what_does_not_waits_in_line() -> None:
+    async def take() -> None:
+        budget, order = BodyBudget(100), list[str]()
+
+        async def hold(name: str, size: int) -> Hold:
+            held = await budget.hold(size)
+            order.append(name)
+            return held
+
+        first = await hold("first", 60)
+        large, small = asyncio.create_task(hold("large", 90)), asyncio.create_task(hold("small", 10))
+        await settle()
+        assert order == ["first"]
+        first.release()
+        await settle()
+        assert (order, budget.held_bytes) == (["first", "large", "small"], 100)
+        for task in (large, small):
+            (await task).release()
+        assert budget.held_bytes == 0
+
+    asyncio.run(take())
+
+
+def test_one_that_is_larger_than_all_there_is_goes_alone() -> None:
+    async def take() -> None:
+        budget = BodyBudget(100)
+        with await budget.hold(500):
+            waiting = asyncio.create_task(budget.hold(1))
+            await settle()
+            assert not waiting.done()
+        (await waiting).release()
+
+    asyncio.run(take())
+
+
+def test_who_does_not_know_yet_takes_what_the_last_ones_held() -> None:
+    async def take() -> None:
+        budget = BodyBudget(100)
+        for _ in range(20):
+            with await budget.hold() as hold:
+                hold.resize(40)
+        holds = [await budget.hold() for _ in range(2)]
+        waiting = asyncio.create_task(budget.hold())
+        await settle()
+        assert not waiting.done()
+        assert 70 < budget.held_bytes <= 80
+        holds[0].resize(1)  # it was a small one: there is room for another
+        (await waiting).release()
+        for hold in holds:
+            hold.release()
+            hold.release()
+        assert budget.held_bytes == 0
+
+    asyncio.run(take())
+
+
+def test_who_has_a_share_never_waits_for_more() -> None:
+    async def take() -> None:
+        budget = BodyBudget(100)
+        holds = [await budget.hold(50) for _ in range(2)]
+        for hold in holds:
+            hold.resize(90)
+        assert budget.held_bytes == 180
+        waiting = asyncio.create_task(budget.hold(10))
+        holds[0].release()
+        (await waiting).release()
+        holds[1].release()
+
+    asyncio.run(take())
+
+
+@pytest.mark.parametrize("was_granted", [True, False])
+def test_who_is_cancelled_in_the_line_holds_up_none_behind(was_granted: bool) -> None:
+    async def take() -> None:
+        budget = BodyBudget(100)
+        first = await budget.hold(100)
+        large, small = asyncio.create_task(budget.hold(90)), asyncio.create_task(budget.hold(100))
+        await settle()
+        if was_granted:
+            first.release()
+        large.cancel()
+        await settle()
+        first.release()
+        (await asyncio.wait_for(small, 10)).release()
+        assert budget.held_bytes == 0
+
+    asyncio.run(take())
+
+
+@given(st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150), st.integers(0, 3), st.booleans()), max_size=30))
+def test_all_is_given_back_and_everyone_gets_a_turn(copies: list[tuple[int, int, int, bool]]) -> None:
+    async def copy(budget: BodyBudget, wanted: int, size: int, turns: int) -> None:
+        with await budget.hold(wanted or None) as hold:
+            await asyncio.sleep(0)
+            hold.resize(size)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+
+    async def copy_all() -> int:
+        budget = BodyBudget(100)
+        tasks = [asyncio.create_task(copy(budget, wanted, size, turns)) for wanted, size, turns, _ in copies]
+        await asyncio.sleep(0)
+        for task, (*_, is_cancelled) in zip(tasks, copies, strict=True):
+            if is_cancelled:
+                task.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return budget.held_bytes
+
+    assert asyncio.run(copy_all()) == 0

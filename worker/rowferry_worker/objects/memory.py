@@ -1,0 +1,97 @@
+"""How many bytes of bodies the process holds: copies wait for their share, in the order in which they came."""
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+BODIES_BYTES = 96 * 1024 * 1024
+"""The bound unless told otherwise."""
+SMOOTHING_UP, SMOOTHING_DOWN = 0.5, 0.1
+"""Larger bodies are believed sooner than smaller ones: memory that runs short does not wait."""
+
+
+class BodyBudget:
+    """A semaphore in bytes, first come, first served: a large body does not starve. Event-loop thread only.
+
+    A share is taken before the first request, when the size is not known yet, and never waited for by who has one
+    already: two copies cannot wait for each other. Until the size is known, it is that of the last bodies on average.
+    """
+
+    def __init__(self, total_bytes: int = BODIES_BYTES) -> None:
+        """`total_bytes`: what all bodies together may hold; a single one may hold more, alone."""
+        self.total_bytes = total_bytes
+        self.held_bytes = 0
+        self._expected = 0.0
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+
+    async def hold(self, size_bytes: int | None = None) -> "Hold":
+        """Wait for a share of `size_bytes` and return it; None: what is to come will tell by `Hold.resize`."""
+        wanted = int(self._expected) if size_bytes is None else size_bytes
+        if self._waiting or not self._has_room(wanted):
+            await self._wait(wanted)
+        else:
+            self.held_bytes += wanted
+        return Hold(self, wanted)
+
+    def expect(self, size_bytes: int) -> None:
+        """Note what a body has turned out to hold."""
+        change = size_bytes - self._expected
+        self._expected += (SMOOTHING_UP if change > 0 else SMOOTHING_DOWN) * change
+
+    def change(self, by_bytes: int) -> None:
+        """Take more, or give some back to those who wait."""
+        self.held_bytes += by_bytes
+        while self._waiting:
+            turn, wanted = self._waiting[0]
+            if not turn.done():
+                if not self._has_room(wanted):
+                    return
+                self.held_bytes += wanted
+                turn.set_result(None)
+            self._waiting.popleft()
+
+    async def _wait(self, wanted: int) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((turn, wanted))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            was_granted = turn.done() and not turn.cancelled()
+            turn.cancel()
+            self.change(-wanted if was_granted else 0)  # who was behind it in the line may go on
+            raise
+
+    def _has_room(self, wanted: int) -> bool:
+        return not self.held_bytes or self.held_bytes + wanted <= self.total_bytes
+
+
+class Hold:
+    """One copy's share: a context that gives it back."""
+
+    __slots__ = ("_budget", "size_bytes")
+
+    def __init__(self, budget: BodyBudget, size_bytes: int) -> None:
+        """`size_bytes` are held already."""
+        self._budget = budget
+        self.size_bytes = size_bytes
+
+    def resize(self, size_bytes: int) -> None:
+        """Hold this much instead, without waiting: the bytes are on their way."""
+        self._budget.expect(size_bytes)
+        self._budget.change(size_bytes - self.size_bytes)
+        self.size_bytes = size_bytes
+
+    def release(self) -> None:
+        """Give it back; a second time does nothing."""
+        held, self.size_bytes = self.size_bytes, 0
+        if held:
+            self._budget.change(-held)
+
+    def __enter__(self) -> Self:
+        """Hold it."""
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Give it back."""
+        self.release()

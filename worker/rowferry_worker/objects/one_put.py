@@ -1,0 +1,95 @@
+"""One object in one PUT: taken whole or piped through, its digest checked at both ends."""
+
+from functools import partial
+from typing import NamedTuple
+
+from rowferry.errors import ObjectDamaged, ObjectError
+from rowferry.s3.operations import Request, put_object
+from rowferry.s3.responses import Response
+from rowferry.s3.results import read_written_etag
+from rowferry_worker.objects.compare import md5_of
+from rowferry_worker.objects.conditional_writes import WriteGuard
+from rowferry_worker.objects.digests import content_md5, hash_body
+from rowferry_worker.objects.memory import Hold
+from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
+from rowferry_worker.objects.requests import ObjectRequests
+
+REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
+"""Error codes by which a server says that what came is not what was announced."""
+
+
+class InDoubt(Exception):
+    """The server has refused what came with the legacy object's digest, or has not confirmed it."""
+
+    def __init__(self, written_etag: str = "") -> None:
+        """`written_etag`: that of what it has written; empty where it has written nothing."""
+        super().__init__(written_etag)
+        self.written_etag = written_etag
+
+
+class Taken(NamedTuple):
+    """A GET whose headers, at least, have come."""
+
+    read: Request
+    response: Response
+    hold: Hold
+    """Its share of the memory for bodies."""
+
+
+class OnePut:
+    """The write of one object."""
+
+    def __init__(self, s3: ObjectRequests, target_key: str, guard: WriteGuard, *, checks: bool) -> None:
+        """`checks`: hash what is read; else the production server does that, where the legacy ETag is an MD5."""
+        self.target_key = target_key
+        self.guard = guard
+        self._s3 = s3
+        self._checks = checks
+        self._body = b""
+        self._pipe: PipedBody | None = None
+        self._digest = ""
+
+    async def take_body(self, taken: Taken) -> None:
+        """Take the body, or as much of it as a pipe holds. Raises ObjectDamaged where it is not what its ETag says."""
+        expected, response = md5_of(taken.response), taken.response
+        self._checks = self._checks or expected is None
+        if expected is not None and response.stream is not None:
+            taken.hold.resize(min(PIPE_BYTES, response.body_bytes))
+            self._pipe = PipedBody(self._s3, taken.read, response, response.stream, checks_read=self._checks)
+            self._digest = expected
+            return
+        taken.hold.resize(2 * response.body_bytes)  # the pieces and the whole, or the body and the request with it
+        self._body = response.body if response.stream is None else await response.stream.read_all()
+        self._digest = await hash_body(self._body) if self._checks or expected is None else expected
+        check_digest(response, self._digest, "read")
+
+    async def write(self, headers: list[tuple[str, str]]) -> str:
+        """Write the object and return its ETag.
+
+        Raises ObjectDamaged when something else was written, InDoubt when that is to be found out by hashing.
+        """
+        headers = [*headers, content_md5(self._digest)]
+        build = partial(put_object, self.target_key, self._body, headers=headers, source=self._pipe)
+        try:
+            etag, written = await self.guard.write("PutObject", build, read_written_etag)
+        except ObjectError as error:
+            if self._checks or error.code not in REFUSED_DIGESTS:
+                raise
+            raise InDoubt from error
+        finally:
+            if self._pipe is not None:
+                self._pipe.close()
+        told = md5_of(written)
+        if not self._checks and told != self._digest:
+            self.guard.note_digest(confirmed=False)
+            raise InDoubt(etag)
+        check_digest(written, self._digest, "written")
+        self.guard.note_digest(confirmed=told is not None)
+        return etag
+
+
+def check_digest(response: Response, digest: str, what: str) -> None:
+    """Raise ObjectDamaged when the server's ETag is an MD5 and not that of the bytes we hold."""
+    expected = md5_of(response)
+    if expected is not None and expected != digest:
+        raise ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {expected}")
