@@ -4,10 +4,17 @@ from importlib import import_module
 from types import ModuleType
 
 BENCHES = {
+    "defaults": "One worker without a flag against the best fixed setting, at 10, 70 and 400 ms.",
+    "throttled": "A server that lets 1,000 or 300 writes/s through, and 1, 4 and 16 workers; random refusals.",
+    "outage": "How fast the pace is back after the server was away for 3 s and 60 s.",
+    "spread": "Two endpoints with lognormal latency, half 20 kB and half 4 MB: defaults against fixed settings.",
+    "tls": "CPU of an entry over TLS, against plain HTTP.",
+    "alone": "`rowferry worker` as it is typed, with the CPU of each process counted apart.",
     "copy": "One worker at 70 ms latency against boto3, ten processes, rclone and s5cmd.",
     "profile": "Where the worker's Python time goes while it copies.",
     "versitygw": "The same against a real S3 server.",
-    "stream": "Two endpoints: 20 kB objects streamed, and memory whatever the size of an object.",
+    "stream": "Two endpoints: 20 kB, 1 MB and 100 MB streamed, against rclone and boto3; memory of a worker.",
+    "link": "One object of 1 GiB over many slow connections, and with a killed worker.",
     "scale": "1, 2, 4, 8 workers where latency is the bound.",
     "memory": "The worker's memory during 1,000,000 entries.",
     "rerun": "Batches run again over rows that are finished.",

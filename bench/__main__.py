@@ -1,10 +1,11 @@
 """`make bench`: run the benches, write their results, print what was asked for and what was seen.
 
-python -m bench [--only copy,claim] [--short] [--list]
+python -m bench [--only copy,claim] [--short | --reduced] [--list]
 """
 
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -29,17 +30,21 @@ def parse_only(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--only", callback=parse_only, metavar="NAME,…", help="Run these alone.")
 @click.option("--short", is_flag=True, help="Prove in seconds that the benches run; the figures say nothing.")
+@click.option("--reduced", is_flag=True, help="Measure with fewer and shorter repetitions.")
 @click.option("--results", type=click.Path(path_type=Path), help="Where the results go; docs/ stays as it is then.")
 @click.option("--list", "listing", is_flag=True, help="Say which benches there are, and run none.")
-def command(only: list[str], short: bool, results: Path | None, listing: bool) -> None:
+def command(only: list[str], short: bool, reduced: bool, results: Path | None, listing: bool) -> None:
     """Measure rowferry on this machine, side by side with the baselines."""
     if listing:
         for name in only:
             console.print(f"{name:<12} {BENCHES[name]}")
         return
     folder = results or (Path(tempfile.mkdtemp(prefix="rowferry-bench-")) if short else RESULTS)
+    records = [Record(name, BENCHES[name], short, reduced) for name in only]
     failed = [
-        name for number, name in enumerate(only, 1) if not run_bench(name, f"{number}/{len(only)}", short, folder)
+        record.name
+        for number, record in enumerate(records, 1)
+        if not run_bench(record, f"{number}/{len(only)}", folder)
     ]
     print_targets(folder, only, failed)
     if short:
@@ -51,11 +56,12 @@ def command(only: list[str], short: bool, results: Path | None, listing: bool) -
         sys.exit(1)
 
 
-def run_bench(name: str, place: str, short: bool, folder: Path) -> bool:
+def run_bench(record: Record, place: str, folder: Path) -> bool:
     """Run one bench and write its results; return whether it came to its end."""
+    name, record.began = record.name, datetime.now(UTC)
     try:
         with console.status(f"{place} {name}") as status:
-            record = Record(name, BENCHES[name], short, lambda line: status.update(f"{place} {name}: {line}"))
+            record.report = lambda line: status.update(f"{place} {name}: {line}")
             load_bench(name).run(record)
     except Exception:  # noqa: BLE001 - one bench is isolated from the next
         console.print_exception(max_frames=4)

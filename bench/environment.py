@@ -60,9 +60,12 @@ def read_postgres_version() -> str:
     return str(row["server_version"]).split()[0]
 
 
-def fake_s3(latency_ms: float, *options: str, body_bytes: int = 20_000) -> FakeS3Server:
-    """Return an S3 server, to be started, with equal objects of this size under all keys of the bucket `legacy`."""
-    return FakeS3Server(f"--latency-seconds={latency_ms / 1000}", f"--body-bytes={body_bytes}", *options)
+def fake_s3(latency_ms: float, *options: str, body_bytes: int = 20_000, sizes: str | None = None) -> FakeS3Server:
+    """Return an S3 server, to be started, with equal objects of this size under all keys of the bucket `legacy`.
+
+    With `sizes` (`20000,4000000`) the key decides which of them its object has.
+    """
+    return FakeS3Server(f"--latency-seconds={latency_ms / 1000}", f"--body-bytes={sizes or body_bytes}", *options)
 
 
 @dataclass(frozen=True, slots=True)

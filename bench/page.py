@@ -65,6 +65,7 @@ def describe_result(result: Result) -> Iterator[str]:
     yield (
         f"{result['what']} Measured on {result['when'][:10]} on {machine['cores']} cores of {machine['cpu']}, "
         f"{machine['memory_gb']:.0f} GB, {machine['system']}; load before a repetition {describe_load(result)}."
+        f"{' A reduced run.' if result.get('reduced') else ''}"
     )
     yield "Versions: " + ", ".join(f"{name} {version}" for name, version in result["versions"].items()) + "."
     settings = [f"{name.replace('_', ' ')} {write_setting(value)}" for name, value in result["settings"].items()]

@@ -52,11 +52,16 @@ class Target:
 
 @dataclass(slots=True)
 class Record:
-    """What one bench has seen so far. `short` asks for a run of seconds, which proves the bench and not the speed."""
+    """What one bench has seen so far.
+
+    `short` asks for a run of seconds, which proves the bench and not the speed; `reduced` for fewer and shorter
+    repetitions, which tell the speed with less certainty.
+    """
 
     name: str
     what: str
     short: bool = False
+    reduced: bool = False
     report: Callable[[str], None] = lambda _line: None
     """Called with what is being measured now."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -71,9 +76,11 @@ class Record:
     targets: list[Target] = field(default_factory=list)
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def pick(self, full: Size, *, short: Size) -> Size:
-        """Return the size for this run."""
-        return short if self.short else full
+    def pick(self, full: Size, *, short: Size, reduced: Size | None = None) -> Size:
+        """Return the size for this run; a reduced one has the full size unless it is given its own."""
+        if self.short:
+            return short
+        return reduced if self.reduced and reduced is not None else full
 
     def interleave(self, contestants: Mapping[str, Callable[[], Figures]], *, repetitions: int) -> None:
         """Let every contestant run once, then all of them again, so that what else the machine does meets them all."""
@@ -129,6 +136,7 @@ class Record:
             "when": self.began.isoformat(timespec="seconds"),
             "seconds": round((datetime.now(UTC) - self.began).total_seconds(), 1),
             "short": self.short,
+            "reduced": self.reduced,
             "machine": describe_machine(),
             "versions": self.versions,
             "settings": self.settings,

@@ -14,17 +14,17 @@ def read_backend_cpu(pid: int) -> float:
     try:
         return int((PROCESSES / str(pid) / "schedstat").read_text().split()[0]) / 1e9
     except OSError:
-        return sum(map(int, _read_stat(pid)[OWN])) / TICKS
+        return sum(map(int, read_stat(pid)[OWN])) / TICKS
 
 
 def read_server_cpu(postmaster: int) -> float:
     """Return the CPU seconds of a server so far: its postmaster, its children, and those that have ended."""
-    stat = _read_stat(postmaster)
+    stat = read_stat(postmaster)
     ticks = sum(map(int, stat[OWN])) + sum(map(int, stat[CHILDREN]))
     for folder in PROCESSES.iterdir():
         if folder.name.isdigit():
             try:
-                stat = _read_stat(int(folder.name))
+                stat = read_stat(int(folder.name))
             except OSError:
                 continue
             if int(stat[1]) == postmaster:
@@ -32,6 +32,6 @@ def read_server_cpu(postmaster: int) -> float:
     return ticks / TICKS
 
 
-def _read_stat(pid: int) -> list[str]:
+def read_stat(pid: int) -> list[str]:
     """Return the fields behind the name of the process, which may hold anything: its state, its parent, and more."""
     return (PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()

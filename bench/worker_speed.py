@@ -1,8 +1,9 @@
 """Run one worker against the fake S3 server once, with chosen settings: for a closer look, or for a profiler.
 
-    python -m bench.worker_speed [--entries 30000] [--batch-size 250] [--parallel 512] [--slots 4] [--latency-ms 70]
+    python -m bench.worker_speed [--entries 30000] [--batch-size 250] [--parallel 512] [--latency-ms 70]
 
-Prints one JSON line. What `make bench` publishes comes from bench/benches/copy.py.
+Without --parallel it finds its pace by itself. Prints one JSON line. What `make bench` publishes comes from
+bench/benches/.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import json
 import os
 
 from bench.environment import fake_s3, running_postgres
-from bench.migration import enqueue_rows, make_rows, read_span, run_worker
+from bench.migration import enqueue_rows, fix_pace, make_rows, read_span, run_worker
 from bench.record import tidy
 
 
@@ -20,7 +21,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     with running_postgres(), fake_s3(options.latency_ms) as server:
         make_rows(options.entries)
         enqueue_rows(server.endpoint_url, server.endpoint_url, options.batch_size)
-        used = run_worker(f"--parallel={options.parallel}", f"--slots={options.slots}")
+        used = run_worker(*(fix_pace(options.parallel, options.batch_size) if options.parallel else ()))
         stats = server.read_stats()
         seconds = read_span(options.entries)
     return {
@@ -37,8 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=30_000)
     parser.add_argument("--batch-size", type=int, default=250)
-    parser.add_argument("--parallel", type=int, default=512)
-    parser.add_argument("--slots", type=int, default=4)
+    parser.add_argument("--parallel", type=int)
     parser.add_argument("--latency-ms", type=float, default=70)
     options = parser.parse_args()
     print(json.dumps({**vars(options), **tidy(measure(options))}))

@@ -13,7 +13,7 @@ from bench.record import RESULTS, Record
 pytestmark = pytest.mark.soak
 
 PARTS = {"name", "what", "when", "seconds", "short", "machine", "versions", "settings", "targets", "notes", "absent"}
-PARTS |= {"summary", "repetitions", "series"}
+PARTS |= {"summary", "repetitions", "series", "reduced"}
 
 
 @pytest.mark.soak

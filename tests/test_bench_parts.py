@@ -3,20 +3,22 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from bench.benches.memory import fit_growth, read_resident_mb
+from bench.benches.outage import find_regained
 from bench.benches.profile import count_modules
 from bench.environment import run_measured
 from bench.page import write_number
-from bench.processor import HAS_PROC, ThreadClock, read_cpu_seconds
 from bench.record import tidy
+from bench.watch import Sample, curve, list_processes, rate, read_cpu, read_sizes
 
 pytestmark = pytest.mark.soak
 
 BURN = "import time\nwhile time.process_time() < 0.6: pass"
-needs_proc = pytest.mark.skipif(not HAS_PROC, reason="there is no /proc here")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
 
 
 def test_the_cpu_of_a_process_is_what_it_burnt() -> None:
@@ -44,17 +46,35 @@ def test_the_cpu_of_living_children_is_seen() -> None:
         assert process.stdout is not None
         assert process.stdin is not None
         process.stdout.readline()
-        assert read_cpu_seconds(process.pid) >= 0.5
+        processes = list_processes(process.pid)
+        assert processes[0] == process.pid
+        assert len(processes) == 2
+        assert sum(map(read_cpu, processes)) >= 0.5
+        resident, own = read_sizes(process.pid)
+        assert resident >= own > 1
         process.stdin.write(b"\n")
+    assert list_processes(process.pid) == []
+    assert (read_cpu(process.pid), read_sizes(process.pid)) == (0, (0, 0))
 
 
-@needs_proc
-def test_a_clock_of_threads_knows_those_that_are_no_event_loop() -> None:
-    clock = ThreadClock()
-    run_measured([sys.executable, "-c", f"{BURN}\ntime.sleep(3)"], on_start=clock.watch)
-    seconds = clock.stop()
-    assert seconds["event_loop"] == 0
-    assert seconds["other_threads"] >= 0.4
+def make_sample(at: float, objects: int) -> Sample:
+    return Sample(at=at, objects=objects, megabytes=0, accepted={"one": objects}, refused=0)
+
+
+def test_a_pace_is_that_between_the_nearest_samples() -> None:
+    samples = [make_sample(at / 4, 10 * at) for at in range(41)]
+    assert rate(samples, 2.1, 9.9) == pytest.approx(40)
+    assert curve(samples)[:2] == [[1.0, 40.0], [2.0, 40.0]]
+    with pytest.raises(AssertionError, match="no samples"):
+        rate(samples[:1], 2, 10)
+
+
+def test_the_pace_is_regained_when_it_lasts_for_two_seconds() -> None:
+    paces = [0] * 20 + [100] * 2 + [0] * 10 + [95] * 40
+    objects = [sum(paces[:number]) for number in range(len(paces))]
+    samples = [make_sample(at / 4, number) for at, number in enumerate(objects)]
+    assert find_regained(samples, 5.0, 0.9 * 100 * 4) == pytest.approx(8.0, abs=0.25)
+    assert find_regained(samples, 5.0, 1000.0) == samples[-1].at
 
 
 @needs_proc

@@ -52,3 +52,24 @@ def s5cmd_command(program: Path, url: str, in_flight: int, *, bucket: str = "pro
     """Return what copies legacy/image to avatar in the bucket, within the server."""
     command = [str(program), "--endpoint-url", url, "--numworkers", str(in_flight), "--log", "error"]
     return [*command, "cp", "s3://legacy/image/*", f"s3://{bucket}/avatar/"]
+
+
+RCLONE_UNHASHED = ("--ignore-checksum", "--s3-disable-checksum")
+"""What turns off the comparison of hashes, where bytes go through rclone."""
+
+
+def rclone_between_command(program: Path, in_flight: int, *options: str) -> list[str]:
+    """Return what streams legacy/image to avatar in production, between the servers of `rclone_remotes`."""
+    command = [str(program), "copy", "legacy:legacy/image", "production:production/avatar", "--config=/dev/null"]
+    command += ["--s3-list-version=2", "--s3-no-check-bucket", f"--transfers={in_flight}", f"--checkers={in_flight}"]
+    return [*command, "--retries=1", *options]
+
+
+def rclone_remotes(legacy_url: str, production_url: str) -> dict[str, str]:
+    """Return the variables by which rclone knows both servers."""
+    remotes = {"LEGACY": legacy_url, "PRODUCTION": production_url}
+    return ACCOUNT | {
+        f"RCLONE_CONFIG_{name}_{setting}": value
+        for name, url in remotes.items()
+        for setting, value in (("TYPE", "s3"), ("PROVIDER", "Other"), ("ENV_AUTH", "true"), ("ENDPOINT", url))
+    }

@@ -24,14 +24,14 @@ from bench.migration import make_rows, enqueue_rows
 make_rows(int(sys.argv[1]))
 enqueue_rows(sys.argv[2], sys.argv[2], int(sys.argv[3]))
 """
-WORK = ("-m", "rowferry_cli", "worker", "--processes=1", "--until-empty", "--slots=1", "--log-format=json")
+WORK = ("-m", "rowferry_cli", "worker", "--processes=1", "--until-empty", "--log-format=json")
 LARGE_BATCH = 100
 
 
 def run(record: Record) -> None:
     """Measure every PostgreSQL of this machine with every checkout in turn."""
     batches, entries = record.pick(400, short=20), record.pick(20_000, short=200)
-    record.settings |= {"batches_of_one": batches, "entries_in_batches_of_100": entries, "workers": 1, "slots": 1}
+    record.settings |= {"batches_of_one": batches, "entries_in_batches_of_100": entries, "workers": 1}
     contestants = {}
     for binaries in find_postgres_binaries():
         version = read_version(binaries)

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.environment import fake_s3, read_postgres_version, running_postgres
-from bench.migration import enqueue_rows, make_rows, read_span, run_worker
+from bench.migration import enqueue_rows, fix_pace, make_rows, read_span, run_worker
 from bench.record import Figures, Record
 
 LATENCY_MS = 2
 IN_FLIGHT = 512
 BATCH_SIZE = 500
-SLOTS = 8
 WARM_UP = 0.2
 """The part of the run that is left out of the fit."""
 LEAST_SAMPLES = 5
@@ -22,7 +21,7 @@ def run(record: Record) -> None:
     """Migrate, watch, and fit a line."""
     entries = record.pick(1_000_000, short=2_000)
     every_seconds = record.pick(1.0, short=0.05)
-    record.settings |= {"latency_ms": LATENCY_MS, "in_flight": IN_FLIGHT, "batch_size": BATCH_SIZE, "slots": SLOTS}
+    record.settings |= {"latency_ms": LATENCY_MS, "in_flight": IN_FLIGHT, "batch_size": BATCH_SIZE}
     record.settings |= {"entries": entries, "warm_up": WARM_UP, "sampled_every_seconds": every_seconds}
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
@@ -43,7 +42,7 @@ def migrate(record: Record, entries: int, every_seconds: float) -> Figures:
     sampler = Sampler(every_seconds)
     with fake_s3(LATENCY_MS) as server:
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
-        used = run_worker(f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}", on_start=sampler.watch)
+        used = run_worker(*fix_pace(IN_FLIGHT, BATCH_SIZE), on_start=sampler.watch)
         sampler.stop()
     record.series["memory_mb"] = sampler.samples
     return {

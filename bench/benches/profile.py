@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.environment import fake_s3, read_postgres_version, running_postgres
-from bench.migration import WORKER, enqueue_rows, make_rows, read_span
+from bench.migration import WORKER, enqueue_rows, fix_pace, make_rows, read_span
 from bench.record import Figures, Record
 
 LATENCY_MS = 70
 IN_FLIGHT = 512
 BATCH_SIZE = 250
-SLOTS = 4
 SAMPLES_A_SECOND = 200
 SHOWN = 14
 LONGEST_SECONDS = 300
@@ -33,7 +32,7 @@ def run(record: Record) -> None:
         return
     entries = record.pick(40_000, short=500)
     record.settings |= {"latency_ms": LATENCY_MS, "entries": entries, "in_flight": IN_FLIGHT, "batch_size": BATCH_SIZE}
-    record.settings |= {"slots": SLOTS, "samples_a_second": SAMPLES_A_SECOND}
+    record.settings |= {"samples_a_second": SAMPLES_A_SECOND}
     with running_postgres(), tempfile.TemporaryDirectory() as folder:
         record.versions["postgresql"] = read_postgres_version()
         samples = Path(folder) / "samples"
@@ -62,7 +61,7 @@ def migrate(program: Path, samples: Path, entries: int) -> Figures:
     make_rows(entries)
     with fake_s3(LATENCY_MS) as server:
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
-        failure = look(program, samples, [*WORKER, f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}"])
+        failure = look(program, samples, [*WORKER, *fix_pace(IN_FLIGHT, BATCH_SIZE)])
         assert not failure, failure[-2000:]
     seconds = read_span(entries)
     seen = sum(number for _, number in read_stacks(samples.read_text().splitlines()))

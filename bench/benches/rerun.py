@@ -8,7 +8,6 @@ from bench.record import Figures, Record
 from rowferry.db.connection import connect
 
 BATCH_SIZE = 1000
-SLOTS = 4
 FINISH = "update pictures set path = 'avatar/' || substr(path, 7)"
 REQUEUE = "update rowferry.batch_queue set status = 'INIT' where status = 'DONE'"
 VACUUM = "vacuum analyze pictures, rowferry.batch_queue"
@@ -22,14 +21,14 @@ where status = 'DONE' and requeues = %(requeues)s
 def run(record: Record) -> None:
     """Finish all rows, let one worker pass over them once, and measure it as it does so again."""
     entries = record.pick(500_000, short=5_000)
-    record.settings |= {"entries": entries, "batch_size": BATCH_SIZE, "slots": SLOTS}
+    record.settings |= {"entries": entries, "batch_size": BATCH_SIZE}
     with running_postgres(), fake_s3(0) as server:
         record.versions["postgresql"] = read_postgres_version()
         make_rows(entries)
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
         execute(FINISH)
         execute(VACUUM)
-        run_worker(f"--slots={SLOTS}")
+        run_worker()
         passes = iter(range(1, 100))
         contestants = {"rowferry": lambda: partial(rerun, entries)(next(passes))}
         record.interleave(contestants, repetitions=record.pick(5, short=1))
@@ -41,7 +40,7 @@ def rerun(entries: int, number: int) -> Figures:
     """Put all batches back in the queue, for the time `number`, and let one worker pass over them."""
     execute(REQUEUE)
     execute(VACUUM)
-    used = run_worker(f"--slots={SLOTS}")
+    used = run_worker()
     with connect("bench", autocommit=True) as connection:
         span = connection.execute(SPAN.encode(), {"requeues": number}).fetchone()
     assert span is not None

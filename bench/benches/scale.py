@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from bench.environment import Usage, fake_s3, read_postgres_version, running_postgres
-from bench.migration import check_rows, enqueue_rows, make_rows, run_worker
+from bench.migration import check_rows, enqueue_rows, fix_pace, make_rows, run_worker
 from bench.record import Figures, Record
 from rowferry.db.connection import connect
 
@@ -14,7 +14,6 @@ LATENCY_MS = 400
 IN_FLIGHT = 32
 """Of each worker: so few that eight of them do not fill two cores."""
 BATCH_SIZE = 20
-SLOTS = 4
 WORKERS = (1, 2, 4, 8)
 
 TOGETHER = """
@@ -38,7 +37,7 @@ def run(record: Record) -> None:
     """Measure each number of workers."""
     seconds = record.pick(12, short=1)
     record.settings |= {"latency_ms": LATENCY_MS, "in_flight_of_each": IN_FLIGHT, "batch_size": BATCH_SIZE}
-    record.settings |= {"slots": SLOTS, "seconds_of_work": seconds}
+    record.settings |= {"seconds_of_work": seconds}
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
         contestants: dict[str, Callable[[], Figures]] = {
@@ -84,7 +83,7 @@ def work_together(workers: int, entries: int) -> list[Usage]:
     make_rows(entries)
     with fake_s3(LATENCY_MS) as server, ThreadPoolExecutor(workers) as pool:
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
-        runs = [pool.submit(run_worker, f"--parallel={IN_FLIGHT}", f"--slots={SLOTS}") for _ in range(workers)]
+        runs = [pool.submit(run_worker, *fix_pace(IN_FLIGHT, BATCH_SIZE)) for _ in range(workers)]
         used = [run.result() for run in runs]
     check_rows()
     return used

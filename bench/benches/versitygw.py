@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from bench.baselines import programs
 from bench.environment import read_postgres_version, run_measured, running_postgres
-from bench.migration import enqueue_rows, make_rows, read_span, run_worker
+from bench.migration import enqueue_rows, fix_pace, make_rows, read_span, run_worker
 from bench.record import Figures, Record
 from bench.timing import run_script
 from rowferry_lab.servers.fake_s3_uniform import name_key
@@ -103,7 +103,7 @@ class Course:
                 ("SECRET_ACCESS_KEY", self._server.secret_key),
             )
         }
-        used = run_worker(f"--parallel={IN_FLIGHT}", "--slots=4", environment=keys)
+        used = run_worker(*fix_pace(IN_FLIGHT, BATCH_SIZE), environment=keys)
         return self._count(read_span(self._objects), used.cpu_seconds, used.memory_mb)
 
     def copy_in_threads(self) -> Figures:

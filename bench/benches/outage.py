@@ -1,0 +1,77 @@
+"""A server that goes away for 3 s and for 60 s: how long after its return the pace is what it was before."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from bench.environment import fake_s3, read_postgres_version, running_postgres
+from bench.record import Figures, Record
+from bench.timed import Event, Launch, fill_queue, run_for
+from bench.watch import Sample, Watch, curve, rate
+
+LATENCY_MS = 300
+REFUSES = {"refuses connections": 0}
+KINDS = {**REFUSES, "says nothing": 1}
+STEP_SECONDS = 2.0
+"""The pace is that of so many seconds."""
+REGAINED = 0.9
+MOST_PER_SECOND = 26_000
+
+
+def run(record: Record) -> None:
+    """Measure each length of an outage."""
+    lengths = record.pick((3, 60), short=(3,))
+    before, after = record.pick(30.0, short=6.0, reduced=15.0), record.pick(60.0, short=8.0, reduced=25.0)
+    record.settings |= {"latency_ms": LATENCY_MS, "seconds_before": before, "seconds_after": after}
+    with running_postgres():
+        record.versions["postgresql"] = read_postgres_version()
+        for length in lengths:
+            kinds = record.pick(KINDS, short=REFUSES, reduced=KINDS if length == lengths[0] else REFUSES)
+            for kind, silent in kinds.items():
+                name = f"{length} s, {kind}"
+                measured = partial(measure, record, name, length, silent=silent, before=before, after=after)
+                record.interleave({name: measured}, repetitions=1)
+                what = f"seconds from the server's return to {REGAINED} of the pace, {name}"
+                bound = None if record.short else 10.0
+                record.expect(what, record.median(name, "seconds_to_regain"), at_most=bound, unit=" s")
+
+
+def measure(record: Record, name: str, length: int, *, silent: int, before: float, after: float) -> Figures:
+    """Let one worker meet an outage of so many seconds."""
+    seconds = before + length + after
+    with fake_s3(LATENCY_MS) as server:
+        watch = Watch(server)
+        fill_queue(watch, int((before + after) * MOST_PER_SECOND))
+        outage = Event(before, lambda: server.configure("outage", seconds=length, silent=silent))
+        samples = run_for(seconds, watch, [Launch()], [outage]).samples
+    record.series[name] = curve(samples)
+    pace = rate(samples, before - min(before / 2, 8.0), before - 0.5)
+    returned = before + length
+    return {
+        "entries_per_second_before": pace,
+        "entries_per_second_at_the_end": rate(samples, seconds - after / 4, seconds),
+        "seconds_to_regain": find_regained(samples, returned, REGAINED * pace) - returned,
+    }
+
+
+def find_regained(samples: Sequence[Sample], returned: float, pace: float) -> float:
+    """Return when the pace was first reached again, over STEP_SECONDS; the end of the run where it was not."""
+    for begin in samples:
+        if returned <= begin.at <= samples[-1].at - STEP_SECONDS:
+            end = next(sample for sample in samples if sample.at >= begin.at + STEP_SECONDS)
+            if (end.objects - begin.objects) / (end.at - begin.at) >= pace:
+                return begin.at
+    return samples[-1].at
+
+
+def draw(axis: Any, result: dict[str, Any]) -> None:
+    """Plot the pace over time, the outage beginning at 0."""
+    before = result["settings"]["seconds_before"]
+    for (name, points), colour in zip(
+        result["series"].items(), ("#56a64b", "#96d98d", "#3274d9", "#8ab8ff"), strict=False
+    ):
+        axis.plot([at - before for at, _ in points], [pace for _, pace in points], color=colour, label=name)
+    axis.set_xlabel("seconds since the server went away")
+    axis.set_ylabel("entries/s")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8)
