@@ -127,6 +127,9 @@ def cli() -> None:
     The plan is rowferry.toml (--plan, ROWFERRY_PLAN). The database is DATABASE_URL or PG*. The S3 credentials are
     ROWFERRY_LEGACY_* and ROWFERRY_PRODUCTION_*, an AWS profile, or what boto3 finds.
 
+    After a command, --help shows the options that most people need, --help-advanced all of them with their environment
+    variables.
+
     Shell completion: `eval "$(_ROWFERRY_COMPLETE=bash_source rowferry)"`; zsh_source and fish_source work too.
     """
 

@@ -100,7 +100,11 @@ class Arguments:
         os.environ |= {LOST_AFTER: str(self.lost_after), IDLE_TIMEOUT: str(self.idle_timeout)}
 
 
-@click.command("worker", cls=Command, groups=GROUPS)
+EPILOG = """Nothing needs to be set: a worker uses all cores that it may use, and finds by itself how many objects to
+have in flight, what the servers allow, and how many batches that takes."""
+
+
+@click.command("worker", cls=Command, epilog=EPILOG, groups=GROUPS)
 @number_option("--processes", 256, "Worker processes.  [default: one per core]")
 @number_option("--parallel", 10_000, "At most so many objects in flight per process.  [default: as many as pay]")
 @number_option(
@@ -169,8 +173,8 @@ class Arguments:
 def command(context: click.Context, **chosen: Any) -> int:
     """Claim batches from the queue and process them, until told to stop.
 
-    Run as many as you like, on as many hosts as you like: they share the work through the database, and need only
-    DATABASE_URL (or PG*) and the S3 credentials. The plan is in the database.
+    Start it once on each host, on as many hosts as you like: workers share the work through the database, and need
+    only DATABASE_URL (or PG*) and the S3 credentials. The plan is in the database.
 
     SIGTERM or Ctrl-C stops claiming: running batches finish within --grace seconds, or are released. A second signal
     releases them at once. The batches of a worker that is killed are released when its connection ends.
