@@ -1,5 +1,6 @@
 """What this process may use of its machine: cores, memory, open files. Read from the system, bounded by its cgroups."""
 
+import logging
 import math
 import os
 import re
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rowferry.http.descriptors import RESERVED, raise_limit
+
+_log = logging.getLogger(__name__)
 
 MOUNT = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
@@ -44,6 +47,13 @@ def measure_memory() -> int:
 def choose_processes() -> int:
     """Return how many worker processes suit this machine: one for each core that has memory for one; at least 1."""
     return max(1, min(count_cores(), measure_memory() // PROCESS_BYTES))
+
+
+def settle_processes(asked: int | None, most: int = 256) -> int:
+    """Return how many worker processes to run, as asked or as they suit; log that, and what was found here."""
+    count = asked or min(choose_processes(), most)
+    _log.info("machine measured", extra={"processes": count, **describe_machine(count)})
+    return count
 
 
 def choose_bodies_budget(processes: int = 1) -> int:

@@ -1,6 +1,5 @@
 """`rowferry worker`: run one worker process, or several under a supervisor."""
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -16,8 +15,6 @@ from rowferry.formatting import show_text
 from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.command import Command, Group
 from rowferry_cli.options import Seconds, log_format_option
-
-_log = logging.getLogger(__name__)
 
 GROUPS = (
     Group(
@@ -181,6 +178,7 @@ def command(context: click.Context, **chosen: Any) -> int:
 
     Processes that die or hang are replaced, and one port serves the metrics of all.
     """
+    from rowferry_worker.machine import settle_processes
     from rowferry_worker.service import PROCESS_NUMBER
 
     arguments = Arguments(**chosen)
@@ -189,17 +187,8 @@ def command(context: click.Context, **chosen: Any) -> int:
     arguments.set_timeouts()
     if PROCESS_NUMBER:
         return _work_supervised(arguments)
-    count = _choose_processes(arguments.processes)
+    count = settle_processes(arguments.processes)
     return _supervise(context, arguments, count) if count > 1 else _work(arguments)
-
-
-def _choose_processes(asked: int | None) -> int:
-    """Return how many processes to run, and log what was found here and chosen."""
-    from rowferry_worker.machine import choose_processes, describe_machine
-
-    count = asked or choose_processes()
-    _log.info("machine measured", extra={"processes": count, **describe_machine(count)})
-    return count
 
 
 def _supervise(context: click.Context, arguments: Arguments, count: int) -> int:
