@@ -18,7 +18,7 @@ from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, ope
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry_worker.machine import choose_bodies_budget, choose_processes
+from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
@@ -27,6 +27,7 @@ from rowferry_worker.objects.outage import OutageDetector
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.rate_limit import NO_WAIT, RateLimiter
+from rowferry_worker.service import PROCESS_COUNT
 
 
 class MigrationContext:
@@ -120,7 +121,7 @@ class MigrationContextCache:
         self._parallel = parallel
         self._request_deadline = request_deadline
         self._cluster = cluster or ClusterState()
-        self._bodies = BodyBudget(choose_bodies_budget(choose_processes()))
+        self._bodies = BodyBudget(choose_bodies_budget(PROCESS_COUNT))
         self._open: dict[tuple[int, int], MigrationContext] = {}
         self._turn = Lock()
 
