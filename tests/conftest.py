@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for: databases, S3 servers, buckets."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -26,6 +27,9 @@ settings.load_profile("steady")
 FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
 FOREIGN_AWS_SETTINGS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION")
 
+OF_TESTS = ("ROWFERRY_TEST_", "ROWFERRY_LARGE_")
+"""How variables begin that are meant for the tests; all others of rowferry set options."""
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _hear_interrupts() -> Iterator[None]:
@@ -40,7 +44,8 @@ def _hear_interrupts() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that the developer set for other work reaches a test, nor does a test reach the developer's cloud."""
-    for name in FOREIGN_SETTINGS + FOREIGN_AWS_SETTINGS:
+    options = [name for name in os.environ if name.startswith("ROWFERRY_") and not name.startswith(OF_TESTS)]
+    for name in (*FOREIGN_SETTINGS, *FOREIGN_AWS_SETTINGS, *options):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")

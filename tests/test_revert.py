@@ -207,8 +207,9 @@ SKIPPED = (
 )
 
 
-def test_a_reversal_says_at_its_end_what_the_next_pass_skips(stuck: Migration) -> None:
-    done = stuck.run("revert", "--processes", "1", "--yes")
+@pytest.mark.parametrize("options", [(), ("--processes", "1")])
+def test_a_reversal_says_at_its_end_what_the_next_pass_skips(options: tuple[str, ...], stuck: Migration) -> None:
+    done = stuck.run("revert", *options, "--yes")
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"In the next `rowferry migrate`, {SKIPPED}")
 

@@ -19,6 +19,7 @@ from rowferry_worker.supervised_process import Relay, SupervisedProcess
 _log = logging.getLogger(__name__)
 
 LOOK_UP_EVERY = timedelta(seconds=0.1)
+NOTIFY_EVERY = timedelta(seconds=5)
 HEALTHY_AFTER = timedelta(minutes=1)
 """A process that lived this long resets the count of deaths, on which the wait before the next start depends."""
 MAX_RESTART_WAIT = timedelta(seconds=30)
@@ -154,11 +155,14 @@ class Supervisor:
 
     def _run_to_end(self) -> None:
         """Look after the processes until all have ended."""
+        notify_at = 0.0
         while True:
             self.replace_dead()
             if not any(place.process or place.start_at is not None for place in self._places):
                 return
-            notify("WATCHDOG=1")
+            if time.monotonic() >= notify_at:
+                notify("WATCHDOG=1")
+                notify_at = time.monotonic() + NOTIFY_EVERY.total_seconds()
             time.sleep(LOOK_UP_EVERY.total_seconds())
 
     def _note_signal(self, _number: int, _frame: FrameType | None) -> None:
