@@ -161,7 +161,9 @@ def send_all(read: bytes, *etags: str, **headers: str) -> list[Part]:
 
     async def send_parts() -> list[Part]:
         ranges = [PartRange(number, number * 2 - 2, number * 2 - 1) for number in range(1, len(etags) + 1)]
-        return [await parts.send("u", part) for part in ranges]
+        sent = [await parts.send("u", part) for part in ranges]
+        await parts.check_source()
+        return sent
 
     return asyncio.run(send_parts())
 

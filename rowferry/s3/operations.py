@@ -231,11 +231,17 @@ def create_multipart_upload(key: str, *, headers: Iterable[tuple[str, str]] = ()
 
 
 def upload_part(
-    key: str, body: bytes, *, upload_id: str, part_number: int, headers: Iterable[tuple[str, str]] = ()
+    key: str,
+    body: bytes,
+    *,
+    upload_id: str,
+    part_number: int,
+    headers: Iterable[tuple[str, str]] = (),
+    source: BodySource | None = None,
 ) -> Request:
-    """Return the request that sends one part; `part_number` counts from 1 to 10,000."""
+    """Return the request that sends one part, `body` or what `source` brings; `part_number` counts from 1 to 10,000."""
     query = _upload_part_query(upload_id, part_number)
-    return _build("production", "UploadPart", "PUT", key, query=query, headers=(*headers,), body=body)
+    return _build("production", "UploadPart", "PUT", key, query=query, headers=(*headers,), body=body, source=source)
 
 
 def upload_part_copy(

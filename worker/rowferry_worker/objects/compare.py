@@ -5,7 +5,7 @@ import re
 
 from rowferry.errors import ObjectDamaged
 from rowferry.plan import SideName
-from rowferry.s3.operations import get_object
+from rowferry.s3.operations import Request, get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import ContentRange, read_content_range
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, read_etag, size_of
@@ -116,16 +116,24 @@ async def read_range(s3: ObjectRequests, side: SideName, key: str, seen: Respons
     """
     request = get_object(side, key, first_byte=first, last_byte=last, if_match=seen.etag)
     response = await s3.send_pinned(request)
+    check_range(seen, request, response, first=first, last=last)
+    return response.body
+
+
+def check_range(seen: Response, request: Request, response: Response, *, first: int, last: int) -> None:
+    """Return where the body of a response is, or will be, those bytes of the object that `seen` (its HEAD) describes.
+
+    Raises as `read_range`.
+    """
     if response.etag is not None and response.etag != seen.etag:
         # Not every server heeds If-Match.
-        raise object_changed(side, key)
+        raise object_changed(request.side, request.key)
     came, size_bytes = _range_of(response), size_of(seen)
     if came is None or (came.first, came.last) != (first, last) or came.total not in {None, size_bytes}:
         raise ObjectDamaged("WrongRange", f"asked for were bytes {first}-{last}/{size_bytes}, {came} came")
-    if len(response.body) != last - first + 1:
-        raise ObjectDamaged("TruncatedBody", f"{len(response.body)} bytes came of {last - first + 1}")
+    if response.body_bytes != last - first + 1:
+        raise ObjectDamaged("TruncatedBody", f"{response.body_bytes} bytes came of {last - first + 1}")
     demand(read_etag, response, request)
-    return response.body
 
 
 def _range_of(response: Response) -> ContentRange | None:
@@ -133,4 +141,4 @@ def _range_of(response: Response) -> ContentRange | None:
     if response.status == 206:
         return read_content_range(response)
     # The server has not heard of ranges: this is the whole object.
-    return ContentRange(0, len(response.body) - 1, len(response.body))
+    return ContentRange(0, response.body_bytes - 1, response.body_bytes)

@@ -1,8 +1,5 @@
 """Where the parts of a large object come from: the production server copies them, or this process streams them."""
 
-import asyncio
-import base64
-import hashlib
 from typing import Protocol
 
 from rowferry.errors import ObjectDamaged
@@ -10,6 +7,11 @@ from rowferry.s3.operations import upload_part, upload_part_copy
 from rowferry.s3.results import read_copied_etag, read_written_etag
 from rowferry_worker.objects.compare import is_encrypted, md5_of, read_range
 from rowferry_worker.objects.completion import Large, Part
+from rowferry_worker.objects.digests import content_md5, hash_body
+from rowferry_worker.objects.memory import BodyBudget
+from rowferry_worker.objects.part_digests import WholeDigest
+from rowferry_worker.objects.part_pipe import PipedPart
+from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed
 from rowferry_worker.objects.side_by_side import PartRange
 
@@ -77,19 +79,37 @@ class CopiedParts:
         """Do nothing: no bytes pass here."""
 
 
+class PartTrust:
+    """Whether the production server has told the MD5 of a part, as its ETag, that was sent with Content-MD5."""
+
+    def __init__(self) -> None:
+        self.confirms = False
+
+
 class StreamedParts:
     """Reads parts from one endpoint and writes them to the other, with their digests checked at both ends.
 
-    Digests are computed on other threads.
+    Until the server has confirmed a part's MD5 by its ETag, parts are read whole and sent with Content-MD5; then they
+    are passed on while they are read, and their ETags checked afterwards.
     """
 
     checks_digests = True
 
-    def __init__(self, s3: ObjectRequests, large: Large, *, read_bytes: int = READ_BYTES) -> None:
-        """`read_bytes`: the most that is asked for at once."""
+    def __init__(
+        self,
+        s3: ObjectRequests,
+        large: Large,
+        *,
+        read_bytes: int = READ_BYTES,
+        bodies: BodyBudget | None = None,
+        trust: PartTrust | None = None,
+    ) -> None:
+        """`read_bytes`: the most that is asked for at once; `bodies`: what the bodies of the process may hold."""
         self._s3 = s3
         self._large = large
         self._read_bytes = read_bytes
+        self._bodies = bodies or BodyBudget()
+        self._trust = trust or PartTrust()
         expected = md5_of(large.seen)
         self._whole = None if expected is None else WholeDigest(expected)
 
@@ -99,22 +119,54 @@ class StreamedParts:
 
     async def send(self, upload_id: str, part: PartRange) -> Part:
         """Send one part. Raises ObjectDamaged when bytes are not what they were."""
+        pipes = self._trust.confirms and part.size_bytes > PIPE_BYTES
+        holds_all = self._whole is not None or not pipes
+        with await self._bodies.hold(part.size_bytes + PIPE_BYTES if holds_all else PIPE_BYTES):
+            sent = await self._pipe(upload_id, part) if pipes else None
+            if sent is None:
+                sent = await self._send_whole(upload_id, part)
+            if self._whole is not None:
+                await self._whole.wait_for(part.last + 1)
+        return sent
+
+    async def _pipe(self, upload_id: str, part: PartRange) -> Part | None:
+        """Pass a part on while it is read; None where the server does not say what it has received."""
+        pipe = PipedPart(self._s3, self._large, part, self._whole)
+        request = upload_part(self._large.target_key, b"", upload_id=upload_id, part_number=part.number, source=pipe)
+        try:
+            response = await self._s3.send(request)
+        finally:
+            pipe.close()
+        etag, told = demand(read_written_etag, response, request), md5_of(response)
+        if told is None:
+            self._trust.confirms = False
+            return None
+        self._check_part(part, await pipe.digest.read(), told)
+        return Part(part.number, etag, told)
+
+    async def _send_whole(self, upload_id: str, part: PartRange) -> Part:
+        """Send a part, once it is read, with its digest, so that the server can check it."""
         body = await self._read(part.first, part.last)
         if self._whole is not None:
-            await self._whole.add(part.number, body, is_last=part.last + 1 == self._large.seen.content_length)
-        digest = await asyncio.to_thread(hashlib.md5, body, usedforsecurity=False)
-        headers = (("Content-MD5", base64.b64encode(digest.digest()).decode()),)
-        target_key = self._large.target_key
+            await self._whole.add(part.first, [body])
+        digest = await hash_body(body)
+        target_key, headers = self._large.target_key, (content_md5(digest),)
         request = upload_part(target_key, body, upload_id=upload_id, part_number=part.number, headers=headers)
         response = await self._s3.send(request)
         etag, told = demand(read_written_etag, response, request), md5_of(response)
-        if told is not None and told != digest.hexdigest():
-            words = f"part {part.number} has MD5 {digest.hexdigest()}, the server says {told}"
-            raise ObjectDamaged("DigestMismatch", words)
+        if told is not None:
+            self._check_part(part, digest, told)
+            self._trust.confirms = True
         return Part(part.number, etag, told)
 
+    def _check_part(self, part: PartRange, digest: str, told: str) -> None:
+        if told != digest:
+            raise ObjectDamaged("DigestMismatch", f"part {part.number} has MD5 {digest}, the server says {told}")
+
     async def check_source(self) -> None:
-        """Do nothing: each range came with the ETag that the first look saw."""
+        """Raise ObjectDamaged where the parts do not make the legacy object; each came with the ETag first seen."""
+        if self._whole is not None:
+            await self._whole.check()
 
     async def _read(self, first: int, last: int) -> bytes:
         """Return the bytes of a part, which may take several requests."""
@@ -124,25 +176,3 @@ class StreamedParts:
             end = min(begin + self._read_bytes - 1, last)
             pieces.append(await read_range(self._s3, "legacy", key, seen, first=begin, last=end))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-class WholeDigest:
-    """The MD5 of an object whose parts come side by side, each added once the one before it was."""
-
-    def __init__(self, expected: str) -> None:
-        """`expected`: the legacy object's ETag, where that is its MD5."""
-        self._expected = expected
-        self._digest = hashlib.md5(usedforsecurity=False)
-        self._next = 1
-        self._turn = asyncio.Condition()
-
-    async def add(self, number: int, body: bytes, *, is_last: bool) -> None:
-        """Take a part into the digest, in its turn. Raises ObjectDamaged after the last one where it is another."""
-        async with self._turn:
-            await self._turn.wait_for(lambda: self._next == number)
-            await asyncio.to_thread(self._digest.update, body)
-            self._next += 1
-            self._turn.notify_all()
-        if is_last and self._digest.hexdigest() != self._expected:
-            words = f"the bytes read have MD5 {self._digest.hexdigest()}, the server says {self._expected}"
-            raise ObjectDamaged("DigestMismatch", words)

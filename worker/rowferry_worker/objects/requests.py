@@ -9,7 +9,7 @@ from rowferry.plan import SideName
 from rowferry.s3.operations import Request, get_object_tagging, head_object, put_object_tagging
 from rowferry.s3.responses import Response, name_request, read_tags
 from rowferry.s3.results import looks_like_s3
-from rowferry.s3.retry import Record, Reserve, Send, send_with_retries
+from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries
 from rowferry_worker.objects.large import LargeObjects
 
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
@@ -36,10 +36,10 @@ class ObjectRequests:
         self.send = partial(send_with_retries, send, reserve=reserve, record=record)
         """Returns the response to a request; a callable returns the request anew before each try. Takes `tries`."""
 
-    async def send_pinned(self, request: Request) -> Response:
+    async def send_pinned(self, request: Request, *, tries: int = TRIES) -> Response:
         """Return the response to a request that names an ETag. Raises ServerFault when the object has another now."""
         try:
-            return await self.send(request)
+            return await self.send(request, tries=tries)
         except PreconditionFailed as error:
             raise object_changed(request.side, request.key) from error
 

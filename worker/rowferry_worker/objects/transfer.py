@@ -15,7 +15,7 @@ from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperatio
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
-from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, StreamedParts
+from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartTrust, StreamedParts
 from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 from rowferry_worker.objects.tags import Tagging
 
@@ -23,6 +23,8 @@ COPY_LIMIT_BYTES = 5 * 1024**3
 """The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
 COPY_PART_BYTES = 128 * 1024 * 1024
 STREAM_PART_BYTES = READ_BYTES
+SMALLEST_PART_BYTES = 5 * 1024 * 1024
+"""Source: Amazon S3 User Guide, "Multipart upload limits"."""
 ONE_PUT_BYTES = 32 * 1024 * 1024
 """The largest object that is piped through in one PUT; larger ones go part by part, and what fails costs a part."""
 WHOLE_BYTES = 128 * 1024
@@ -145,6 +147,7 @@ class StreamCopy:
         self._keep_class = keep_class
         self._threshold_bytes = threshold_bytes
         self._bodies = bodies or BodyBudget()
+        self._part_trust = PartTrust()
         self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
 
     async def transfer(
@@ -196,7 +199,9 @@ class StreamCopy:
         tags = await tagging.read(s3, large.source_key, large.seen)
         headers += tagging.header(tags, "CreateMultipartUpload")
         part_bytes = limit_part(self._threshold_bytes)
-        parts = StreamedParts(s3, large, read_bytes=part_bytes)
+        if md5_of(large.seen) is not None:  # parts that come early are held for the digest of the whole
+            part_bytes = min(part_bytes, SMALLEST_PART_BYTES)
+        parts = StreamedParts(s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
         await send_in_parts(s3, large, headers, parts, part_bytes=part_bytes, guard=guard)
         await tagging.settle(s3, large.target_key, tags, "CreateMultipartUpload")
         return Written(size_of(large.seen), "CompleteMultipartUpload")
