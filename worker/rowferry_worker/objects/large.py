@@ -38,6 +38,6 @@ class LargeObjects:
             if self.is_over():
                 raise NotFinished("UploadBusy", "another batch is still writing the same object")
 
-    def is_over(self) -> bool:
-        """Return whether the time budget is used up."""
-        return time.monotonic() >= self.deadline
+    def is_over(self, ahead_seconds: float = 0.0) -> bool:
+        """Return whether the time budget is used up, or will be in `ahead_seconds`."""
+        return time.monotonic() + ahead_seconds >= self.deadline

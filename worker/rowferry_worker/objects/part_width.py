@@ -1,7 +1,8 @@
 """How many parts of one object travel side by side: more while that brings more bytes a second. Pure."""
 
-FIRST = 8
-"""Parts of an object that begins: a link of 2 MB/s a connection needs more, a fast one is full with these."""
+FIRST = 16
+"""Parts of an object that begins: as many of 5 MiB as the memory for bodies has room for; a fast link is full with
+these."""
 MOST = 64
 GROWTH = 2.0
 GAIN = 1.15

@@ -44,6 +44,8 @@ class PartSender:
         """The part that travels in the object's own place."""
         self._wish: asyncio.Task[None] | None = None
         """The wait for one more place."""
+        self._part_seconds = 0.0
+        """What the last part took: the next would end after the budget."""
         self.sent: list[Part] = []
 
     async def send_all(self) -> bool:
@@ -53,7 +55,7 @@ class PartSender:
         """
         try:
             while self._missing or self._under_way:
-                if self._may_stop and self._large.is_over() and (self._under_way or self.sent):
+                if self._may_stop and (self._under_way or self.sent) and self._large.is_over(self._part_seconds):
                     break
                 self._start_parts()
                 await self._wait_for_one()
@@ -108,7 +110,9 @@ class PartSender:
     async def _send_one(self, part: PartRange) -> Part:
         started = time.monotonic()
         sent = await self._send(part)
-        self._width.note_sent(part.size_bytes, started, time.monotonic())
+        now = time.monotonic()
+        self._part_seconds = now - started
+        self._width.note_sent(part.size_bytes, started, now)
         return sent
 
     def _release(self, _task: asyncio.Task[Part]) -> None:
