@@ -28,6 +28,7 @@ SECTIONS = {
         "plan": ("setup.plan", "Print an example plan, or explain yours."),
         "init": ("setup.init", "Create or update the schema `rowferry` in the database."),
         "check": ("setup.check", "Check the plan against the database and the buckets; write and remove a probe."),
+        "estimate": ("setup.estimate", "Estimate requests, bytes, hours, and what bounds the pace."),
     },
     "Work": {
         "migrate": ("work.migrate", "Run a whole migration: check, enqueue, work, show progress."),

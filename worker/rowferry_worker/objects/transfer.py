@@ -169,18 +169,14 @@ class StreamCopy:
             response = await _read(s3, read)
             if response is not None:
                 try:
-                    if response.body_bytes <= self._limit_put(response):
+                    limit = limit_put(self._threshold_bytes, has_md5=md5_of(response) is not None)
+                    if response.body_bytes <= limit:
                         return await self._write(s3, Taken(read, response, hold), put, tagging)
                 finally:
                     if response.stream is not None:
                         response.stream.close()
         seen = await s3.head("legacy", source_key)
         return await self._transfer_parts(s3, Large(source_key, seen, put.target_key), put.guard, tagging)
-
-    def _limit_put(self, response: Response) -> int:
-        """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
-        most = STREAM_PART_BYTES if md5_of(response) is None else ONE_PUT_BYTES
-        return min(most, self._threshold_bytes or most)
 
     async def _write(self, s3: ObjectRequests, taken: Taken, put: OnePut, tagging: Tagging) -> Written:
         """Write the object whose headers, at least, have come."""
@@ -225,6 +221,12 @@ def _is_too_large(refusal: ObjectError, size_bytes: int) -> bool:
 def limit_part(threshold_bytes: int | None) -> int:
     """Return the most bytes of a streamed object that are read at once; larger objects go part by part."""
     return min(STREAM_PART_BYTES, threshold_bytes or STREAM_PART_BYTES)
+
+
+def limit_put(threshold_bytes: int | None, *, has_md5: bool) -> int:
+    """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
+    most = ONE_PUT_BYTES if has_md5 else STREAM_PART_BYTES
+    return min(most, threshold_bytes or most)
 
 
 def describe_object(response: Response, *, keep_class: bool) -> list[tuple[str, str]]:

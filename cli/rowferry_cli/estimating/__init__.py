@@ -1,0 +1,1 @@
+"""The parts of `rowferry estimate`: counting and sampling entries, measuring, calculating, printing."""

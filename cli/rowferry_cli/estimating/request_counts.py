@@ -1,0 +1,216 @@
+"""How many S3 requests a worker makes for one object, by what was found about it. Pure.
+
+tests/test_estimate_requests.py holds each case against the requests of a real worker, so that a change of the worker
+that is not made here fails there.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from rowferry.plan import Plan, SideName
+from rowferry_worker.objects.compare import RANGE_BYTES
+from rowferry_worker.objects.multipart import part_size
+from rowferry_worker.objects.tags import ASKED_AGAIN, ASKED_FIRST
+from rowferry_worker.objects.transfer import COPY_LIMIT_BYTES, COPY_PART_BYTES, limit_part, limit_put
+
+Operation = tuple[SideName, str]
+"""A side, and the name of an S3 operation. CopyObject and UploadPartCopy count as the production side's."""
+RequestCounts = Counter[Operation]
+
+Existing = Literal["none", "identical", "different", "unclear"]
+"""What stands at the production key, by size and ETag; unclear: only its bytes would tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledObject:
+    """What one look at both sides has shown of the object of an entry."""
+
+    size_bytes: int = 0
+    is_missing: bool = False
+    """Whether there is no legacy object."""
+    tags: int = 0
+    """How many tags the legacy object has."""
+    existing: Existing = "none"
+    has_existing_tags: bool = False
+    has_multipart_etag: bool = False
+    has_md5: bool = True
+    """Whether the legacy ETag is the MD5 of its bytes; a larger object then goes in one PUT."""
+
+    @property
+    def is_copied(self) -> bool:
+        """Return whether the migration would copy it."""
+        return not self.is_missing and self.existing == "none"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMode:
+    """How a worker that has learned what its servers do copies the objects of a plan, with `--on-conflict fail`."""
+
+    server_side: bool
+    threshold_bytes: int | None = None
+    """`multipart_threshold_bytes` of the plan."""
+    honours_condition: bool = True
+    """Whether the production server honours If-None-Match on the ordinary write; else each write costs a HEAD."""
+    announces_tags: bool = True
+    """Whether the legacy server tells in a HEAD how many tags an object has; else each object is asked for them."""
+    expects_existing: bool = False
+    """Whether most objects are at their production keys already: a streaming worker then looks before it reads."""
+
+    @classmethod
+    def of(cls, plan: Plan, **known: bool) -> "CopyMode":
+        return cls(plan.server_side, plan.migration.multipart_threshold_bytes, **known)
+
+    @property
+    def write(self) -> str:
+        """Return the operation that writes objects of an ordinary size."""
+        return "CopyObject" if self.server_side else "PutObject"
+
+    @property
+    def part_bytes(self) -> int:
+        """Return the most bytes of a streamed object that are read at once."""
+        return limit_part(self.threshold_bytes)
+
+
+def count_requests(seen: SampledObject, mode: CopyMode) -> RequestCounts:
+    """Return the requests that one attempt makes for one object once the worker knows its servers."""
+    counts: RequestCounts = Counter()
+    (_count_server_copy if mode.server_side else _count_stream)(seen, mode, counts)
+    return counts
+
+
+def count_overhead(entries: int, mode: CopyMode, *, any_tagged: bool) -> RequestCounts:
+    """Return the requests by which one worker gets to know its servers, on top of those of its objects.
+
+    The first object is looked at, written once more under the condition, and objects without announced tags are asked
+    for some.
+    """
+    counts: RequestCounts = Counter()
+    if not entries:
+        return counts
+    counts["production", "HeadObject"] += 2 if mode.honours_condition else 1
+    counts["production", mode.write] += 1
+    if not mode.server_side:
+        counts["legacy", "GetObject"] += 1
+    if not any_tagged:
+        asked = entries if mode.server_side else entries + 1  # the streamed copy of the condition's test asks as well
+        counts["legacy", "GetObjectTagging"] += min(asked, ASKED_FIRST) + max(0, asked - ASKED_FIRST) // ASKED_AGAIN
+    else:
+        counts["legacy", "GetObjectTagging"] += 1
+        counts["production", "GetObjectTagging"] += 1
+    return counts
+
+
+def bytes_read(seen: SampledObject, mode: CopyMode) -> int:
+    """Return the bytes of body that the worker reads from the legacy side."""
+    if seen.is_missing:
+        return 0
+    if seen.existing == "unclear":
+        return seen.size_bytes
+    is_looked_at_first = mode.expects_existing or not _is_small(seen, mode)
+    is_read = not mode.server_side and (seen.existing == "none" or not is_looked_at_first)
+    return seen.size_bytes if is_read else 0
+
+
+def bytes_written(seen: SampledObject) -> int:
+    """Return the bytes that the production side has more in the end."""
+    return seen.size_bytes if seen.is_copied else 0
+
+
+def _count_server_copy(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
+    if mode.threshold_bytes is not None:
+        counts["legacy", "HeadObject"] += 1
+        if seen.is_missing:
+            return
+        if seen.size_bytes > mode.threshold_bytes:
+            _count_parts(seen, mode, counts, is_looked_at=False)
+            return
+    if not mode.honours_condition:
+        counts["production", "HeadObject"] += 1
+        if seen.existing != "none":
+            _count_comparison(seen, counts)
+            return
+    counts["production", "CopyObject"] += 1
+    if seen.is_missing:
+        return
+    if seen.existing != "none":
+        counts["production", "HeadObject"] += 1
+        _count_comparison(seen, counts)
+    elif seen.size_bytes > COPY_LIMIT_BYTES:
+        counts["legacy", "HeadObject"] += 1
+        _count_parts(seen, mode, counts, is_looked_at=not mode.honours_condition)
+
+
+def _count_stream(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
+    if mode.expects_existing:
+        counts["production", "HeadObject"] += 1
+        if seen.existing != "none":
+            _count_comparison(seen, counts)
+            return
+    counts["legacy", "GetObject"] += 1
+    if seen.is_missing:
+        return
+    if not _is_small(seen, mode):
+        counts["legacy", "HeadObject"] += 1
+        _count_parts(seen, mode, counts, is_looked_at=mode.expects_existing)
+        return
+    _count_tags(seen, mode, counts)
+    if not mode.honours_condition:
+        counts["production", "HeadObject"] += 1
+        if seen.existing != "none":
+            _count_comparison(seen, counts)
+            return
+    counts["production", "PutObject"] += 1
+    if seen.existing != "none":
+        counts["production", "HeadObject"] += 1
+        _count_comparison(seen, counts)
+
+
+def _count_parts(seen: SampledObject, mode: CopyMode, counts: RequestCounts, *, is_looked_at: bool) -> None:
+    """Count a multipart upload, before which the production key is looked at unless it was."""
+    _count_tags(seen, mode, counts)
+    if not is_looked_at:
+        counts["production", "HeadObject"] += 1
+        if seen.existing != "none":
+            _count_comparison(seen, counts)
+            return
+    parts = count_parts(seen.size_bytes, mode)
+    counts["production", "CreateMultipartUpload"] += 1
+    if mode.server_side:
+        counts["production", "UploadPartCopy"] += parts
+        counts["legacy", "HeadObject"] += 1
+        counts["production", "HeadObject"] += 1
+    else:
+        counts["legacy", "GetObject"] += parts
+        counts["production", "UploadPart"] += parts
+        counts["production", "GetObjectTagging"] += bool(seen.tags)
+    counts["production", "HeadObject"] += 1
+    counts["production", "CompleteMultipartUpload"] += 1
+
+
+def count_parts(size_bytes: int, mode: CopyMode) -> int:
+    """Return the parts of an object that is too large for one request."""
+    wanted = min(COPY_PART_BYTES, mode.threshold_bytes or COPY_PART_BYTES) if mode.server_side else mode.part_bytes
+    return max(1, -(-size_bytes // part_size(size_bytes, wanted)))
+
+
+def _count_tags(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
+    counts["legacy", "GetObjectTagging"] += bool(seen.tags) or not mode.announces_tags
+
+
+def _count_comparison(seen: SampledObject, counts: RequestCounts) -> None:
+    """Count how an existing production object is compared, and its tags mended."""
+    counts["legacy", "HeadObject"] += 1
+    if seen.existing == "unclear":
+        counts["legacy", "HeadObject"] += 1  # asks for a checksum
+        for side in ("legacy", "production"):
+            counts[side, "GetObject"] += -(-seen.size_bytes // RANGE_BYTES)
+    if seen.tags and not seen.has_existing_tags and seen.existing != "different":
+        counts["legacy", "GetObjectTagging"] += 1
+        counts["production", "GetObjectTagging"] += 1
+        counts["production", "PutObjectTagging"] += 1
+
+
+def _is_small(seen: SampledObject, mode: CopyMode) -> bool:
+    limit = COPY_LIMIT_BYTES if mode.server_side else limit_put(mode.threshold_bytes, has_md5=seen.has_md5)
+    return seen.size_bytes <= limit
