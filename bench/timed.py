@@ -60,7 +60,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TimedRun:
     """What was seen of a timed run."""
 
     samples: list[Sample]
@@ -73,7 +73,7 @@ class Seen:
         """Return the pace between two times, the CPU an entry there, and the pace from the first object on."""
         begin, end = between(self.samples, first, last)
         done = max(end.objects - begin.objects, 1)
-        first_at = next(sample.at for sample in self.samples if sample.objects)
+        first_at = next((sample.at for sample in self.samples if sample.objects), first)
         return {
             "entries_per_second": rate(self.samples, first, last),
             "entries_per_second_from_the_start": rate(self.samples, first_at, last),
@@ -92,7 +92,7 @@ def fill_queue(watch: Watch, rows: int, batch_size: int = BATCH_SIZE) -> None:
     enqueue_rows(legacy, watch.production.endpoint_url, batch_size)
 
 
-def run_for(seconds: float, watch: Watch, workers: Sequence[Launch], events: Sequence[Event] = ()) -> Seen:
+def run_for(seconds: float, watch: Watch, workers: Sequence[Launch], events: Sequence[Event] = ()) -> TimedRun:
     """Run workers for so long, then stop them.
 
     Raises AssertionError where a worker ended by itself, a row was left behind its object, or nothing was left to do.
@@ -114,7 +114,7 @@ def run_for(seconds: float, watch: Watch, workers: Sequence[Launch], events: Seq
             watch.stop()
             for process in processes:
                 process.kill()
-    return Seen(watch.samples, check_rows(watch), cpu_seconds)
+    return TimedRun(watch.samples, check_rows(watch), cpu_seconds)
 
 
 def start(worker: Launch, words: IO[str]) -> subprocess.Popen[bytes]:

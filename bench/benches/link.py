@@ -23,7 +23,7 @@ LONGEST_SECONDS = 900
 
 def run(record: Record) -> None:
     """Measure the worker, rclone, and a worker that is killed and replaced."""
-    size = record.pick(1 << 30, short=24 << 20, reduced=512 << 20)
+    size = record.pick(1 << 30, short=128 << 20, reduced=512 << 20)
     record.settings |= {"body_bytes": size, "bytes_per_second_of_a_connection": int(CONNECTION)}
     record.settings |= {"bytes_per_second_in_all": int(TOTAL), "latency_ms": LATENCY_MS, "rclone_streams": STREAMS}
     with running_postgres():
@@ -70,24 +70,24 @@ def migrate(size: int, *, killed: bool = False) -> Figures:
         began = time.monotonic()
         process, went_on = start(), 0.0
         if killed:
-            wait_for_bytes(production, KILLED_AT * size)
+            wait_for(production, "bytes_received", KILLED_AT * size)
             process.kill()
             process.wait()
-            at, stopped = production.read_stats()["bytes_received"], time.monotonic()
+            whole, stopped = production.read_stats()["bytes_accepted"], time.monotonic()
             process = start()
-            wait_for_bytes(production, at + 1)
+            wait_for(production, "bytes_accepted", whole + 1)
             went_on = time.monotonic() - stopped
         assert process.wait(LONGEST_SECONDS) == 0, "the worker failed"
         seconds = time.monotonic() - began
         stats = production.read_stats()
         check_rows()
     parts = stats["accepted"].get("UploadPart", 0)
-    part_bytes = stats["bytes_received"] / max(parts, 1)
+    part_bytes = stats["bytes_accepted"] / max(parts, 1)
     return {
         "share_of_the_link": size / seconds / TOTAL,
         "seconds": seconds,
         "parts": parts,
-        "parts_again": (stats["bytes_received"] - size) / part_bytes,
+        "parts_again": (stats["bytes_accepted"] - size) / part_bytes,
         "seconds_until_it_went_on": went_on,
     }
 
@@ -98,10 +98,10 @@ def start() -> subprocess.Popen[bytes]:
     return subprocess.Popen([*WORKER, "--until-empty", "--processes=1"], stdin=quiet, stdout=quiet, stderr=quiet)
 
 
-def wait_for_bytes(server: FakeS3Server, number: float) -> None:
-    """Return once the server has received so many bytes of bodies. Raises AssertionError after LONGEST_SECONDS."""
+def wait_for(server: FakeS3Server, count: str, number: float) -> None:
+    """Return once a count of the server is so large. Raises AssertionError after LONGEST_SECONDS."""
     deadline = time.monotonic() + LONGEST_SECONDS
-    while server.read_stats()["bytes_received"] < number:
+    while server.read_stats()[count] < number:
         assert time.monotonic() < deadline, "the object does not come"
         time.sleep(0.1)
 

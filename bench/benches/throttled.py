@@ -89,7 +89,7 @@ def count_accepted(begin: Sample, end: Sample) -> tuple[int, list[int]]:
 
 def find_settled(samples: Sequence[Sample], bound: int) -> float:
     """Return the seconds from the first object until 0.9 of the bound is used and at most 5 % are refused on top."""
-    first_at = next(sample.at for sample in samples if sample.objects)
+    first_at = next((sample.at for sample in samples if sample.objects), samples[0].at)
     for begin in samples:
         later = [sample for sample in samples if sample.at >= begin.at + STEP_SECONDS]
         if begin.at < first_at or not later:

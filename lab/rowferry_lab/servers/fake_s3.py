@@ -73,7 +73,8 @@ class FakeS3:
         self._latency = LatencyModel(latency or Latency(), seed)
         self._admission = Admission(limits or Limits(), seed)
         self._requests = 0
-        self._bytes_received = 0
+        self.bytes_received = 0
+        self._bytes_accepted = 0
         self._listening: list[tuple[asyncio.Server, int, ssl.SSLContext | None]] = []
 
     def respond(self, request: Request, connection: Connection) -> None:
@@ -92,10 +93,10 @@ class FakeS3:
     def answer(self, request: Request, address: str, now: float) -> Response:
         """Return the response to a request of S3 that came at `now`, on a clock that never goes back."""
         self._requests += 1
-        self._bytes_received += request.size
         if self.before is not None:
             self.before(request)
         if self._admission.admit(request, address, now):
+            self._bytes_accepted += request.size
             return self._api.answer(request)
         seconds = self._admission.limits.retry_after
         return refuse(request, 503, "SlowDown", b"retry-after: %d\r\n" % seconds if seconds else b"")
@@ -130,7 +131,8 @@ class FakeS3:
             "cpu_seconds": time.process_time(),
             "seconds": time.monotonic(),
             "connections": len(self.connections),
-            "bytes_received": self._bytes_received,
+            "bytes_received": self.bytes_received,
+            "bytes_accepted": self._bytes_accepted,
             **self._admission.describe(),
         }
 

@@ -44,6 +44,8 @@ class Server(Protocol):
     """All bytes that come."""
     down: Meter
     """All bytes that go."""
+    bytes_received: int
+    """Of bodies, also of those that are not complete."""
     silent_until: float
     """On the loop's clock: nothing is read before."""
 
@@ -138,6 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         assert body is not None
         size = body.missing
         body.take(data[:size])
+        self._server.bytes_received += min(size, len(data))
         if not body.missing:
             self._body = None
             self._server.respond(body.end(), self)
