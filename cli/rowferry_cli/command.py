@@ -49,9 +49,10 @@ class Command(click.Command):
         super().__init__(name, **attributes)
         self.groups = tuple(groups)
         self._removed = removed or {}
-        for option in self.params:
-            if isinstance(option, click.Option) and not option.hidden and option.envvar is None:
-                option.envvar = name_variable(name, option.opts[-1])
+        for option in self.options:
+            option.envvar = option.envvar or name_variable(name, option.opts[-1])
+            if isinstance(option.type, click.IntRange):
+                option.metavar = option.metavar or "N"
         self._full_help = self._make_full_help()
 
     @property

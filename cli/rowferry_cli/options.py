@@ -70,7 +70,6 @@ def batch_size_option(function: F) -> F:
         default=100,
         show_default=True,
         type=click.IntRange(1, 100_000),
-        metavar="N",
         help="Entries per batch.",
     )(function)
 
@@ -81,7 +80,6 @@ def limit_option(function: F) -> F:
         "-l",
         "--limit",
         type=click.IntRange(1),
-        metavar="N",
         help="Enqueue only this many entries, in one pass.",
     )(function)
 
@@ -121,14 +119,12 @@ def worker_options(*, least: int = 0) -> Callable[[F], F]:
         function = click.option(
             "--parallel",
             type=click.IntRange(1, 10_000),
-            metavar="N",
             help="At most so many objects in flight per worker.  [default: as many as pay]",
         )(function)
         return click.option(
             "-p",
             "--processes",
             type=click.IntRange(least, MAX_PROCESSES),
-            metavar="N",
             help=f"Worker processes on this host{none}.  [default: one per core]",
         )(function)
 

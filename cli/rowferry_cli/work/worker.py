@@ -47,7 +47,7 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
 
 def number_option(name: str, most: int, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return an option that takes a whole number from 1 to `most`."""
-    return click.option(name, type=click.IntRange(1, most), metavar="N", help=help, **more)
+    return click.option(name, type=click.IntRange(1, most), help=help, **more)
 
 
 def seconds_option(name: str, default: float, least: float, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
