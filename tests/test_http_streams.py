@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from clients import GET, facing, opened, side_of
 from processes import wait_for
 from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
-from rowferry.http import event_loop
+from rowferry.http import deadlines, event_loop
 from rowferry.http.connection import UNREAD_BYTES
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, put_object
@@ -330,3 +330,48 @@ def test_a_cancelled_request_ends_its_body_and_its_connection() -> None:
         wait_for(lambda: receiver.bodies)
         assert receiver.bodies == [b"abc"]
         wait_for(lambda: client.waiting_since is None)
+
+
+SLOW = [BODY[:16384]] * 32
+"""At 60 ms each they take two seconds, twice what a request may take that is not streamed in these tests."""
+
+
+def test_a_streamed_body_may_come_slowly_as_long_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def send_slowly(connection: socket.socket) -> None:
+        connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % (32 * 16384))
+        for piece in SLOW:
+            event_loop.run(asyncio.sleep(0.06))
+            connection.sendall(piece)
+
+    monkeypatch.setattr(deadlines, "LONGEST", 1)
+    with facing(send_slowly, deadline=timedelta(seconds=1)) as (client, _):
+        assert run(read(client)) == b"".join(SLOW)
+
+
+def test_a_streamed_body_may_be_sent_slowly_as_long_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Pieces):
+        async def read(self) -> Sequence[bytes]:
+            await asyncio.sleep(0.06)
+            return await super().read()
+
+    receiver = Receiver()
+    monkeypatch.setattr(deadlines, "LONGEST", 1)
+    with receiving(receiver.take(32 * 16384), deadline=timedelta(seconds=1)) as (client, _):
+        assert run(client.send(put(Slow(*SLOW)))).status == 200
+
+
+def test_a_whole_body_may_be_read_slowly_as_long_as_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deadline is between two bytes that go, not between the first and the response."""
+
+    def take_slowly(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        taken = 0
+        while taken < len(LARGE):
+            taken += len(connection.recv(512 * 1024))
+            if taken > len(LARGE) // 2:
+                event_loop.run(asyncio.sleep(0.02))
+        connection.sendall(OK + b"Content-Length: 0\r\n\r\n")
+
+    monkeypatch.setattr(deadlines, "SCAN_SECONDS", 0.05)
+    with receiving(take_slowly, deadline=timedelta(seconds=1)) as (client, _):
+        assert run(client.send(put_object("k", LARGE, if_none_match=False))).status == 200

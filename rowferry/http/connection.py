@@ -203,6 +203,8 @@ class Connection(asyncio.Protocol):
         while unsent and await self._can_write():
             piece, unsent = unsent[:PIECE_BYTES], unsent[PIECE_BYTES:]
             transport.write(piece)
+            if self._in_flight is not None:
+                self._in_flight.note_sent()
         return not unsent
 
     async def _write_from(self, transport: asyncio.Transport, head: bytes, source: BodySource) -> bool:

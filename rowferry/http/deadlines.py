@@ -10,6 +10,8 @@ SCAN_SECONDS = 0.25
 """A request may outlive its deadline by this much."""
 LONGEST = 10
 """A request whose response keeps coming ends after so many deadlines all the same."""
+SLOWEST_BYTES_PER_SECOND = 64 * 1024
+"""A body that is streamed may take longer by its length at this pace: a thin link is shared by many."""
 
 
 class Deadlines:
@@ -44,7 +46,7 @@ class Deadlines:
         now = time.monotonic()
         for request in self._in_flight:
             is_silent = now - request.heard_at > self.seconds
-            if is_silent or now - request.started > LONGEST * self.seconds:
+            if is_silent or now - request.started > LONGEST * self.seconds + request.allowance:
                 request.expire()
         self._is_scanning = bool(self._in_flight)
         if self._is_scanning:
@@ -54,10 +56,15 @@ class Deadlines:
 class InFlight:
     """A request from its start to its end: a context that raises TimeoutError when the request is overdue."""
 
-    __slots__ = ("_cancelling", "_deadlines", "_is_overdue", "_task", "heard_at", "started")
+    __slots__ = ("_cancelling", "_deadlines", "_is_overdue", "_task", "allowance", "heard_at", "started")
 
-    def __init__(self, deadlines: Deadlines, started: float | None = None) -> None:
-        """Start now; `started` (`time.monotonic()`): what goes on is a request that was sent then."""
+    def __init__(self, deadlines: Deadlines, started: float | None = None, *, streamed_bytes: int = 0) -> None:
+        """Start now; `started` (`time.monotonic()`): what goes on is a request that was sent then.
+
+        `streamed_bytes`: the length of a body that is sent or read piece by piece.
+        """
+        self.allowance = streamed_bytes / SLOWEST_BYTES_PER_SECOND
+        """Seconds that it may take on top of LONGEST deadlines."""
         self._deadlines = deadlines
         self._is_overdue = False
         self.heard_at = time.monotonic()

@@ -41,7 +41,7 @@ class BodyStream:
         if pieces := self._connection.take_pieces():
             return pieces
         try:
-            with InFlight(self._deadlines, self._started) as in_flight:
+            with InFlight(self._deadlines, self._started, streamed_bytes=self.length) as in_flight:
                 await self._connection.wait_for_pieces(in_flight)
         except TimeoutError:
             words = f"the rest of a body did not come within {self._deadlines.seconds:g} s"

@@ -106,7 +106,8 @@ class ObjectClient:
         """
         try:
             self._refuse_request(request)
-            with InFlight(self._deadlines) as in_flight:
+            sent_bytes = 0 if request.source is None else request.source.length
+            with InFlight(self._deadlines, streamed_bytes=sent_bytes) as in_flight:
                 response, error = await self._exchange(request, in_flight)
                 corrected: set[Correction] = set()
                 while error is not None:  # each correction is made once, or the error is raised

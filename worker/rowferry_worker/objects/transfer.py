@@ -25,8 +25,9 @@ COPY_PART_BYTES = 128 * 1024 * 1024
 STREAM_PART_BYTES = READ_BYTES
 SMALLEST_PART_BYTES = 5 * 1024 * 1024
 """Source: Amazon S3 User Guide, "Multipart upload limits"."""
-ONE_PUT_BYTES = 32 * 1024 * 1024
-"""The largest object that is piped through in one PUT; larger ones go part by part, and what fails costs a part."""
+ONE_PUT_BYTES = 100 * 1024 * 1024
+"""The largest object that is piped through in one PUT, which nothing has to be hashed for; of larger ones, a failure
+costs a part only. Source: Amazon S3 User Guide, "Multipart upload overview": by parts from 100 MB on."""
 WHOLE_BYTES = 128 * 1024
 """The largest object that is taken whole: it comes with its headers, so there is nothing to overlap."""
 
