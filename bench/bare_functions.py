@@ -13,7 +13,8 @@ from itertools import islice
 from bench.barrier import Run, wait_for_start
 from rowferry.batch import Judgement, Verdict
 from rowferry.db.connection import Connection, connect
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_verdict
 from rowferry_worker.ledger import Ledger
 

@@ -14,7 +14,9 @@ create table public.table_3 (id bigint primary key, path text not null);
 insert into public.table_0 values (0, 'image/0')
 """
 WORKERS = """
-insert into rowferry.worker (id, host, pid, version, slots, parallel, queues, started_at, last_seen_at, stopped_at)
+insert into rowferry.worker (
+    id, host, pid, version, batches, in_flight_limit, queues, started_at, last_seen_at, stopped_at
+)
 select
     format('host-%s:%s:x', i % 8, i), 'host-' || i % 8, i, '1', 4, 256, '{migrate}', now() - interval '7 days',
     now() - interval '6 days' + i * interval '10 minutes', now() - interval '6 days' + i * interval '10 minutes'

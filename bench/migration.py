@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from bench.environment import Usage, run_measured
 from rowferry.db.connection import connect
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
-from rowferry_cli.work.worker import command as worker_command
 from rowferry_enqueue.enqueue import Request, enqueue
 
 WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--processes=1", "--until-empty", "--log-format=json")
@@ -44,12 +43,9 @@ def enqueue_rows(
         enqueue(connection, plan, Request(batch_size))
 
 
-def fix_pace(parallel: int, batch_size: int) -> tuple[str, ...]:
-    """Return the options of a worker that has so many objects in flight whatever happens, and enough batches."""
-    options = (f"--parallel={parallel}", f"--min-parallel={parallel}")
-    if any("--slots" in parameter.opts for parameter in worker_command.params):
-        options += (f"--slots={min(2 * parallel // batch_size + 2, 64)}",)
-    return options
+def fix_pace(parallel: int) -> tuple[str, ...]:
+    """Return the options of a worker that has so many objects in flight whatever happens."""
+    return (f"--parallel={parallel}", f"--min-parallel={parallel}")
 
 
 def run_worker(

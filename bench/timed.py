@@ -40,9 +40,9 @@ class Launch:
         return replace(self, environment={**self.environment, **variables})
 
     @staticmethod
-    def fixed(parallel: int, batch_size: int) -> "Launch":
+    def fixed(parallel: int) -> "Launch":
         """Return a worker that has so many objects in flight whatever happens."""
-        return Launch(("--processes=1", *fix_pace(parallel, batch_size)))
+        return Launch(("--processes=1", *fix_pace(parallel)))
 
     @staticmethod
     def named(account: str) -> "Launch":

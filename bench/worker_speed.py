@@ -21,7 +21,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     with running_postgres(), fake_s3(options.latency_ms) as server:
         make_rows(options.entries)
         enqueue_rows(server.endpoint_url, server.endpoint_url, options.batch_size)
-        used = run_worker(*(fix_pace(options.parallel, options.batch_size) if options.parallel else ()))
+        used = run_worker(*(fix_pace(options.parallel) if options.parallel else ()))
         stats = server.read_stats()
         seconds = read_span(options.entries)
     return {

@@ -12,7 +12,8 @@ import psycopg
 from entry_table import EntryTable
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome
 from rowferry.db.connection import Connection, call, connect
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
 

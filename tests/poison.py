@@ -27,7 +27,7 @@ def work_in_spite_of_poison(migration: Migration, folder: Path, *, slots: int = 
     statuses: list[int] = []
     while "INIT" in migration.statuses():
         assert len(statuses) < MOST_WORKERS, "a poison loop"
-        with migration.workers(1, "--until-empty", "--slots", str(slots), PYTHONPATH=str(hook)) as (worker,):
+        with migration.workers(1, "--until-empty", f"--max-batches={slots}", PYTHONPATH=str(hook)) as (worker,):
             statuses.append(worker.wait())
         migration.execute("delete from rowferry.worker")  # so that no claim waits for the heartbeat of a dead worker
     return statuses

@@ -12,7 +12,8 @@ from entry_table import EntryTable
 from queue_model import SETTLED, UNSETTLED, ModelAttempt, ModelBatch, ModelClaim, QueueModel
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.crash_policy import choose_policy
 from rowferry_worker.batch.perform import bisect_batch, split_remaining
 from rowferry_worker.batch.verdict import judge, write_failure, write_verdict

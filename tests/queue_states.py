@@ -11,7 +11,8 @@ from entry_table import EntryTable
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry.errors import RowferryError
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring.heartbeat import WorkerReport

@@ -63,7 +63,7 @@ def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pyt
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
         fill(migration)
         start = datetime.now(UTC)
-        arguments = ("--processes", "2", "--slots", "1", "--parallel", "1", "--metrics-port", "0")
+        arguments = ("--processes", "2", "--max-batches=1", "--parallel", "1", "--metrics-port", "0")
         (worker,) = until.enter_context(migration.workers(1, *arguments))
         targets = {"rowferry-worker": served_port(worker), "rowferry-exporter": until.enter_context(exporting())}
         prometheus = until.enter_context(running_prometheus(folder, targets))

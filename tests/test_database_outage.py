@@ -33,7 +33,7 @@ def test_a_restart_costs_no_attempt(
     migration.fill(60)
     migration.enqueue(20)
     migration.close()
-    with migration.workers(1, "--until-empty", "--slots", "1") as (worker,):
+    with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
         with log.holding(writes_of(range(31, 41)), where="answer") as held:
             eventually(lambda: held)
             own_postgres.restart(mode)

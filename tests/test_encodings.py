@@ -9,7 +9,8 @@ from psycopg.conninfo import make_conninfo
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry.db.schema import initialise
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
 

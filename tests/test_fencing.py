@@ -31,7 +31,7 @@ def test_a_worker_that_has_lost_its_batch_writes_over_nothing(logged_migration: 
     migration = logged_migration
     migration.fill(1)
     migration.enqueue()
-    with migration.workers(1, "--slots=1") as (worker,):
+    with migration.workers(1, "--max-batches=1") as (worker,):
         with log.holding(lambda seen: seen.method == "HEAD" and seen.key == KEY, where="answer") as held:
             eventually(lambda: held)
             migration.production.put(KEY, b"the application's newer one")
@@ -52,7 +52,7 @@ def test_the_upload_of_a_lost_batch_is_never_completed_by_its_worker(
     def is_part(seen: LoggedRequest) -> bool:
         return seen.method == "PUT" and "partNumber=2" in seen.query
 
-    with migration.workers(1, "--slots=1") as (worker,):
+    with migration.workers(1, "--max-batches=1") as (worker,):
         with log.holding(is_part, where="answer") as held:
             eventually(lambda: held)
             lose_the_batch(migration, worker)
@@ -69,7 +69,7 @@ def test_a_column_can_be_added_while_s3_works(logged_migration: Migration, log: 
     migration.fill(4)
     migration.enqueue(batch_size=1)
     failed = 0
-    with migration.workers(2, "--until-empty", "--slots=1") as workers:
+    with migration.workers(2, "--until-empty", "--max-batches=1") as workers:
         with log.holding(lambda seen: seen.writes_object) as held:
             eventually(lambda: len(held) == 2)
             with psycopg.connect(migration.dsn, autocommit=True) as application:
@@ -90,7 +90,7 @@ def test_a_worker_that_is_told_to_stop_during_a_slow_update_leaves_no_crash(vers
     migration.fill(2)
     migration.execute(SLOW_UPDATE)
     migration.enqueue(batch_size=2)
-    with migration.workers(1, "--slots=1", "--grace=0.5") as (worker,):
+    with migration.workers(1, "--max-batches=1", "--grace=0.5") as (worker,):
         eventually(lambda: migration.execute(AT_THE_UPDATE))
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0

@@ -44,7 +44,7 @@ def test_a_batch_outlives_the_idle_timeout_while_its_objects_are_on_their_way(
 def test_a_batch_outlives_it_while_the_plan_holds_its_rows_back(migration: Migration) -> None:
     migration.plan["database"] = {"max_rows_per_second": 2}
     # All copies start at once: else a slot whose turn does not come within the time budget gives its batch back.
-    with warm_worker(migration, "--slots=2", "--min-parallel=44"):
+    with warm_worker(migration, "--max-batches=2", "--min-parallel=44"):
         migration.fill(44, start=2)
         migration.enqueue(22)
     assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE", "DONE"]

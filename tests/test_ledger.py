@@ -10,7 +10,8 @@ from held_batches import call_and_lose_the_answer, hold
 from queue_states import report_nothing
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseUnavailable
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 

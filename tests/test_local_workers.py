@@ -47,7 +47,7 @@ def test_the_first_worker_is_ended_when_the_second_cannot_be_started(
 
 def test_a_worker_that_is_killed_is_replaced_and_none_is_left_in_the_end(migration: Migration, log: LogFile) -> None:
     lines: list[str] = []
-    with LocalWorkers(2, ["--slots=1"], log, lines.append) as workers:
+    with LocalWorkers(2, ["--max-batches=1"], log, lines.append) as workers:
         wait_for(lambda: sum("worker started" in line for line in lines) == 2)
         killed, other = workers.pids().values()
         os.kill(killed, signal.SIGKILL)

@@ -12,7 +12,8 @@ from migration import Migration
 from request_log import RequestLog
 from rowferry.batch import Attempt, Batch
 from rowferry.db.connection import connect
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.crash_policy import choose_wait
 from rowferry_worker.ledger import Ledger
 from worker_process import eventually
@@ -52,7 +53,7 @@ def test_a_row_whose_update_ends_its_backend_ends_in_error_after_bounded_losses(
     migration.execute(STRIKES)
     migration.execute(END_ITS_BACKEND)
     migration.enqueue(batch_size=4)
-    with migration.workers(2, "--until-empty", "--slots=1") as workers:
+    with migration.workers(2, "--until-empty", "--max-batches=1") as workers:
         eventually(lambda: let_time_pass(migration))
         assert [worker.wait() for worker in workers] == [0, 0]
     assert strike(migration) <= 12
@@ -122,7 +123,7 @@ def test_a_living_worker_whose_session_was_ended_is_not_counted_as_dead(
     migration = logged_migration
     migration.fill(1)
     migration.enqueue(batch_size=1)
-    with log.holding(lambda seen: seen.writes_object) as held, migration.workers(1, "--slots=1") as (worker,):
+    with log.holding(lambda seen: seen.writes_object) as held, migration.workers(1, "--max-batches=1") as (worker,):
         eventually(lambda: held)
         worker.signal(19)  # SIGSTOP: it hears of nothing
         migration.execute(SESSIONS)

@@ -17,7 +17,8 @@ from rowferry.batch import Attempt
 from rowferry.db import timeouts
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.ledger import Ledger
 
 AT_COMMIT = """

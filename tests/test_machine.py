@@ -47,6 +47,11 @@ def test_affinity_bounds_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_cores() == 2
 
 
+def test_without_affinity_all_cores_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert count_cores() == os.cpu_count()
+
+
 @pytest.mark.parametrize(("quota", "cores"), [("50000", 1), ("150000", 2), ("400000", 4), ("6400000", 8)])
 def test_a_quota_bounds_the_cores(system: Path, quota: str, cores: int) -> None:
     write(system, "proc/self/cgroup", "0::/system.slice/rowferry.service\n")
@@ -61,11 +66,12 @@ def test_a_quota_of_a_group_above_bounds_as_well(system: Path) -> None:
     assert count_cores() == 2
 
 
+@pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
 @pytest.mark.parametrize("path", ["/", "/docker/4711"])
-def test_the_older_cgroups_bound_as_well_also_where_the_path_is_the_host_s(system: Path, path: str) -> None:
+def test_the_older_cgroups_bound_as_well_also_where_the_path_is_the_host_s(system: Path, path: str, mount: str) -> None:
     write(system, "proc/self/cgroup", f"4:memory:{path}\n3:cpuset:/\n2:cpu,cpuacct:{path}\n1:name=systemd:/\n")
-    write(system, "cgroup/cpu/cpu.cfs_quota_us", "300000\n")
-    write(system, "cgroup/cpu/cpu.cfs_period_us", "100000\n")
+    write(system, f"cgroup/{mount}/cpu.cfs_quota_us", "300000\n")
+    write(system, f"cgroup/{mount}/cpu.cfs_period_us", "100000\n")
     write(system, "cgroup/memory/memory.limit_in_bytes", f"{GIB}\n")
     write(system, "cgroup/memory/memory.usage_in_bytes", f"{600 * MIB}\n")
     write(system, "cgroup/memory/memory.stat", f"cache 5\ntotal_inactive_file {200 * MIB}\n")

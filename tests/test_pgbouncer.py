@@ -53,7 +53,7 @@ def test_workers_migrate_through_pgbouncer_in_transaction_mode(pooled: str, vers
     migration = versitygw_migration
     migration.fill(40)
     migration.enqueue(batch_size=5)
-    with migration.workers(2, "--until-empty", "--slots=1", "--pgbouncer", DATABASE_URL=pooled) as workers:
+    with migration.workers(2, "--until-empty", "--max-batches=1", "--pgbouncer", DATABASE_URL=pooled) as workers:
         assert [worker.wait() for worker in workers] == [0, 0]
     assert migration.counts() == {"migrated": 40}
     migration.audit()
@@ -112,7 +112,7 @@ def test_nothing_of_ours_is_left_to_the_next_client(
         (("enqueue", "--yes", "--batch-size=3"), 0),
         (("pause",), 0),
         (("resume",), 0),
-        (("worker", "--until-empty", "--slots=1"), 0),
+        (("worker", "--until-empty", "--max-batches=1"), 0),
         (("status",), 0),
         (("errors", "--entries"), 0),
         (("requeue", "--all"), 0),
@@ -154,7 +154,7 @@ def test_a_worker_that_is_killed_behind_pgbouncer_gives_its_batch_back_and_leave
     migration = logged_migration
     migration.fill(10)
     migration.enqueue(batch_size=10)
-    arguments = ("--until-empty", "--slots=1", "--pgbouncer")
+    arguments = ("--until-empty", "--max-batches=1", "--pgbouncer")
     with log.holding(lambda seen: seen.writes_object) as held:
         with migration.workers(1, *arguments, DATABASE_URL=pooled) as (doomed,):
             eventually(lambda: len(held) > 0)
@@ -179,7 +179,7 @@ def test_a_pool_that_is_too_small_starves_no_slot(pooled: str, versitygw_migrati
     migration = versitygw_migration
     migration.fill(4)
     migration.enqueue(batch_size=1)
-    arguments = ("--until-empty", "--slots=1", "--pgbouncer")
+    arguments = ("--until-empty", "--max-batches=1", "--pgbouncer")
     with ExitStack() as strangers, ThreadPoolExecutor(1) as pool:
         for _ in range(POOL_SIZE - 1):
             strangers.enter_context(psycopg.connect(pooled, prepare_threshold=None)).execute("select 1")

@@ -57,7 +57,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     | ENTRIES
     | {
         "EXECUTE rowferry.heartbeat",
-        "EXECUTE rowferry.begin_attempt",
+        "EXECUTE rowferry.begin_attempts",
         "EXECUTE rowferry.claim_batch",
         "EXECUTE rowferry.end_attempt",
         "EXECUTE rowferry.fail_batch",

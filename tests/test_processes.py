@@ -22,7 +22,7 @@ from rowferry_worker.supervisor import Supervisor
 from scrape import fetch, scrape, served_port, sum_of, values_by
 from worker_process import WorkerProcess
 
-TWO = ("--processes", "2", "--slots", "1")
+TWO = ("--processes", "2", "--max-batches=1")
 SILENCE = timedelta(seconds=1)
 WORKER = [sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--log-format=json"]
 

@@ -49,7 +49,7 @@ def test_a_worker_outlives_a_read_only_moment(
     migration.fill(20)
     migration.enqueue(5)
     migration.execute("update rowferry.migration set paused_at = now()")
-    with migration.workers(1, "--processes", processes, "--slots", "1") as (worker,):
+    with migration.workers(1, "--processes", processes, "--max-batches=1") as (worker,):
         eventually(lambda: len(migration.execute("select from rowferry.live_workers")) == int(processes))
         make_read_only(own_postgres, read_only=True)
         with write_anyway(own_postgres) as connection:

@@ -73,7 +73,7 @@ def test_a_ledger_that_is_emptied_in_mid_run_stops_no_worker(logged_migration: M
     migration = logged_migration
     migration.fill(2)
     migration.enqueue(batch_size=1)
-    with migration.workers(1, "--until-empty", "--slots=1") as (worker,):
+    with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
         with log.holding(lambda seen: seen.writes_object) as held:
             eventually(lambda: held)
             migration.execute("delete from rowferry.batch_attempt")

@@ -73,7 +73,7 @@ def test_workers_hold_back_while_a_replica_is_behind_and_go_on_when_it_is_not(
 ) -> None:
     migration = replicated
     add_batch(migration)
-    with migration.workers(1, "--slots=2", "--metrics-port=0") as (worker,):
+    with migration.workers(1, "--max-batches=2", "--metrics-port=0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()
         assert count_held_back(worker) == 0, "the replica keeps up, and no worker waits for it"

@@ -6,7 +6,8 @@ import time
 from migration import Migration
 from rowferry.batch import Attempt, Batch, Entry
 from rowferry.db.connection import connect
-from rowferry_worker.batch.claim import begin_attempt, claim_batch
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.run import process_batch
 from rowferry_worker.ledger import Ledger
@@ -51,7 +52,7 @@ def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration:
 def test_a_worker_with_a_tiny_budget_still_finishes_and_loses_no_attempt(migration: Migration) -> None:
     migration.fill(60)
     migration.enqueue(batch_size=60)
-    with migration.workers(1, "--until-empty", "--parallel=1", "--slots=1", "--time-budget=0.1") as (worker,):
+    with migration.workers(1, "--until-empty", "--parallel=1", "--max-batches=1", "--time-budget=0.1") as (worker,):
         assert worker.wait() == 0
     assert len(migration.batches()) > 1
     assert set(migration.verdicts()) == {"DONE"}

@@ -45,7 +45,7 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 def test_a_batch_is_a_span_with_its_verdict_and_outcomes(
     two_batches: Migration, spans: InMemorySpanExporter, signals_untouched: None
 ) -> None:
-    run_worker(Options(slots=1, until_empty=True))
+    run_worker(Options(max_batches=1, until_empty=True))
     done, failed = sorted(spans.get_finished_spans(), key=lambda span: attributes(span)["batch.id"])
     found = attributes(done)
     assert (found["verdict"], found["entries.migrated"], found["entries.missing"]) == ("DONE", 10, 0)

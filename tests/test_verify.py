@@ -279,7 +279,7 @@ def test_a_verification_past_its_time_budget_puts_the_rest_back(migration: Migra
     migration.fill(60)
     migrate(migration)
     migration.enqueue(60, queue="verify")
-    arguments = ("--queue", "verify", "--until-empty", "--parallel=1", "--slots=1", "--time-budget=0.1")
+    arguments = ("--queue", "verify", "--until-empty", "--parallel=1", "--max-batches=1", "--time-budget=0.1")
     with migration.workers(1, *arguments) as (worker,):
         assert worker.wait() == 0
     batches = migration.batches()[1:]

@@ -49,7 +49,7 @@ def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: 
     migration.fill(60)
     migration.enqueue(20)
     in_the_middle = log.holding(writes_of(range(31, 41)), where="answer")
-    with migration.workers(1, "--slots=1", "--min-parallel=16") as (victim,), in_the_middle as held:
+    with migration.workers(1, "--max-batches=1", "--min-parallel=16") as (victim,), in_the_middle as held:
         eventually(lambda: {seen.key for seen in held} == {f"avatar/u{number}/me.png" for number in range(31, 41)})
         with migration.workers(1, "--until-empty") as (heir,):
             eventually(lambda: [batch["status"] for batch in migration.batches()] == ["DONE", "INIT", "DONE"])
@@ -70,7 +70,7 @@ def test_a_first_signal_finishes_claimed_batches_and_nothing_more(logged_migrati
     migration = logged_migration
     migration.fill(60)
     migration.enqueue(20)
-    with migration.workers(1, "--slots", "1") as (worker,):
+    with migration.workers(1, "--max-batches=1") as (worker,):
         with log.holding(writes_of(range(31, 41))) as held:
             eventually(lambda: held)
             worker.signal(signal.SIGTERM)
@@ -98,7 +98,7 @@ def test_a_second_signal_releases_claimed_batches_without_costing_an_attempt(
     migration.fill(60)
     migration.enqueue(20)
     with (
-        migration.workers(1, "--slots", "2", *options, **patient(migration.folder)) as (worker,),
+        migration.workers(1, "--max-batches=2", *options, **patient(migration.folder)) as (worker,),
         log.holding(writes_of(range(61))) as held,
     ):
         eventually(lambda: len(migration.attempts()) == 2 and held)
@@ -132,7 +132,7 @@ def test_an_outage_of_the_objects_costs_no_attempt(logged_migration: Migration, 
     migration = logged_migration
     migration.fill(40)
     migration.enqueue(20)
-    with migration.workers(1, "--until-empty", "--slots", "1") as (worker,):
+    with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
         with log.holding(writes_of(range(31, 41))) as held:
             eventually(lambda: held)
             with log.out_of_reach():

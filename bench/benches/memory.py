@@ -42,7 +42,7 @@ def migrate(record: Record, entries: int, every_seconds: float) -> Figures:
     sampler = Sampler(every_seconds)
     with fake_s3(LATENCY_MS) as server:
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
-        used = run_worker(*fix_pace(IN_FLIGHT, BATCH_SIZE), on_start=sampler.watch)
+        used = run_worker(*fix_pace(IN_FLIGHT), on_start=sampler.watch)
         sampler.stop()
     record.series["memory_mb"] = sampler.samples
     return {

@@ -61,7 +61,7 @@ def migrate(program: Path, samples: Path, entries: int) -> Figures:
     make_rows(entries)
     with fake_s3(LATENCY_MS) as server:
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
-        failure = look(program, samples, [*WORKER, *fix_pace(IN_FLIGHT, BATCH_SIZE)])
+        failure = look(program, samples, [*WORKER, *fix_pace(IN_FLIGHT)])
         assert not failure, failure[-2000:]
     seconds = read_span(entries)
     seen = sum(number for _, number in read_stacks(samples.read_text().splitlines()))

@@ -83,7 +83,7 @@ def work_together(workers: int, entries: int) -> list[Usage]:
     make_rows(entries)
     with fake_s3(LATENCY_MS) as server, ThreadPoolExecutor(workers) as pool:
         enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
-        runs = [pool.submit(run_worker, *fix_pace(IN_FLIGHT, BATCH_SIZE)) for _ in range(workers)]
+        runs = [pool.submit(run_worker, *fix_pace(IN_FLIGHT)) for _ in range(workers)]
         used = [run.result() for run in runs]
     check_rows()
     return used

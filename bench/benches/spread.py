@@ -58,7 +58,7 @@ def measure(record: Record, parallel: int | None, seconds: float) -> Figures:
     """Stream with one worker; the pace is that of the second half."""
     options = (f"--latency-sigma={SIGMA}", f"--latency-instant-share={INSTANT_SHARE}")
     port = find_free_port()
-    worker = Launch.fixed(parallel, BATCH_SIZE) if parallel else Launch()
+    worker = Launch.fixed(parallel) if parallel else Launch()
     with fake_s3(LATENCY_MS, *options, sizes=SIZES) as legacy, fake_s3(LATENCY_MS, *options, sizes=SIZES) as production:
         watch = Watch(production, legacy, weighs=True, metrics_url=f"http://127.0.0.1:{port}/metrics")
         fill_queue(watch, int(seconds * MOST_PER_SECOND))

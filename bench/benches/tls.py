@@ -55,6 +55,6 @@ def measure(folder: Path, streamed_bytes: int | None, seconds: float, *, tls: bo
             urls = [f"https://127.0.0.1:{port}" for port in (ports[1] if streamed_bytes else ports[0], ports[0])]
         make_rows(int(seconds * MOST_PER_SECOND))
         enqueue_rows(urls[0], urls[1], BATCH_SIZE)
-        worker = Launch.fixed(IN_FLIGHT, BATCH_SIZE).with_environment(AWS_CA_BUNDLE=str(certificate))
+        worker = Launch.fixed(IN_FLIGHT).with_environment(AWS_CA_BUNDLE=str(certificate))
         watch = Watch(production, other if streamed_bytes else None)
         return run_for(seconds, watch, [worker]).figures(seconds / 3, seconds)

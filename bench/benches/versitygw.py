@@ -103,7 +103,7 @@ class Course:
                 ("SECRET_ACCESS_KEY", self._server.secret_key),
             )
         }
-        used = run_worker(*fix_pace(IN_FLIGHT, BATCH_SIZE), environment=keys)
+        used = run_worker(*fix_pace(IN_FLIGHT), environment=keys)
         return self._count(read_span(self._objects), used.cpu_seconds, used.memory_mb)
 
     def copy_in_threads(self) -> Figures:

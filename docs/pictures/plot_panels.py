@@ -125,7 +125,7 @@ def migrate(environment: Environment, folder: Path) -> None:
     lose_objects(environment)
     start = datetime.now(UTC)
     dsn = os.environ["DATABASE_URL"]
-    worker = ("worker", "--processes", "2", "--parallel", "4", "--slots", "2", "--metrics-port", "0")
+    worker = ("worker", "--processes", "2", "--parallel", "4", "--metrics-port", "0")
     with (
         daemon("exporter", "--port", "0") as (_, exporter_port),
         daemon(*worker) as (_, worker_port),

@@ -11,7 +11,7 @@
 --   at once where it has deregistered or is unknown.
 --   Attempts older than the batch belong to another batch with the same id: the queue was emptied meanwhile.
 --   Call it on an autocommit connection of its own, so that the record outlives a crash.
---   Writes: batch_attempt. Called by: rowferry_worker/batch/claim.py.
+--   Writes: batch_attempt. Called by: rowferry.begin_attempts.
 create or replace function rowferry.begin_attempt(
     p_batch_id bigint, p_requeues integer, p_worker_id text, p_reachable_for interval default null
 )

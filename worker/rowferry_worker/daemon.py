@@ -7,11 +7,10 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Event
 from types import FrameType
 
 from rowferry import __version__
@@ -28,7 +27,7 @@ from rowferry_worker.monitoring.server import serve_own_metrics
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import list_queues
 from rowferry_worker.service import is_orphan, notify
-from rowferry_worker.slot import Slot
+from rowferry_worker.slots import MAX_SLOTS, Slots
 from rowferry_worker.state import WorkerState
 
 _log = logging.getLogger(__name__)
@@ -50,8 +49,8 @@ class Options:
     """Objects in flight at once, over all slots."""
     min_parallel: int = 1
     """Objects that may be in flight however slow or throttled the servers are."""
-    slots: int = 2
-    """Batches claimed at once: while one drains, the next fills."""
+    max_batches: int = MAX_SLOTS
+    """Batches claimed at once, at most; each has a connection to PostgreSQL."""
     queues: tuple[str, ...] = ("migrate",)
     migrations: tuple[str, ...] = ()
     """Names of the migrations to serve; empty: all."""
@@ -112,7 +111,7 @@ def _work(worker_id: str, options: Options) -> None:
         options.time_budget,
         list(options.migrations) or None,
         options.end_when_unusable,
-        slots=options.slots,
+        cluster=cluster,
     )
     metrics.objects_in_flight_limit.set(state.scheduler.limit.value)
     heartbeat = Heartbeat(state.ledger, worker_id, queues, state.report, state.is_progressing, cluster, Event())
@@ -134,21 +133,19 @@ def _work(worker_id: str, options: Options) -> None:
 def _run_slots(state: WorkerState, options: Options) -> None:
     """Run the slots to their end: after a first signal they have `grace`, after a second one no more time."""
     _calm_garbage_collector()
-    slots = [Slot(state) for _ in range(options.slots)]
-    threads = [Thread(target=slot.run, name=f"slot {n}", daemon=True) for n, slot in enumerate(slots)]
-    for thread in threads:
-        thread.start()
-    while _any_alive(threads) and not state.stopping.is_set():
+    slots = Slots(state, options.max_batches)
+    slots.start()
+    while slots.are_running() and not state.stopping.is_set():
         time.sleep(LOOK_UP_EVERY.total_seconds())
+        slots.start_if_wanted()
         if is_orphan() and not state.stopping.is_set():
             _log.warning("supervisor died, shutting down after the current batches")
             state.stopping.set()
     notify("STOPPING=1", "STATUS=shutting down after the current batches")
-    _join(threads, options.grace, unless=state.give_up)
+    _join(slots, options.grace, unless=state.give_up)
     state.give_up.set()
-    _join(threads, RELEASE_TIMEOUT, unless=Event())
-    for slot in slots:
-        slot.abandon()
+    _join(slots, RELEASE_TIMEOUT, unless=Event())
+    slots.abandon()
 
 
 def _calm_garbage_collector() -> None:
@@ -177,12 +174,8 @@ def _listen_for_signals(state: WorkerState) -> None:
     signal.signal(signal.SIGINT, stop)
 
 
-def _join(threads: Sequence[Thread], within: timedelta, *, unless: Event) -> None:
-    """Wait until the threads have ended, `within` is over, or `unless` is set."""
+def _join(slots: Slots, within: timedelta, *, unless: Event) -> None:
+    """Wait until the slots have ended, `within` is over, or `unless` is set."""
     deadline = time.monotonic() + within.total_seconds()
-    while _any_alive(threads) and time.monotonic() < deadline and not unless.is_set():
+    while slots.are_running() and time.monotonic() < deadline and not unless.is_set():
         time.sleep(LOOK_UP_EVERY.total_seconds() / 4)
-
-
-def _any_alive(threads: Sequence[Thread]) -> bool:
-    return any(thread.is_alive() for thread in threads)

@@ -120,12 +120,9 @@ def _list_groups(controller: str) -> Iterator[Path]:
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
-        root = MOUNT / controller if controllers else MOUNT
-        folder = root / path.lstrip("/")
-        while folder != root:
-            yield folder
-            folder = folder.parent
-        yield root
+        for root in {MOUNT / controllers, MOUNT / controller} if controllers else [MOUNT]:
+            folder = root / path.lstrip("/")
+            yield from (group for group in (folder, *folder.parents) if group.is_relative_to(root))
 
 
 def _read(path: Path) -> str | None:

@@ -3,10 +3,11 @@
 import logging
 from contextlib import suppress
 from datetime import timedelta
+from typing import Protocol
 
 import psycopg
 
-from rowferry.batch import Verdict
+from rowferry.batch import Batch, Verdict
 from rowferry.db.connection import Connection, connect, translate
 from rowferry.db.deadlines import cut
 from rowferry.errors import PoolExhausted, RowferryError, UsageError, WorkLeft
@@ -15,33 +16,60 @@ from rowferry_worker.batch.claim import claim_batch, is_finished
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.queues import find_queue
-from rowferry_worker.state import WorkerState
+from rowferry_worker.state import LOOK_UP_SECONDS, WorkerState
 
 _log = logging.getLogger(__name__)
 
 MIN_POLLING_INTERVAL = timedelta(seconds=0.1)
 MAX_POLLING_INTERVAL = timedelta(seconds=5)
-"""How often an idle slot looks for work: a claim costs some 0.1 ms."""
+"""How often an idle process looks for work: a claim costs some 0.1 ms."""
 MAX_POLLING_INTERVAL_UNTIL_EMPTY = timedelta(seconds=1)
 MAX_OUTAGE_WAIT = timedelta(seconds=30)
 CANCEL_TIMEOUT = timedelta(seconds=2)
-PARKED_FOR = timedelta(minutes=1)
-"""How long a slot stays away when PgBouncer's pool has no connection for it."""
+NOT_NEEDED_AFTER = timedelta(seconds=10)
+"""A slot that has waited so long for its turn to claim ends."""
+NO_CONNECTION_PAUSE = timedelta(minutes=1)
+"""How long the process makes do without another slot when there was no connection for one."""
+
+
+class OtherSlots(Protocol):
+    """What a slot must know of the others of its process."""
+
+    def start_if_wanted(self) -> None:
+        """Start another slot if none is free to claim the next batch."""
+        ...
+
+    def may_end(self, slot: "Slot", *, pause: timedelta | None = None) -> bool:
+        """Return whether another slot goes on, and count this one out; start none for `pause`."""
+        ...
+
+    def are_too_many(self) -> bool:
+        """Return whether there are more slots than connections for them."""
+        ...
+
+    def note_connected(self) -> None:
+        """Note that the database can be reached again."""
+        ...
+
+    def note_end(self, slot: "Slot") -> None:
+        """Note that a slot has ended; no more start."""
+        ...
 
 
 class Slot:
     """Holds one connection; `run` is the body of its thread."""
 
-    def __init__(self, state: WorkerState) -> None:
-        """Connect when it runs."""
+    def __init__(self, state: WorkerState, others: OtherSlots) -> None:
+        """Connect when a batch is wanted."""
         self._state = state
+        self._others = others
         self._connection: Connection | None = None
         self._claimed: ClaimedBatch | None = None
         self._outages = 0
-        self._polling_interval = MIN_POLLING_INTERVAL
+        self._is_counted = True
 
     def run(self) -> None:
-        """Claim and run batches; survive every outage of PostgreSQL; end when stopping, or when no work is left."""
+        """Claim and run batches; survive every outage of PostgreSQL; end when stopping, or when not needed any more."""
         state = self._state
         try:
             while not state.stopping.is_set():
@@ -60,30 +88,52 @@ class Slot:
         finally:
             state.watchdog.remove()
             self._disconnect()
+            if self._is_counted:
+                self._others.note_end(self)
 
     def _run_next_batch(self) -> bool:
-        """Claim and run one batch, or wait for work. Return False when no work is left to wait for."""
-        state, connection = self._state, self._connect()
-        with metrics.claim_seconds.time():
-            batch = claim_batch(connection, state.queues, state.migrations, state.backoff.passed_over())
-        if batch is None:
-            return self._wait_for_work(connection)
-        self._polling_interval = MIN_POLLING_INTERVAL
-        self._claimed = ClaimedBatch(state, connection, batch, find_queue(batch.queue_name))
-        self._claimed.run()
+        """Claim and run one batch. Return False when this slot is not needed, or no work is left to wait for."""
+        state = self._state
+        if self._others.are_too_many() and self._may_end():
+            return False
+        if not state.turns.take(NOT_NEEDED_AFTER, unless=state.stopping.is_set):
+            return state.stopping.is_set() or not self._may_end()
+        try:
+            batch = self._claim()
+        finally:
+            state.turns.give()
+        if batch is None or self._connection is None:
+            return False
+        try:
+            self._others.start_if_wanted()
+            self._claimed = ClaimedBatch(state, self._connection, batch, find_queue(batch.queue_name))
+            self._claimed.run()
+        finally:
+            state.scheduler.in_hand.forget(batch.id)
+            state.turns.note_end()
         return True
 
-    def _wait_for_work(self, connection: Connection) -> bool:
-        """Wait before the next look for work. Return False when none is left to wait for."""
-        state = self._state
-        if state.until_empty and is_finished(connection, state.queues, state.migrations, state.backoff.unusable()):
-            connection.rollback()
-            return False
-        connection.rollback()
-        state.stopping.wait(state.backoff.shorten(jittered(self._polling_interval)).total_seconds())
+    def _claim(self) -> Batch | None:
+        """Claim a batch as soon as one is wanted and there is one; None when stopping, or when no work is left."""
+        state, interval = self._state, MIN_POLLING_INTERVAL
         longest = MAX_POLLING_INTERVAL_UNTIL_EMPTY if state.until_empty else MAX_POLLING_INTERVAL
-        self._polling_interval = min(self._polling_interval * 2, longest)
-        return True
+        while not state.stopping.is_set():
+            state.watchdog.begin_turn()
+            if not state.wait_until_wanted(LOOK_UP_SECONDS):
+                continue
+            connection = self._connect()
+            with metrics.claim_seconds.time():
+                batch = claim_batch(connection, state.queues, state.migrations, state.backoff.passed_over())
+            if batch is not None:
+                state.scheduler.in_hand.note(batch.id, batch.entry_count)
+                return batch
+            if state.until_empty and is_finished(connection, state.queues, state.migrations, state.backoff.unusable()):
+                connection.rollback()
+                return None
+            connection.rollback()
+            has_changed = state.turns.wait_for_end(state.backoff.shorten(jittered(interval)), state.stopping.is_set)
+            interval = MIN_POLLING_INTERVAL if has_changed else min(interval * 2, longest)
+        return None
 
     def abandon(self) -> None:
         """Release the batch of a thread that still waits for PostgreSQL, from another thread: the process ends now.
@@ -103,6 +153,8 @@ class Slot:
         if self._connection is None:
             self._state.ledger.flush()  # first record the loss of a batch, while none is claimed
             self._connection = connect(f"worker {self._state.worker_id}", bounded=True)
+            if self._outages:
+                self._others.note_connected()
             self._outages = 0
         return self._connection
 
@@ -111,34 +163,31 @@ class Slot:
             self._connection.close()
             self._connection = None
 
+    def _may_end(self, pause: timedelta | None = None) -> bool:
+        self._is_counted = not self._others.may_end(self, pause=pause)
+        return not self._is_counted
+
     def _recover(self, error: RowferryError | psycopg.Error) -> bool:
-        """Wait until PostgreSQL may be available again. Return False when this slot ends; raise what is no outage."""
+        """Wait until PostgreSQL may be available again. Return False if other slots go on; raise what is no outage.
+
+        So a process that has lost all its connections tries with one of them.
+        """
         known = translate(error) if isinstance(error, psycopg.Error) else error
         if not known.retryable:
             raise known from error
-        if isinstance(known, PoolExhausted) and self._try_park(known):
-            if self._state.until_empty:
-                return False
-            self._disconnect()
-            self._state.stopping.wait(PARKED_FOR.total_seconds())
-            self._state.unpark_slot()
-        else:
-            self._back_off(known)
-        return True
-
-    def _try_park(self, error: PoolExhausted) -> bool:
-        """Log what is wrong with the pool; return whether this slot gives up its connection to the other slots."""
-        remedy = "its pool needs one for each slot and one more for each worker process, apart from other clients'"
-        may_park = self._state.try_park_slot()
-        fields = {"error": f"{error}: {remedy}", "slots": self._state.slots}
-        _log.warning("PgBouncer's pool is too small", extra=fields)
-        return may_park
-
-    def _back_off(self, error: RowferryError) -> None:
-        """Drop the connection and wait before the next one."""
-        self._disconnect()
-        metrics.reconnects.inc()
         self._outages += 1
-        wait = retry_delay(self._outages, base=timedelta(seconds=0.5), longest=MAX_OUTAGE_WAIT).total_seconds()
-        _log.warning("database unavailable, retrying", extra={"error": str(error), "seconds": round(wait, 1)})
-        self._state.stopping.wait(wait)
+        wait = retry_delay(self._outages, base=timedelta(seconds=0.5), longest=MAX_OUTAGE_WAIT)
+        if isinstance(known, PoolExhausted):
+            remedy = "its pool needs one for each slot and one more for each worker process, apart from other clients'"
+            _log.warning("PgBouncer's pool is too small", extra={"error": f"{known}: {remedy}"})
+            pause = NO_CONNECTION_PAUSE
+        else:
+            metrics.reconnects.inc()
+            fields = {"error": str(known), "seconds": round(wait.total_seconds(), 1)}
+            _log.warning("database unavailable, retrying", extra=fields)
+            pause = NO_CONNECTION_PAUSE if self._connection is None else wait
+        self._disconnect()
+        if self._may_end(jittered(pause)):
+            return False
+        self._state.stopping.wait(wait.total_seconds())
+        return True

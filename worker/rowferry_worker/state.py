@@ -5,12 +5,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Condition, Event, Lock
+from threading import Condition, Event
 
+from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.backoff import Backoff
+from rowferry_worker.claim_turns import ClaimTurns
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.monitoring.heartbeat import WorkerReport
+from rowferry_worker.monitoring.heartbeat import ClusterState, WorkerReport
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
 
@@ -60,6 +62,10 @@ class ReadersWriterLock:
             if acquired:
                 self._release()
 
+    def is_wanted_exclusively(self) -> bool:
+        """Return whether a batch holds the lock exclusively, or waits to."""
+        return self._is_exclusive or self._waiting_writers > 0
+
     def try_upgrade(self) -> bool:
         """Make the caller's shared lock exclusive if it is the only holder; return whether it is exclusive now."""
         with self._changed:
@@ -105,21 +111,23 @@ class WorkerState:
     watchdog: SlotWatchdog = field(default_factory=SlotWatchdog)
     backoff: Backoff = field(default_factory=Backoff)
     batch_lock: ReadersWriterLock = field(default_factory=ReadersWriterLock)
-    slots: int = 1
-    """Slots that use a connection: not parked for want of one."""
-    _parking: Lock = field(default_factory=Lock)
+    attempts: AttemptRecorder = field(init=False)
+    turns: ClaimTurns = field(default_factory=ClaimTurns)
+    cluster: ClusterState = field(default_factory=ClusterState)
 
-    def try_park_slot(self) -> bool:
-        """Return whether a slot may stay away because PgBouncer's pool is too small: at least one must go on."""
-        with self._parking:
-            may_park = self.slots > 1
-            self.slots -= may_park
-            return may_park
+    def __post_init__(self) -> None:
+        """Let the slots share the ledger."""
+        self.attempts = AttemptRecorder(self.ledger, self.worker_id)
 
-    def unpark_slot(self) -> None:
-        """Count a parked slot as working again."""
-        with self._parking:
-            self.slots += 1
+    def wait_until_wanted(self, seconds: float) -> bool:
+        """Return whether another batch is wanted, as soon as it is, at the latest after so many seconds.
+
+        None is wanted while a batch runs exclusively, or waits to: it would be claimed and wait.
+        """
+        if self.batch_lock.is_wanted_exclusively():
+            self.stopping.wait(seconds)
+            return False
+        return self.scheduler.in_hand.wait_for_room(seconds)
 
     def report(self) -> WorkerReport:
         """Return what the heartbeat says of this worker."""

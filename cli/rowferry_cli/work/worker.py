@@ -14,14 +14,14 @@ from rowferry.errors import DatabaseUnavailable, RowferryError, WorkLeft
 from rowferry.formatting import show_text
 from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.command import Command, Group
-from rowferry_cli.options import Seconds, log_format_option
+from rowferry_cli.options import SLOTS_ARE_GONE, Seconds, log_format_option
 
 GROUPS = (
     Group(
         "Pace",
         "A worker finds by itself how many objects to have in flight. Bound it only to spare a server, or a host with "
         "little memory.",
-        ("--parallel", "--min-parallel", "--slots"),
+        ("--parallel", "--min-parallel"),
     ),
     Group(
         "Time",
@@ -30,8 +30,8 @@ GROUPS = (
     ),
     Group(
         "PostgreSQL",
-        "How long a worker waits for rows, and PostgreSQL for a worker.",
-        ("--lock-timeout", "--lost-after", "--idle-timeout", "--pgbouncer"),
+        "How long a worker waits for rows, and PostgreSQL for a worker; and how many connections it takes.",
+        ("--lock-timeout", "--lost-after", "--idle-timeout", "--max-batches", "--pgbouncer"),
     ),
     Group(
         "Metrics, logs and traces",
@@ -64,7 +64,7 @@ class Arguments:
     parallel: int | None
     """None: no bound but those of the machine."""
     min_parallel: int
-    slots: int
+    max_batches: int
     queues: tuple[str, ...]
     migrations: tuple[str, ...]
     until_empty: bool
@@ -101,7 +101,7 @@ EPILOG = """Nothing needs to be set: a worker uses all cores that it may use, an
 have in flight, what the servers allow, and how many batches that takes."""
 
 
-@click.command("worker", cls=Command, epilog=EPILOG, groups=GROUPS)
+@click.command("worker", cls=Command, epilog=EPILOG, groups=GROUPS, removed={"--slots": SLOTS_ARE_GONE})
 @number_option("--processes", 256, "Worker processes.  [default: one per core]")
 @number_option("--parallel", 10_000, "At most so many objects in flight per process.  [default: as many as pay]")
 @number_option(
@@ -111,7 +111,13 @@ have in flight, what the servers allow, and how many batches that takes."""
     default=1,
     show_default=True,
 )
-@number_option("--slots", 64, "Batches at once per process.", default=2, show_default=True)
+@number_option(
+    "--max-batches",
+    64,
+    "At most so many batches at once per process; each has a connection to PostgreSQL.",
+    default=16,
+    show_default=True,
+)
 @click.option(
     "--queue", "queues", metavar="NAME", multiple=True, default=["migrate"], show_default=True, help="A queue to serve."
 )
@@ -238,7 +244,7 @@ def _work(arguments: Arguments) -> int:
         Options(
             **bound,
             min_parallel=arguments.min_parallel,
-            slots=arguments.slots,
+            max_batches=arguments.max_batches,
             queues=arguments.queues,
             migrations=arguments.migrations,
             end_when_unusable=arguments.end_when_unusable,

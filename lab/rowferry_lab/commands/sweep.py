@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry_cli.command import Command, Group
-from rowferry_cli.options import json_option
+from rowferry_cli.options import SLOTS_ARE_GONE, json_option
 from rowferry_lab.commands.sweep_values import Latency, Numbers
 from rowferry_lab.sweep.grid import AUTO
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rowferry_lab.sweep.results import CsvFile
 
 
-SLOTS_ARE_GONE = "a worker claims as many batches as it needs, so leave it out"
 RUNS = Group(
     "Runs",
     "The defaults take about eight minutes. More runs and more rows make the figures steadier.",

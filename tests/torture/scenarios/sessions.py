@@ -43,7 +43,7 @@ def torture(run: Run) -> None:
         world.fill(entries, large=1)
         world.enqueue(20)
         slow.delay = DELAY
-        with world.workers(SEATS, "--parallel=8", "--slots=1") as pool:
+        with world.workers(SEATS, "--parallel=8", "--max-batches=1") as pool:
             strike(run, world, strikes)
             slow.delay = timedelta()
             run.say("waiting for the rest")

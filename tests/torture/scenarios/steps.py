@@ -101,7 +101,7 @@ def faults_of(before: dict[str, int], after: dict[str, int], objects: int) -> It
 
 def die_at(world: World, step: str) -> None:
     """Run a worker that kills itself after the step; AssertionError when it ends otherwise."""
-    command = [sys.executable, "-m", "torture.crash_injector", step, "--until-empty", "--slots=1"]
+    command = [sys.executable, "-m", "torture.crash_injector", step, "--until-empty", "--max-batches=1"]
     environment = {**same_packages(), **world.migration.environment}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
         _, words = worker.communicate(timeout=COMMAND_DEADLINE.total_seconds())

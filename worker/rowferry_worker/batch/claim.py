@@ -1,20 +1,14 @@
-"""Step 1 of 5: claim a batch and record the attempt; without one, find out whether any work is left."""
+"""Step 1 of 5: claim a batch; without one, find out whether any work is left."""
 
-import time
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
-from rowferry.batch import Attempt, Batch
+from rowferry.batch import Batch
 from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
-from rowferry.errors import DatabaseUnavailable, PoolExhausted, UsageError, WorkLeft
+from rowferry.errors import UsageError, WorkLeft
 from rowferry.formatting import count_batches
 from rowferry.s3.retry import LONGEST
-from rowferry_worker.ledger import Ledger
-
-POOL_TIMEOUT = timedelta(seconds=3)
-"""How long a slot that holds a batch waits for PgBouncer to give the ledger a connection."""
 
 
 def claim_batch(
@@ -31,26 +25,6 @@ def claim_batch(
     """
     rows = call(connection, "claim_batch", queues, migrations, list(passed_over))
     return Batch(**rows[0]) if rows else None
-
-
-def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
-    """Record an attempt at a claimed batch where a crash cannot take it back.
-
-    Raises DatabaseUnavailable when the ledger's connection is lost; PoolExhausted when PgBouncer has none for it: the
-    claim holds a connection of the same pool, and must not wait long for another.
-    """
-    # An attempt that this worker never heard of must not stay open: it would count as a crash.
-    if_lost = "lose_attempts", ([batch.id], worker_id)
-    arguments = (batch.id, batch.requeues, worker_id, ledger.connected_for())
-    within, began = POOL_TIMEOUT if ledger.is_pooled else None, time.monotonic()
-    try:
-        (row,) = ledger.call("begin_attempt", *arguments, if_lost=if_lost, within=within)
-    except DatabaseUnavailable as error:
-        if within is not None and time.monotonic() - began >= within.total_seconds() - 1:
-            raise PoolExhausted(f"PgBouncer gave the ledger no connection within {POOL_TIMEOUT.seconds} s") from error
-        raise
-    history = (row["losses"], row["since_loss"], row["unclear_for"])
-    return Attempt(row["attempt_id"], row["number"], row["crashes"], *history)
 
 
 def is_work_left(

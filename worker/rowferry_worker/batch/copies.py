@@ -48,7 +48,9 @@ def run_copies(context: BatchContext, copy: Copy, keys: Iterable[str]) -> dict[s
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
-    by_key = _wait_for(context, CopyRun(context.scheduler, copy, keys, deadline=context.deadline))
+    by_key = _wait_for(
+        context, CopyRun(context.scheduler, copy, keys, deadline=context.deadline, batch_id=context.batch.id)
+    )
     refuse_side_fault(context.migration, by_key)
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}

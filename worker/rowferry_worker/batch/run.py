@@ -13,7 +13,6 @@ from rowferry.db.connection import Connection, summarise, translate
 from rowferry.errors import DatabaseUnavailable, MigrationFault, ObjectError, RowferryError, UsageError, VerdictRefused
 from rowferry.logs import log_fields
 from rowferry_worker.backoff import pause_after_faults
-from rowferry_worker.batch.claim import begin_attempt
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
 from rowferry_worker.batch.perform import BatchResult, perform
@@ -80,7 +79,7 @@ class ClaimedBatch:
             if not acquired:
                 self.connection.rollback()
                 return True
-            attempt = begin_attempt(state.ledger, batch, state.worker_id)
+            attempt = state.attempts.begin(batch)
             if wait := choose_wait(batch, attempt):
                 self._defer(attempt, wait)
                 return True

@@ -22,6 +22,7 @@ from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.concurrency import ConcurrencyLimit, record_request
 from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.in_hand import EntriesInHand
 from rowferry_worker.objects.part_room import PartRoom
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,8 @@ class CopyScheduler:
         self.responded_at = time.monotonic()
         """When a request last ended, by time.monotonic(): the event loop is alive."""
         self._within = within
+        self.in_hand = within.in_hand if within else EntriesInHand(lambda: 2 * self.limit.value)
+        """The entries of the process's claimed batches: twice the limit keeps it busy while a batch ends."""
         self._in_flight = 0
         self._runs: deque[CopyRun] = deque()
         self.part_room = PartRoom(self.start_copies, self.note_end)
@@ -57,6 +60,7 @@ class CopyScheduler:
         if record_request(self.limit, request, result, seconds, again=again):
             if self._within is None:
                 metrics.objects_in_flight_limit.set(self.limit.value)
+                self.in_hand.note_change()
             self.start_copies()
 
     def note_response(self) -> None:
@@ -104,16 +108,24 @@ class CopyRun:
     """The copies of one batch; used on the event loop only."""
 
     def __init__(
-        self, scheduler: CopyScheduler, copy: Copy, keys: Iterable[str], *, deadline: float = math.inf
+        self,
+        scheduler: CopyScheduler,
+        copy: Copy,
+        keys: Iterable[str],
+        *,
+        deadline: float = math.inf,
+        batch_id: int | None = None,
     ) -> None:
         """`keys`: a key that comes twice is copied once.
 
-        `deadline`: when no more copies start, by time.monotonic(); those under way go on.
+        `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
+        whose entries are counted as in hand.
         """
         self._scheduler = scheduler
         self._copy = copy
         self._not_started = deque(dict.fromkeys(keys))
         self._deadline = deadline
+        self._batch_id = batch_id
         self._results: dict[str, ObjectResult] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
@@ -175,6 +187,7 @@ class CopyRun:
                 self._fault = fault
                 self._results[key] = Cancelled("Fault", str(fault))
             metrics.copy_seconds.observe(time.monotonic() - started)
+            self._note_left()
             key = self.take_key() if self._scheduler.has_room() else None
 
     def _note_error(self, key: str, error: ObjectError) -> None:
@@ -191,6 +204,11 @@ class CopyRun:
         self._scheduler.note_end()
         self._note_progress()
 
+    def _note_left(self) -> None:
+        if self._batch_id is not None:
+            self._scheduler.in_hand.note(self._batch_id, len(self._not_started) + len(self._tasks))
+
     def _note_progress(self) -> None:
+        self._note_left()
         if not self._tasks and not self._not_started:
             self._done.set()
