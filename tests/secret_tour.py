@@ -28,6 +28,7 @@ def prepare_and_plan(setup: Environment, scanner: SecretScanner, legacy: S3Serve
     setup.run(scanner, "init", "--grants", "rowferry_avatars", "--apply")
     lose_an_object(setup, legacy)
     setup.run(scanner, "check")
+    setup.run(scanner, "estimate", "--for", "1s", "--copy")
     setup.run(scanner, "plan")
     setup.run(scanner, "status", "--json")
     setup.run(scanner, "enqueue", "--batch-size", "5", "--yes")
@@ -90,6 +91,7 @@ def fail(setup: Environment, scanner: SecretScanner) -> None:
     said = setup.run(scanner, "check", expected=2, **wrong)
     assert "legacy bucket" in said
     setup.run(scanner, "status", expected=2, **wrong)
+    setup.run(scanner, "estimate", expected=2, **wrong)
     both = {**setup.environment, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
     assert "are both set" in setup.run(scanner, "check", expected=2, **both)
     token_alone = {**setup.plain, "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY": "", "ROWFERRY_PRODUCTION_ACCESS_KEY_ID": ""}
@@ -99,6 +101,7 @@ def fail(setup: Environment, scanner: SecretScanner) -> None:
 MARKS = {
     "output prepare": "Made 40 rows",
     "output check": "ROWFERRY_LEGACY_SECRET_ACCESS_KEY",
+    "output estimate": "Copied to production: ",
     "output status": "cannot be reached",
     "output report": "Unfinished",
     "file worker.log": '"message": "object copied"',

@@ -186,6 +186,14 @@ def test_a_migration_without_the_schema_is_estimated_too(fake: FakeMigration) ->
     assert estimate(fake.migration)["entries"]["estimate"] == 3
 
 
+def test_a_database_that_cannot_be_written_to_is_enough(fake: FakeMigration) -> None:
+    fake.migration.fill(3)
+    fake.migration.write_plan()
+    options = {"PGOPTIONS": "-c default_transaction_read_only=on"}
+    done = fake.migration.run("estimate", "--copy", "--json", "--for", "4s", **options)
+    assert json.loads(done.stdout)["measured"]["outcomes"] == {"migrated": 3}
+
+
 def test_a_running_queue_tells_the_pace(fake: FakeMigration) -> None:
     migration = fake.migration
     migration.fill(40)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from rowferry.errors import ObjectError, Throttled
+from rowferry.errors import Throttled
 from rowferry.http import event_loop
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry.s3.retry import Send
 from rowferry_cli.estimating.request_counts import Operation
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import WHOLE_SIDE, CopyRun, CopyScheduler
@@ -47,28 +48,36 @@ class Reading:
 
 @dataclass(slots=True)
 class RequestMeter:
-    """Counts requests and keeps some of their times; told by the scheduler's `record`."""
+    """Counts requests and keeps some of their times; stands between the worker's machinery and the clients."""
 
     scheduler: CopyScheduler
+    send_on: Send
     requests: Counter[Operation] = field(default_factory=Counter[Operation])
     refused: Counter[Operation] = field(default_factory=Counter[Operation])
     first_seconds: dict[Operation, list[float]] = field(default_factory=dict[Operation, list[float]])
     last_seconds: dict[Operation, deque[float]] = field(default_factory=dict[Operation, deque[float]])
 
-    def record(self, request: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
-        """Count one try and hand it on."""
-        operation = (request.side, request.operation)
+    async def send(self, request: Request) -> Response:
+        """Send a request once, as `ObjectClient.send`, and count it."""
+        operation: Operation = (request.side, request.operation)
         self.requests[operation] += 1
-        if isinstance(result, Throttled):
+        started = time.monotonic()
+        try:
+            response = await self.send_on(request)
+        except Throttled:
             self.refused[operation] += 1
-        elif isinstance(result, Response):
-            if operation not in self.first_seconds:
-                self.first_seconds[operation] = []
-                self.last_seconds[operation] = deque(maxlen=LATENCIES)
-            if len(self.first_seconds[operation]) < LATENCIES:
-                self.first_seconds[operation].append(seconds)
-            self.last_seconds[operation].append(seconds)
-        self.scheduler.record(request, result, seconds, again=again)
+            raise
+        self._note_seconds(operation, time.monotonic() - started)
+        return response
+
+    def _note_seconds(self, operation: Operation, seconds: float) -> None:
+        first = self.first_seconds.setdefault(operation, [])
+        if len(first) < LATENCIES:
+            first.append(seconds)
+        last = self.last_seconds.get(operation)
+        if last is None:
+            last = self.last_seconds[operation] = deque(maxlen=LATENCIES)
+        last.append(seconds)
 
 
 @dataclass(slots=True)

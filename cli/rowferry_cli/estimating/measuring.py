@@ -69,9 +69,8 @@ def measure_plan(plan: Plan, keys: Keys, limits: Limits, on_progress: OnProgress
     """
     mode = CopyMode.of(plan)
     with _open_migration(plan, limits) as migration:
-        sample, scheduler = ObjectSample(keys, mode), CopyScheduler(limits.parallel)
-        meter = RequestMeter(scheduler)
-        requests = ObjectRequests(migration.send, reserve=migration.reserve, record=meter.record)
+        sample, meter = ObjectSample(keys, mode), RequestMeter(CopyScheduler(limits.parallel), migration.send)
+        requests = _connect(migration, meter)
         on_progress(f"reading {plan.legacy.bucket}")
         looks = Drive(meter, lambda: sample.bytes)
         looks_end = limits.copy or limits.pace_is_known
@@ -99,11 +98,17 @@ def measure_plan(plan: Plan, keys: Keys, limits: Limits, on_progress: OnProgress
     return Measured(sample, measurement, mode, honours is not None, outcomes)
 
 
+def _connect(migration: MigrationContext, meter: RequestMeter) -> ObjectRequests:
+    """Return how requests are sent, as BatchContext.object_requests does for a batch; the meter sees each try."""
+    scheduler = meter.scheduler
+    large = LargeObjects(room=scheduler.part_room)
+    return ObjectRequests(meter.send, reserve=migration.reserve, record=scheduler.record, large=large)
+
+
 def _copy(migration: MigrationContext, keys: Keys, limits: Limits, outcomes: dict[str, int]) -> Measurement | None:
     """Copy objects as a worker does with `--on-conflict fail`, each once; return the pace."""
-    meter = RequestMeter(CopyScheduler(limits.parallel))
-    large = LargeObjects(room=meter.scheduler.part_room)
-    requests = ObjectRequests(migration.send, reserve=migration.reserve, record=meter.record, large=large)
+    meter = RequestMeter(CopyScheduler(limits.parallel), migration.send)
+    requests = _connect(migration, meter)
     options, written = migration.copy_options("fail"), 0
 
     async def copy(number: int) -> CopyResult:
