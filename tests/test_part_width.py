@@ -15,7 +15,7 @@ def send(parts: int, connection_rate: float, total_rate: float, *, first: int, m
     under_way: list[tuple[float, float]] = []
     while left or under_way:
         while left and len(under_way) < width.value:
-            rate = min(connection_rate, total_rate / (len(under_way) + 1))
+            rate = min(connection_rate, total_rate / width.value)  # of which each has its share
             heapq.heappush(under_way, (now + PART_BYTES / rate, now))
             left -= 1
         now, started = heapq.heappop(under_way)

@@ -215,7 +215,10 @@ def test_the_time_budget_ends_in_the_middle_of_an_object(site: Site) -> None:
         if sends_part(*range(1, PARTS + 1))(seen):
             released.acquire(timeout=0.2)
 
-    with site.log.telling(slow), migration.workers(1, "--until-empty", "--time-budget=0.5") as (worker,):
+    with (
+        site.log.telling(slow),
+        migration.workers(1, "--until-empty", "--time-budget=0.5", "--parallel=2") as (worker,),
+    ):
         assert worker.wait() == 0
     verdicts = migration.verdicts()
     assert set(verdicts) <= {"DONE", "RELEASED"}
