@@ -73,6 +73,31 @@ def test_what_may_be_under_way_is_left_alone(versitygw_migration: Migration) -> 
     assert versitygw_migration.production.open_uploads() == ["avatar/a.mp4"]
 
 
+RECORD = """
+insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id, upload_id, touched_at)
+values ('somewhere', %s, 1, %s, 1, %s, now() - interval '2 days')
+"""
+
+
+def test_an_upload_that_will_be_continued_is_left_alone(migration: Migration) -> None:
+    """Its batch waits; that of the other one is in ERROR."""
+    for number, name in ((1, "a.mp4"), (2, "b.mp4")):
+        migration.add(number, name)
+    migration.write_plan()
+    migration.enqueue(batch_size=1)
+    for batch, name in ((1, "a.mp4"), (2, "b.mp4")):
+        key = f"avatar/{name}"
+        migration.execute(RECORD, (key, batch, begin(migration.production, key)))
+    migration.execute("update rowferry.batch_queue set status = 'ERROR' where id = 2")
+    done = migration.run("clean-uploads", "--older-than", "0s", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "Skipped 1 upload that workers will go on with." in done.stdout
+    assert migration.production.open_uploads() == ["avatar/a.mp4"]
+    pruned = migration.run("prune", "--older-than", "1d", "--yes")
+    assert pruned.returncode == 0, pruned.stderr
+    assert [row["key"] for row in migration.execute("select key from rowferry.upload")] == ["avatar/a.mp4"]
+
+
 @pytest.mark.parametrize("span", ["1", "-1d", "yesterday", "1y"])
 def test_a_span_that_is_none_is_one_sentence(span: str, migration: Migration) -> None:
     migration.write_plan()

@@ -49,7 +49,7 @@ SECTIONS = {
         "resume": ("operate.pause:resume", "Resume a paused migration."),
         "requeue": ("operate.requeue", "Put batches in ERROR back into the queue."),
         "prune": ("operate.prune", "Delete batches that finished long ago."),
-        "clean-uploads": ("operate.clean_uploads", "Abort multipart uploads that dead workers left behind."),
+        "clean-uploads": ("operate.clean_uploads", "Abort multipart uploads that nothing will go on with."),
     },
 }
 """Each command with its module (and its function's name, unless that is `command`) and its line in the help."""

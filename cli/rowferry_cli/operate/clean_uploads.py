@@ -1,4 +1,4 @@
-"""`rowferry clean-uploads`: abort multipart uploads that dead workers left behind."""
+"""`rowferry clean-uploads`: abort multipart uploads that nothing will go on with."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> None:
     """Find multipart uploads that workers started in the production bucket and never finished, and abort them.
 
-    A worker that is killed while it copies a large object leaves the uploaded parts behind: invisible, but billed. The
-    command lists the uploads and asks. It considers only keys below the plan's production prefixes that belong to a
-    legacy object. An upload of your application to such a key that is older than --older-than looks the same, and is
-    aborted too. No object is touched.
+    The parts of a large object that was not finished stay behind for the next attempt: invisible, but billed. Where
+    nothing will go on with them, for example because the batch is in ERROR, this command aborts them. It lists the
+    uploads and asks. It considers only keys below the plan's production prefixes that belong to a legacy object. An
+    upload of your application to such a key that is older than --older-than looks the same, and is aborted too. No
+    object is touched.
     """
     import os
 
@@ -54,7 +55,7 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     side = plan.production
     try:
         with open_bucket(side, load_credentials(side, os.environ)) as bucket:
-            found = list(find_left_uploads(bucket, plan, older_than))
+            found = _leave_continued(list(find_left_uploads(bucket, plan, older_than)), older_than)
             uploads = found if every else _choose_of_workers(plan, found)
             if others := len(found) - len(uploads):
                 skipped = count(others, "upload", "uploads")
@@ -73,6 +74,23 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     except ObjectError as error:
         raise UsageError(f"The uploads in {side.bucket} cannot be listed and aborted: {error}.") from error
     click.echo(f"Aborted {left}.")
+
+
+def _leave_continued(uploads: list[Upload], older_than: timedelta) -> list[Upload]:
+    """Return the uploads that no worker is at or will go on with, and say how many others there are."""
+    from rowferry.db.connection import connect, translated_errors
+    from rowferry.db.statements import statement
+    from rowferry.formatting import count
+
+    if not uploads:
+        return []
+    with connect("clean-uploads") as connection, translated_errors():
+        rows = connection.execute(statement("list_continued_uploads"), {"younger_than": older_than}).fetchall()
+    continued = {(row["key"], row["upload_id"]) for row in rows}
+    left = [upload for upload in uploads if (upload.key, upload.id) not in continued]
+    if others := len(uploads) - len(left):
+        click.echo(f"Skipped {count(others, 'upload', 'uploads')} that workers will go on with.")
+    return left
 
 
 def _choose_of_workers(plan: Plan, uploads: list[Upload]) -> list[Upload]:
