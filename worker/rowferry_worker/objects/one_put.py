@@ -11,7 +11,7 @@ from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import content_md5, hash_body
 from rowferry_worker.objects.memory import Hold
-from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
+from rowferry_worker.objects.pipe import PipedBody, share_of_pipe
 from rowferry_worker.objects.requests import ObjectRequests
 
 REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
@@ -54,7 +54,7 @@ class OnePut:
         expected, response = md5_of(taken.response), taken.response
         self._checks = self._checks or expected is None
         if expected is not None and response.stream is not None:
-            taken.hold.resize(min(PIPE_BYTES, response.body_bytes))
+            taken.hold.resize(share_of_pipe(response.body_bytes))
             self._pipe = PipedBody(self._s3, taken.read, response, response.stream, checks_read=self._checks)
             self._digest = expected
             return

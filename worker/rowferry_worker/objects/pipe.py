@@ -15,6 +15,13 @@ from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 PIPE_BYTES = 2 * UNREAD_BYTES
 """What one pipe holds: what waits to be taken, and what is being written."""
+BEGUN_SHARE = 8
+"""A pipe's share is an eighth of its object where that is more: of many large objects begun at once none would end."""
+
+
+def share_of_pipe(size_bytes: int) -> int:
+    """Return which share of the memory for bodies a pipe takes for an object of this size."""
+    return max(min(size_bytes, PIPE_BYTES), size_bytes // BEGUN_SHARE)
 
 
 class PipedBody:

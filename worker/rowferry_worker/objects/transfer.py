@@ -1,5 +1,6 @@
 """The two methods of copying: the production server copies an object, or this process streams it, without a disk."""
 
+import time
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -16,6 +17,7 @@ from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
 from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartTrust, StreamedParts
+from rowferry_worker.objects.put_limit import PutLimit
 from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 from rowferry_worker.objects.tags import Tagging
 
@@ -148,6 +150,7 @@ class StreamCopy:
         self._keep_class = keep_class
         self._threshold_bytes = threshold_bytes
         self._bodies = bodies or BodyBudget()
+        self._put_limit = PutLimit()
         self._part_trust = PartTrust()
         self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
 
@@ -171,7 +174,7 @@ class StreamCopy:
             if response is not None:
                 try:
                     limit = limit_put(self._threshold_bytes, has_md5=md5_of(response) is not None)
-                    if response.body_bytes <= limit:
+                    if response.body_bytes <= limit and self._put_limit.allows(response.body_bytes):
                         return await self._write(s3, Taken(read, response, hold), put, tagging)
                 finally:
                     if response.stream is not None:
@@ -186,7 +189,9 @@ class StreamCopy:
         await put.take_body(taken)
         headers = describe_object(taken.response, keep_class=self._keep_class)
         tags = await tagging.read(s3, taken.read.key, taken.response)
+        started = time.monotonic()
         etag = await put.write(headers + tagging.header(tags, "PutObject"))
+        self._put_limit.note(taken.response.body_bytes, time.monotonic() - started)
         await tagging.settle(s3, put.target_key, tags, "PutObject")
         return Written(taken.response.body_bytes, "PutObject", etag)
 
