@@ -231,7 +231,7 @@ def measurement(rate: float = 100.0, **more: Any) -> Measurement:
         "entries_per_second": Interval(rate, rate * 0.9, rate * 1.1),
         "bytes_per_second": 0.0,
         "cpu_cores": 0.2,
-        "in_flight": 64,
+        "in_flight": 4000,
         "most_in_flight": 4096,
         "requests_per_second": {COPY: rate},
         "first_latency_seconds": {COPY: 0.07},
@@ -262,13 +262,21 @@ def test_a_busy_core_is_multiplied_by_the_processes() -> None:
     assert bound_of(measurement(cpu_cores=0.97), processes=4) == ("cpu", True, 400)
 
 
-def test_latency_that_rose_with_the_load_is_not() -> None:
-    measured = measurement(last_latency_seconds={COPY: 0.4})
+def test_a_limit_below_the_highest_means_that_more_does_not_pay() -> None:
+    measured = measurement(in_flight=300, last_latency_seconds={COPY: 0.4})
     assert bound_of(measured, processes=4) == ("saturation", False, 100)
+    assert project(plan(), measured, {}, 1.0, 4).entries_per_second.high == pytest.approx(440)
+    assert "took 70 ms at first and takes 400 ms" in project(plan(), measured, {}, 1.0, 4).bound.sentence
 
 
-def test_latency_that_did_not_rise_is_multiplied_too() -> None:
+def test_the_highest_limit_is_multiplied_too() -> None:
     assert bound_of(measurement(), processes=4) == ("latency", True, 400)
+
+
+@pytest.mark.parametrize("in_flight", [10, 4000])
+def test_a_bound_is_named_without_a_single_success(in_flight: int) -> None:
+    nothing = measurement(in_flight=in_flight, first_latency_seconds={}, last_latency_seconds={})
+    assert project(plan(), nothing, {}, 1.0, 1).bound.sentence
 
 
 @pytest.mark.parametrize("more", [{"seconds": 0.3}, {"is_rising": True}])

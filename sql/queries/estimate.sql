@@ -40,3 +40,10 @@ from {table} as e tablesample system (%(percent)s) repeatable (%(seed)s)
 where {is_legacy} and {where}
 order by hashtext(e.{id}::text)
 limit %(most)s;
+
+-- name: count_connections
+-- How many connections the server has for all ordinary roles together.
+select
+    current_setting('max_connections')::integer
+    - current_setting('superuser_reserved_connections')::integer
+    - coalesce(current_setting('reserved_connections', true)::integer, 0) as connections;

@@ -35,20 +35,25 @@ class QueueState:
     """Live ones."""
     rate: float = 0.0
     """Entries per second in the last minute."""
+    connections: int | None = None
+    """Those that PostgreSQL has for all roles together."""
 
 
-def read_database(plan: Plan, most: int, on_progress: Callable[[str], None]) -> tuple[list[TableSample], QueueState]:
+def read_database(
+    plan: Plan, most_keys: int, on_progress: Callable[[str], None]
+) -> tuple[list[TableSample], QueueState]:
     """Return a sample of each table, and the queue's state. Raises UsageError when a table cannot serve."""
     with connect("estimate", autocommit=True) as connection:
         with translated_errors():
             refuse_unfit_tables(connection, plan)
-        samples = sample_tables(connection, plan, max(most, MOST_KEYS), on_progress)
+        samples = sample_tables(connection, plan, max(most_keys, MOST_KEYS), on_progress)
         with translated_errors():
+            most = fetch_one(connection, statement("count_connections"))["connections"]
             if not fetch_one(connection, statement("has_schema"))["has_schema"]:
-                return samples, QueueState()
+                return samples, QueueState(connections=most)
             now = fetch_one(connection, statement("read_activity"), {"migration": plan.name})
             known = [row["name"] for row in connection.execute(statement("list_migrations"))]
-    return samples, QueueState(plan.name in known, now["workers"], now["rate"])
+    return samples, QueueState(plan.name in known, now["workers"], now["rate"], most)
 
 
 def choose_keys(tables: Sequence[TableSample], most: int) -> list[Key]:
@@ -119,6 +124,7 @@ def put_together(
         measurement=measured.measurement,
         projection=projection,
         outcomes=measured.outcomes,
+        server_connections=queue.connections,
         assumptions=tuple(_list_assumptions(work, measured, queue, processes if is_multiplied else 1)),
         next_command=_choose_next(work, queue),
     )

@@ -6,15 +6,15 @@ from typing import Literal
 
 from rowferry.plan import Plan, SideName
 from rowferry_cli.estimating.intervals import Interval
-from rowferry_cli.estimating.measurement import Measurement, has_risen
+from rowferry_cli.estimating.measurement import Measurement
 from rowferry_cli.estimating.request_counts import Operation
 
 REFUSED = 0.005
 """The share of refused requests from which a server's rate limit counts as reached; the worker paces itself below."""
 BUSY_CORES = 0.85
 """A process that uses so much of a core has no more to give: its event loop is one thread."""
-SLOWER_RATIO, SLOWER_SECONDS = 1.5, 0.005
-"""A server, or the network, is full when requests take so much longer than at the beginning."""
+SLOWER_RATIO = 1.5
+"""Requests that take so many times longer than at the beginning are said to."""
 AT_LIMIT = 0.9
 LEAST_SECONDS = 2.0
 """A shorter measurement says nothing of what a server bears."""
@@ -56,10 +56,11 @@ def project(
     """
     bound = _find_bound(measured)
     pace = measured.entries_per_second
+    # Whether a server, or the network, bears the requests of all processes was not measured.
     if bound.more_workers_help:
-        scaled = pace.times(processes)
-        # Whether a server, or the network, bears the requests of all processes was not measured.
-        pace = Interval(scaled.estimate, pace.low, scaled.high)
+        pace = Interval(pace.estimate * processes, pace.low, pace.high * processes)
+    elif bound.cause == "saturation":
+        pace = Interval(pace.estimate, pace.low, pace.high * processes)
     if not measured.copied:
         pace = Interval(pace.estimate, pace.low / UNMEASURED_WRITES, pace.high)
     for limit, cap in _find_caps(plan, requests_per_entry, row_share):
@@ -102,13 +103,8 @@ def _find_bound(measured: Measurement) -> Bound:
         return Bound("cpu", words, more_workers_help=True)
     if measured.seconds < LEAST_SECONDS or measured.is_rising:
         return _describe_shortness(measured)
-    slower = [
-        operation
-        for operation in measured.last_latency_seconds
-        if has_risen(measured, operation, ratio=SLOWER_RATIO, seconds=SLOWER_SECONDS)
-    ]
-    if slower and measured.in_flight < AT_LIMIT * measured.most_in_flight:
-        return _describe_saturation(measured, slower)
+    if measured.in_flight < AT_LIMIT * measured.most_in_flight:
+        return _describe_saturation(measured)
     return _describe_latency(measured)
 
 
@@ -125,25 +121,40 @@ def _describe_shortness(measured: Measurement) -> Bound:
     return Bound("short_measurement", words, more_workers_help=True)
 
 
-def _describe_saturation(measured: Measurement, slower: list[Operation]) -> Bound:
-    worst = max(slower, key=lambda one: measured.last_latency_seconds[one] - measured.first_latency_seconds[one])
-    first, last = measured.first_latency_seconds[worst], measured.last_latency_seconds[worst]
-    side, operation = worst
+def _describe_saturation(measured: Measurement) -> Bound:
+    """Return the bound of a worker that has found out that more objects in flight do not pay."""
+    slowest = _find_slowest(measured)
+    if slowest is None:
+        return Bound("saturation", "a server, or the link to it", more_workers_help=False)
+    side, operation = slowest
+    first, last = measured.first_latency_seconds.get(slowest, 0.0), measured.last_latency_seconds[slowest]
+    took = f"took {_milliseconds(first)} at first and takes {_milliseconds(last)}"
+    if last <= SLOWER_RATIO * first:
+        took = f"takes {_milliseconds(last)}"
     words = (
-        f"the {side} server or the link to it, where {operation} took {_milliseconds(first)} at first "
-        f"and {_milliseconds(last)} with {measured.in_flight:,} objects in flight"
+        f"the {side} server or the link to it, where {operation} {took}, "
+        f"and more than {measured.in_flight:,} objects in flight did not pay"
     )
     return Bound("saturation", words, more_workers_help=False, side=side)
 
 
 def _describe_latency(measured: Measurement) -> Bound:
-    if not measured.last_latency_seconds:
+    slowest = _find_slowest(measured)
+    if slowest is None:
         return Bound("latency", "the servers' latency", more_workers_help=True)
-    slowest = max(measured.last_latency_seconds, key=lambda one: measured.last_latency_seconds[one])
     side, operation = slowest
     took = _milliseconds(measured.last_latency_seconds[slowest])
-    words = f"the {side} server's latency ({operation} takes {took}), with {measured.in_flight:,} objects in flight"
+    words = (
+        f"the {side} server's latency, since {operation} takes {took}, "
+        f"and by one process's limit of {measured.in_flight:,} objects in flight"
+    )
     return Bound("latency", words, more_workers_help=True, side=side)
+
+
+def _find_slowest(measured: Measurement) -> Operation | None:
+    """Return the operation that takes longest."""
+    took = measured.last_latency_seconds
+    return max(took, key=lambda one: took[one], default=None)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -134,10 +134,3 @@ def _find(readings: Sequence[Reading], at: float) -> Reading | None:
             break
         found = reading
     return found
-
-
-def has_risen(measurement: Measurement, operation: Operation, *, ratio: float, seconds: float) -> bool:
-    """Return whether an operation became slower with the load, by a ratio and by so many seconds."""
-    first = measurement.first_latency_seconds.get(operation, 0.0)
-    last = measurement.last_latency_seconds.get(operation, 0.0)
-    return last > first * ratio and last > first + seconds

@@ -24,6 +24,7 @@ _SHARES: dict[Share, str] = {
 _MORE_WORKERS: dict[Cause, str] = {
     "cpu": "More workers help, one per core.",
     "latency": "More workers help.",
+    "saturation": "More workers on this host hardly help; on others they may.",
     "queue": "More workers may help.",
     "short_measurement": "A longer measurement tells more: see --for and --sample.",
 }

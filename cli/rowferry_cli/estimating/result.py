@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 from rowferry.plan import Plan
@@ -10,9 +10,11 @@ from rowferry_cli.estimating.bounds import Projection
 from rowferry_cli.estimating.calculation import Prices, Totals, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_cli.estimating.intervals import Interval
 from rowferry_cli.estimating.measurement import Measurement
+from rowferry_enqueue.enqueue import DEFAULT_BATCH_SIZE
+from rowferry_worker.slots import MAX_SLOTS, bound_slots
 
-WORKER_CONNECTIONS = 3
-"""To PostgreSQL, of one worker process: one for its ledger, and one for each of two batches."""
+IN_HAND = 2
+"""A worker claims entries until it has so many times as many as objects in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Estimate:
     """Of the objects that were to be copied."""
     assumptions: tuple[str, ...]
     next_command: str
+    server_connections: int | None = None
+    """Those that PostgreSQL has for all roles together; None: unknown."""
 
     @property
     def seconds(self) -> Interval | None:
@@ -41,10 +45,15 @@ class Estimate:
 
     @property
     def connections(self) -> dict[str, int]:
-        """Return the connections of all processes, at most."""
-        in_flight = 0 if self.measurement is None else self.measurement.in_flight * self.processes
-        s3 = {"legacy": 0 if self.plan.server_side else in_flight, "production": in_flight}
-        return {**s3, "postgresql": WORKER_CONNECTIONS * self.processes}
+        """Return the connections of all processes, at most; to PostgreSQL one for each batch and ledger."""
+        in_flight = 0 if self.measurement is None else self.measurement.in_flight
+        batches = ceil(IN_HAND * in_flight / DEFAULT_BATCH_SIZE) + 1
+        slots = min(batches, bound_slots(MAX_SLOTS, self.server_connections, self.processes))
+        return {
+            "legacy": 0 if self.plan.server_side else in_flight * self.processes,
+            "production": in_flight * self.processes,
+            "postgresql": (slots + 1) * self.processes,
+        }
 
     def as_document(self) -> dict[str, Any]:
         """Return the estimate as plain data, for JSON; each range has `estimate`, `low` and `high`."""
