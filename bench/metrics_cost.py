@@ -31,14 +31,19 @@ def tell(mode: str) -> None:
     from rowferry.s3.operations import head_object  # noqa: PLC0415
     from rowferry.s3.responses import Response  # noqa: PLC0415 - the mode is chosen before these are imported
     from rowferry_worker.monitoring import metrics  # noqa: PLC0415
-    from rowferry_worker.objects.concurrency import ConcurrencyLimit, record_request  # noqa: PLC0415
+    from rowferry_worker.objects.recording import record_request  # noqa: PLC0415
+    from rowferry_worker.pacing.pace import Pace  # noqa: PLC0415
 
-    limit, request, response = ConcurrencyLimit(1, 64), head_object("legacy", "a"), Response(200)
-    deciding = measure(lambda: limit.note("HeadObject", 0.01, throttled=False))
-    a_request = measure(lambda: record_request(limit, request, response, 0.01, again=False)) - deciding
+    pace, request, response = Pace(1, 64), head_object("legacy", "a"), Response(200)
+    deciding = measure(lambda: pace.note_success("server/bucket HeadObject", 0.01, 0, 64))
+    recording = measure(
+        lambda: record_request(pace, "server/bucket HeadObject", request, response, 0.01, in_flight=64, again=False)
+    )
+    a_request = recording - deciding
     landing = measure(metrics.objects_in_flight.dec) + measure(lambda: metrics.copy_seconds.observe(0.1))
     an_entry = REQUESTS_AN_ENTRY * a_request + landing
-    sys.stdout.write(f"{mode:<12} {a_request:5.1f} µs a request  {an_entry:5.1f} µs an entry\n")
+    costs = f"{a_request:5.1f} µs a request  {an_entry:5.1f} µs an entry"
+    sys.stdout.write(f"{mode:<12} {costs}; the pace {deciding:4.2f} µs a request\n")
 
 
 def main() -> None:

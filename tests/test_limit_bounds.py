@@ -5,7 +5,7 @@ import pytest
 from migration import Migration
 from processes import wait_for
 from request_log import LoggedRequest, RequestLog
-from rowferry_worker.objects.concurrency import START
+from rowferry_worker.pacing.in_flight import START
 from scrape import scrape, served_port, sum_of
 
 LIMIT = "rowferry_objects_in_flight_limit"

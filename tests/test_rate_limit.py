@@ -9,26 +9,24 @@ from clock import Clock
 from migration import Migration
 from queue_states import report_nothing
 from rowferry.db.connection import connect
-from rowferry_worker import rate_limit
 from rowferry_worker.monitoring import heartbeat
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
-from rowferry_worker.rate_limit import RateLimiter
+from rowferry_worker.pacing import rate_limit
+from rowferry_worker.pacing.rate_limit import RateLimiter
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(rate_limit, "time", clock)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 def test_without_a_bound_no_request_waits(clock: Clock) -> None:
-    unbound = RateLimiter(lambda: None)
+    unbound = RateLimiter(lambda: None, clock.monotonic)
     assert [unbound.reserve(1000) for _ in range(3)] == [timedelta(0)] * 3
 
 
 def test_turns_come_at_the_rate_whatever_is_asked_at_once(clock: Clock) -> None:
-    slow = RateLimiter(lambda: 10.0)
+    slow = RateLimiter(lambda: 10.0, clock.monotonic)
     waits = [slow.reserve().total_seconds() for _ in range(21)]
     assert waits[-1] == pytest.approx(2.0 - rate_limit.BURST.total_seconds())
     clock.now += 5
@@ -36,13 +34,13 @@ def test_turns_come_at_the_rate_whatever_is_asked_at_once(clock: Clock) -> None:
 
 
 def test_many_turns_at_once_are_paid_for_by_who_comes_next(clock: Clock) -> None:
-    rows = RateLimiter(lambda: 100.0)
+    rows = RateLimiter(lambda: 100.0, clock.monotonic)
     assert rows.reserve(100) == timedelta(0)
     assert rows.reserve(1).total_seconds() == pytest.approx(1.0 - rate_limit.BURST.total_seconds())
 
 
 def test_an_unused_hour_is_not_caught_up_with(clock: Clock) -> None:
-    bounded = RateLimiter(lambda: 10.0)
+    bounded = RateLimiter(lambda: 10.0, clock.monotonic)
     bounded.reserve()
     clock.now += 3600
     waits = [bounded.reserve().total_seconds() for _ in range(12)]

@@ -8,6 +8,7 @@ from random import SystemRandom
 from typing import Protocol
 
 from rowferry.errors import CutOff, ObjectError, ServerFault, Throttled, Unreachable
+from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 
@@ -26,8 +27,8 @@ _random = SystemRandom()
 
 Send = Callable[[Request], Awaitable[Response]]
 """Sends one request once: `ObjectClient.send`."""
-Reserve = Callable[[Request], timedelta]
-"""Takes a request's turn under a rate limit, and returns how long to wait for it."""
+Reserve = Callable[[SideName, str], timedelta]
+"""Takes the turn of a request by its side and operation under a rate limit, and returns how long to wait for it."""
 
 
 class Record(Protocol):
@@ -43,18 +44,22 @@ async def send_with_retries(
     request: Request | Callable[[], Awaitable[Request]],
     *,
     tries: int = TRIES,
+    turn_of: tuple[SideName, str] | None = None,
     reserve: Reserve | None = None,
     record: Record | None = None,
 ) -> Response:
     """Send a request until it succeeds, at most `tries` times, and return the response. Raises the last error.
 
     A callable is awaited before each try and returns the request: a write that a condition does not protect must look
-    each time whether an object has appeared at its key.
+    each time whether an object has appeared at its key. `turn_of` is then that request's side and operation: its turn
+    is waited for before the look, which would else be old by the time of the write.
     """
+    if isinstance(request, Request):
+        turn_of = request.side, request.operation
     for tried in range(1, tries + 1):
-        to_send = request if isinstance(request, Request) else await request()
-        if reserve is not None and (wait := reserve(to_send)):
+        if reserve is not None and turn_of is not None and (wait := reserve(*turn_of)):
             await asyncio.sleep(wait.total_seconds())
+        to_send = request if isinstance(request, Request) else await request()
         started = time.monotonic()
         try:
             response = await send(to_send)

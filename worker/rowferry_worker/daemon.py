@@ -45,8 +45,8 @@ GARBAGE_THRESHOLD = 50_000
 class Options:
     """Settings of a worker process."""
 
-    parallel: int = 64
-    """Objects in flight at once, over all slots."""
+    parallel: int = 4096
+    """Objects in flight at once at the most; as many as pay."""
     min_parallel: int = 1
     """Objects that may be in flight however slow or throttled the servers are."""
     max_batches: int = MAX_SLOTS
@@ -106,7 +106,7 @@ def _work(worker_id: str, options: Options) -> None:
         queues,
         Ledger(worker_id),
         MigrationContextCache(options.parallel, cluster, options.request_timeout),
-        CopyScheduler(options.parallel, options.min_parallel),
+        CopyScheduler(options.parallel, options.min_parallel, cluster=cluster),
         options.until_empty,
         options.time_budget,
         list(options.migrations) or None,

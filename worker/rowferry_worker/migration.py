@@ -26,7 +26,8 @@ from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.outage import OutageDetector
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
-from rowferry_worker.rate_limit import NO_WAIT, RateLimiter
+from rowferry_worker.objects.uploads import name_bucket
+from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 from rowferry_worker.service import PROCESS_COUNT
 
 
@@ -51,6 +52,7 @@ class MigrationContext:
         self._request_limiters = {
             name: RateLimiter(partial(cluster.share_of, bound)) for name, bound in bounds.items() if bound is not None
         }
+        self._rate_keys: dict[tuple[SideName, str], str] = {}
         bound = plan.database.max_rows_per_second
         self._row_limiter = None if bound is None else RateLimiter(partial(cluster.share_of, bound))
         self._method = choose_method(plan, bodies)
@@ -89,10 +91,17 @@ class MigrationContext:
         """Send a request to the side that it is for."""
         return self.clients[request.side].send(request)
 
-    def reserve(self, request: Request) -> timedelta:
-        """Take the turn of a request under its side's `max_requests_per_second`; return how long to wait for it."""
-        limiter = self._request_limiters.get(request.side)
-        return NO_WAIT if limiter is None else limiter.reserve()
+    def find_rate_key(self, side: SideName, operation: str) -> str:
+        """Return what the learned rate of an operation is known by: the server, the bucket and the operation."""
+        key = self._rate_keys.get((side, operation))
+        if key is None:
+            key = f"{name_bucket(self.plan.legacy if side == 'legacy' else self.plan.production)} {operation}"
+            self._rate_keys[side, operation] = key
+        return key
+
+    def find_bound(self, side: SideName) -> RateLimiter | None:
+        """Return what keeps requests below the side's `max_requests_per_second`; None where there is no such bound."""
+        return self._request_limiters.get(side)
 
     def reserve_rows(self, rows: int) -> timedelta:
         """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it."""

@@ -131,7 +131,7 @@ class WorkerState:
 
     def report(self) -> WorkerReport:
         """Return what the heartbeat says of this worker."""
-        return WorkerReport(self.batch_lock.holders, self.scheduler.limit.value)
+        return WorkerReport(self.batch_lock.holders, self.scheduler.limit.value, self.scheduler.request_rates)
 
     def is_progressing(self) -> bool:
         """Return whether each slot began a turn, or an S3 response came, within MAX_TURN."""

@@ -49,6 +49,12 @@ objects_in_flight = Gauge("rowferry_objects_in_flight", "Objects being copied no
 objects_in_flight_limit = Gauge(
     "rowferry_objects_in_flight_limit", "How many may be copied at once now.", multiprocess_mode="livesum"
 )
+request_rate_limit = Gauge(
+    "rowferry_request_rate_limit",
+    "Requests a second that are sent where a server refuses more; 0: it lets all through again.",
+    ["side", "operation"],
+    multiprocess_mode="livesum",
+)
 
 claimed_batches = Gauge("rowferry_claimed_batches", "Batches claimed and not finished.", multiprocess_mode="livesum")
 attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["queue", "verdict"])

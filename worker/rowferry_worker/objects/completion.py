@@ -74,6 +74,7 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard)
     Raises ObjectExists when one is; ObjectDamaged when what was written is not what was sent. `may_be_completed` of
     the upload tells afterwards, or when this is cancelled, whether it must be left alone.
     """
+    await s3.take_turn("production", COMPLETE)
     condition = await guard.prepare(COMPLETE)
     for tried in range(1, TRIES + 1):  # the parts are there, and may be many gigabytes
         try:
@@ -85,6 +86,7 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard)
         is_last = tried == TRIES or not may_pass(error) or error.code == "NoSuchUpload"
         if not is_last:
             await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
+            await s3.take_turn("production", COMPLETE)
         is_ours, existing = await _look_after(s3, upload, error)
         if is_ours:
             return None
@@ -113,12 +115,12 @@ async def _send(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition
     key = upload.large.target_key
     request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=condition)
     try:
-        return request, await s3.send(request, tries=1)
+        return request, await s3.send_in_turn(request)
     except ObjectError as error:
         if not condition or error.code not in CONDITION_REFUSED:
             raise
     request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=False)
-    response = await s3.send(request, tries=1)
+    response = await s3.send_in_turn(request)
     guard.note_refused(COMPLETE)
     return request, response
 

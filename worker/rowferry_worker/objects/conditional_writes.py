@@ -136,7 +136,8 @@ class WriteGuard:
             request = build(if_none_match=await self.prepare(operation))
             return request
 
-        response = await self._s3.send(prepare, tries=1 if self._mode == "probe" else TRIES)
+        tries = 1 if self._mode == "probe" else TRIES
+        response = await self._s3.send(prepare, tries=tries, turn_of=("production", operation))
         assert request is not None
         return demand(read_etag, response, request), response
 

@@ -1,5 +1,6 @@
 """The S3 requests of a batch's copies: each takes its turn, is sent with retries, and is read with suspicion."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -35,6 +36,14 @@ class ObjectRequests:
         """What the batch's large objects share."""
         self.send = partial(send_with_retries, send, reserve=reserve, record=record)
         """Returns the response to a request; a callable returns the request anew before each try. Takes `tries`."""
+        self.send_in_turn = partial(send_with_retries, send, tries=1, record=record)
+        """Sends a request once whose turn was taken already."""
+        self._reserve = reserve
+
+    async def take_turn(self, side: SideName, operation: str) -> None:
+        """Wait for the turn of a request, where a look must come between that and the request."""
+        if self._reserve is not None and (wait := self._reserve(side, operation)):
+            await asyncio.sleep(wait.total_seconds())
 
     async def send_pinned(self, request: Request, *, tries: int = TRIES) -> Response:
         """Return the response to a request that names an ETag. Raises ServerFault when the object has another now."""

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
+from datetime import timedelta
 from typing import Any
 
 from rowferry.errors import (
@@ -17,18 +18,24 @@ from rowferry.errors import (
     ObjectError,
     SideFault,
 )
+from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.concurrency import ConcurrencyLimit, record_request
+from rowferry_worker.monitoring.heartbeat import ClusterState, FleetRate
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.in_hand import EntriesInHand
 from rowferry_worker.objects.part_room import PartRoom
+from rowferry_worker.objects.recording import RateReporter, record_request
+from rowferry_worker.pacing.pace import Pace
+from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 
 _log = logging.getLogger(__name__)
 
 Copy = Callable[[str], Coroutine[Any, Any, CopyResult]]
 """Copies (or verifies, or finds) the object of one key."""
+FindKey = Callable[[SideName, str], str]
+"""Returns what a learned rate is known by: the server, the bucket and the operation."""
 ObjectResult = CopyResult | ObjectError
 """What a copy returned or raised."""
 
@@ -41,9 +48,24 @@ MAX_SIDE_FAULTS = 3
 class CopyScheduler:
     """Starts copies in the order of their batches, up to a limit that follows what the servers let through."""
 
-    def __init__(self, most: int, least: int = 1, *, within: "CopyScheduler | None" = None) -> None:
-        """`most`, `least`: the bounds of the limit; `within`: a scheduler that hears of the responses as well."""
-        self.limit = ConcurrencyLimit(least, most)
+    def __init__(
+        self,
+        most: int,
+        least: int = 1,
+        *,
+        within: "CopyScheduler | None" = None,
+        cluster: ClusterState | None = None,
+    ) -> None:
+        """`most`, `least`: the bounds of the limit; `within`: a scheduler that hears of the responses as well.
+
+        `cluster`: what the heartbeat tells of the other workers.
+        """
+        self._pace = Pace(least, most)
+        self.limit = self._pace.limit
+        self._cluster = cluster or ClusterState()
+        self._heard: dict[str, FleetRate] | None = None
+        self._names: dict[str, tuple[SideName, str]] = {}
+        self._reporter = RateReporter()
         self.responded_at = time.monotonic()
         """When a request last ended, by time.monotonic(): the event loop is alive."""
         self._within = within
@@ -54,14 +76,40 @@ class CopyScheduler:
         self.part_room = PartRoom(self.start_copies, self.note_end)
         """Room for further parts of large objects: each counts as an object in flight."""
 
-    def record(self, request: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
+    @property
+    def request_rates(self) -> dict[str, float]:
+        """Requests per second that are let through, by key, where a server refuses more. Any thread may ask."""
+        return {key: rate.through for key, rate in self._pace.rates.copy().items() if rate.per_second is not None}
+
+    def reserve(self, key: str, bound: RateLimiter | None) -> timedelta:
+        """Take the turn of a request under what was learned of its server and the plan's bound.
+
+        `key` names server, bucket and operation. Return how long to wait.
+        """
+        self._hear_cluster()
+        wait = self._pace.reserve(key, bound)
+        return timedelta(seconds=wait) if wait else NO_WAIT
+
+    def record(
+        self, find_key: FindKey, request: Request, result: Response | ObjectError, seconds: float, *, again: bool
+    ) -> None:
         """Record one try of a request; a limit that has risen lets more copies start."""
         self.note_response()
-        if record_request(self.limit, request, result, seconds, again=again):
+        key = find_key(request.side, request.operation)
+        if record_request(self._pace, key, request, result, seconds, in_flight=self._in_flight, again=again):
+            self._names.setdefault(key, (request.side, request.operation))
             if self._within is None:
                 metrics.objects_in_flight_limit.set(self.limit.value)
                 self.in_hand.note_change()
+                self._reporter.show(self._pace, self._names, self.responded_at)
             self.start_copies()
+
+    def _hear_cluster(self) -> None:
+        """Take in what the last heartbeat brought."""
+        if self._cluster.fleet_rates is not self._heard:
+            self._heard = self._cluster.fleet_rates
+            rates = {key: (rate.per_second, rate.workers) for key, rate in self._heard.items()}
+            self._pace.hear_fleet(self._cluster.size, rates)
 
     def note_response(self) -> None:
         """Note that a request has ended."""

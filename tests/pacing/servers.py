@@ -1,0 +1,198 @@
+"""Simulated servers: each says at once whether it lets a request through and how long its response takes."""
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple, Protocol
+
+Latency = Callable[[Random], float]
+"""Draws the seconds of one response."""
+SMALL, LARGE = 20_000, 4_000_000
+"""Sizes in bytes."""
+
+
+class Answer(NamedTuple):
+    """What becomes of a request."""
+
+    seconds: float
+    result: str = "ok"
+    """`ok`, `throttled` or `failed`."""
+    retry_after: float = 0.0
+
+
+class Arrival(NamedTuple):
+    """A request as a server sees it."""
+
+    at: float
+    worker: int
+    operation: str
+    prefix: int
+    size_bytes: int
+
+
+class Server(Protocol):
+    """Answers requests in the order of their arrival."""
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        """Return the response to a request."""
+        ...
+
+
+def constant(seconds: float) -> Latency:
+    return lambda _: seconds
+
+
+def lognormal(median: float, sigma: float) -> Latency:
+    return lambda dice: median * math.exp(dice.gauss(0, sigma))
+
+
+def bimodal(fast: float, slow: float, share_slow: float) -> Latency:
+    return lambda dice: (slow if dice.random() < share_slow else fast) * (0.9 + 0.2 * dice.random())
+
+
+def jittered(latency: Latency, share_instant: float) -> Latency:
+    """Answer a share of all requests within a millisecond, as a cache does."""
+    return lambda dice: 0.0005 if dice.random() < share_instant else latency(dice)
+
+
+@dataclass
+class Free:
+    """Lets everything through; large objects share a link, first come, first served."""
+
+    latency: Latency
+    bytes_per_second: float = math.inf
+    _link_free_at: float = 0.0
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        seconds = self.latency(dice)
+        if arrival.size_bytes > SMALL:
+            self._link_free_at = max(self._link_free_at, arrival.at) + arrival.size_bytes / self.bytes_per_second
+            seconds += self._link_free_at - arrival.at
+        return Answer(seconds)
+
+
+@dataclass
+class ConcurrencyLimited:
+    """Works on so many requests at once; the others wait in line."""
+
+    latency: Latency
+    at_once: int
+    _free_at: list[float] = field(default_factory=list[float])
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        start = arrival.at
+        if len(self._free_at) >= self.at_once:
+            start = max(start, heapq.heappop(self._free_at))
+        ends = start + self.latency(dice)
+        heapq.heappush(self._free_at, ends)
+        return Answer(ends - arrival.at)
+
+
+@dataclass
+class Queueing:
+    """Its latency rises with each request under way; throughput approaches capacity / base and never reaches it."""
+
+    base: float
+    capacity: float
+    _under_way: list[float] = field(default_factory=list[float])
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        while self._under_way and self._under_way[0] <= arrival.at:
+            heapq.heappop(self._under_way)
+        seconds = self.base * (1 + len(self._under_way) / self.capacity) * (0.9 + 0.2 * dice.random())
+        heapq.heappush(self._under_way, arrival.at + seconds)
+        return Answer(seconds)
+
+
+@dataclass
+class Bucket:
+    """A token bucket, or the quota of a clock second (`fixed_window`)."""
+
+    per_second: float
+    burst_seconds: float = 0.1
+    fixed_window: bool = False
+    _tokens: float = -1.0
+    _filled_at: float = 0.0
+
+    def takes(self, now: float) -> bool:
+        """Return whether a request is let through; workers with a busy CPU send a little out of order."""
+        now = max(now, self._filled_at)
+        if self.fixed_window:
+            if int(now) != int(self._filled_at) or self._tokens < 0:
+                self._tokens = self.per_second
+        else:
+            most = max(1.0, self.per_second * self.burst_seconds)
+            gained = (now - self._filled_at) * self.per_second
+            self._tokens = most if self._tokens < 0 else min(most, self._tokens + gained)
+        self._filled_at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+@dataclass
+class Throttling:
+    """Refuses what is above its bound: one for all, one a prefix, or one an address (a worker)."""
+
+    inside: Server
+    bucket: Callable[[], Bucket]
+    scope: str = "all"
+    """`all`, `prefix` or `address`."""
+    operations: tuple[str, ...] = ("CopyObject",)
+    refusal_seconds: float = 0.01
+    retry_after: float = 0.0
+    _buckets: dict[int, Bucket] = field(default_factory=dict[int, Bucket])
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        if arrival.operation in self.operations:
+            name = {"all": 0, "prefix": arrival.prefix, "address": arrival.worker}[self.scope]
+            if name not in self._buckets:
+                self._buckets[name] = self.bucket()
+            if not self._buckets[name].takes(arrival.at):
+                return Answer(self.refusal_seconds, "throttled", self.retry_after)
+        return self.inside.answer(arrival, dice)
+
+
+@dataclass
+class Unlucky:
+    """Refuses a share of all requests at random, however few there are."""
+
+    inside: Server
+    share: float
+    refusal_seconds: float = 0.01
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        if dice.random() < self.share:
+            return Answer(self.refusal_seconds, "throttled")
+        return self.inside.answer(arrival, dice)
+
+
+@dataclass
+class Away:
+    """Refuses connections from one second to another."""
+
+    inside: Server
+    since: float
+    until: float
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        if self.since <= arrival.at < self.until:
+            return Answer(0.001, "failed")
+        found = self.inside.answer(arrival, dice)
+        lost = arrival.at < self.since < arrival.at + found.seconds
+        return Answer(self.since - arrival.at, "failed") if lost else found
+
+
+@dataclass
+class Changing:
+    """Another server from some moment on: what was true has changed."""
+
+    before: Server
+    after: Server
+    at: float
+
+    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+        return (self.before if arrival.at < self.at else self.after).answer(arrival, dice)

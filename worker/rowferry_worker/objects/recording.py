@@ -1,0 +1,113 @@
+"""What is told of each request: the metrics, the pace, and a line in the log when a server's rate is learned."""
+
+import logging
+from functools import cache
+
+from prometheus_client import Counter, Histogram
+
+from rowferry.errors import (
+    ObjectError,
+    ObjectNotFound,
+    PreconditionFailed,
+    Throttled,
+)
+from rowferry.plan import SideName
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Response
+from rowferry_worker.monitoring import metrics
+from rowferry_worker.pacing.pace import Pace
+
+_log = logging.getLogger(__name__)
+
+SERVER_FAULT = 500
+"""The first HTTP status that is the server's own failure."""
+SETTLED_SECONDS = 5.0
+"""A rate that was held for so long is worth a line."""
+LINE_SECONDS = 60.0
+"""No more than one line in so many seconds."""
+
+
+def record_request(
+    pace: Pace,
+    key: str,
+    request: Request,
+    result: Response | ObjectError,
+    seconds: float,
+    *,
+    in_flight: int,
+    again: bool,
+) -> bool:
+    """Count one try of a request and tell the pace of it; return whether the limit may be another now."""
+    error = result if isinstance(result, ObjectError) else None
+    throttled = isinstance(error, Throttled)
+    _requests(request.side, request.operation, name_result(error)).inc()
+    _request_seconds(request.side).observe(seconds)
+    if again:
+        metrics.request_retries.labels(request.side).inc()
+    if isinstance(result, Response):
+        size_bytes = result.body_bytes or (len(request.body) if request.source is None else request.source.length)
+        return pace.note_success(key, seconds, size_bytes, in_flight)
+    if throttled:
+        metrics.throttled.labels(request.side).inc()
+        return pace.note_refused(key, result.retry_after.total_seconds() if result.retry_after else 0.0)
+    # A 404 or a 412 shows that the server is there; its latency is that of no copy.
+    return pace.note_answer() if 0 < result.status < SERVER_FAULT else pace.note_failure()
+
+
+def name_result(error: ObjectError | None) -> str:
+    """Return the word that a result is counted under: `ok`, what a condition or a missing object says, or the error."""
+    if error is None:
+        return "ok"
+    if isinstance(error, ObjectNotFound):
+        return "not_found"
+    if isinstance(error, PreconditionFailed):
+        return "precondition_failed"
+    return type(error).__name__.lower()
+
+
+class RateReporter:
+    """Shows the learned rates as metrics, and logs one that has come or gone, at most once a minute."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._since: dict[str, float] = {}
+        self._told: dict[str, float] = {}
+        self._told_at = 0.0
+
+    def show(self, pace: Pace, names: dict[str, tuple[SideName, str]], now: float) -> None:
+        """Show the present rates; `names` has the side and operation of each key."""
+        for key, rate in pace.rates.items():
+            if key in names and (rate.per_second is not None or key in self._since):
+                metrics.request_rate_limit.labels(*names[key]).set(rate.per_second or 0)
+                self._log_change(key, names[key], rate.per_second, rate.through, now)
+
+    def _log_change(
+        self, key: str, name: tuple[SideName, str], per_second: float | None, through: float, now: float
+    ) -> None:
+        server = key.rpartition(" ")[0]
+        fields: dict[str, object] = {"side": name[0], "operation": name[1], "bucket": server}
+        may_tell = not self._told_at or now - self._told_at >= LINE_SECONDS
+        if per_second is None:
+            if key in self._told and may_tell:
+                _log.info("the server lets all requests through again", extra=fields)
+                self._told_at = now
+                del self._told[key]
+            if key not in self._told:
+                del self._since[key]
+        elif now - self._since.setdefault(key, now) > SETTLED_SECONDS and key not in self._told and may_tell:
+            fields["requests_per_second"] = round(through, 1)
+            _log.info("the server refuses more requests than this worker sends it now", extra=fields)
+            self._told[key], self._told_at = through, now
+
+
+# Every request passes here, and looking a child up by its labels costs more than counting it.
+
+
+@cache
+def _requests(side: SideName, operation: str, result: str) -> Counter:
+    return metrics.requests.labels(side, operation, result)
+
+
+@cache
+def _request_seconds(side: SideName) -> Histogram:
+    return metrics.request_seconds.labels(side)

@@ -1,0 +1,147 @@
+"""The pace of one process: how many objects are in flight, and how fast each operation goes to each server."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from rowferry_worker.pacing.in_flight import InFlightLimit
+from rowferry_worker.pacing.learned_rate import LearnedRate
+from rowferry_worker.pacing.rate_limit import RateLimiter
+from rowferry_worker.pacing.slots import SLOT_SECONDS
+
+RESERVE, FEW = 1.5, 4
+"""Objects in flight while a rate holds them back: so many times what the rate needs, and a few."""
+STALE_SECONDS = 16.0
+"""What other workers get through is forgotten when so many seconds have brought no heartbeat."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """Told of each request's end; says what may begin. Used on the event loop only.
+
+    A rate's key names the server, the bucket and the operation.
+    """
+
+    least: int
+    most: int
+    clock: Callable[[], float] = time.monotonic
+    limit: InFlightLimit = field(init=False)
+    rates: dict[str, LearnedRate] = field(init=False, default_factory=dict[str, LearnedRate])
+    _bounds: dict[RateLimiter, LearnedRate] = field(init=False, default_factory=dict[RateLimiter, LearnedRate])
+    """How long requests wait for the bounds of the plan."""
+    _is_alone: bool = field(init=False, default=True)
+    _heard_at: float = field(init=False, default=0.0)
+    _decide_at: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        """Begin without any rate."""
+        self.limit = InFlightLimit(self.least, self.most)
+        self._decide_at = self.clock() + SLOT_SECONDS
+
+    def reserve(self, key: str, bound: RateLimiter | None = None) -> float:
+        """Take the turn of a request, under the plan's bound as well; return the seconds to wait for it."""
+        rate = self.rates.get(key)
+        wait = 0.0 if rate is None or rate.per_second is None else rate.reserve(self.clock())
+        if bound is not None:
+            wait = max(wait, self._reserve_bound(bound))
+        return wait
+
+    def _reserve_bound(self, bound: RateLimiter) -> float:
+        meter = self._bounds.get(bound)
+        if meter is None:
+            meter = self._bounds[bound] = LearnedRate(self.clock())
+        wait = bound.reserve().total_seconds()
+        meter.waited += wait
+        meter.reserved += 1
+        return wait
+
+    def note_success(self, key: str, seconds: float, size_bytes: int, in_flight: int) -> bool:
+        """Take a success in, by the size of its body; return whether the limit may be another now."""
+        now = self.clock()
+        rate = self.rates.get(key)
+        if rate is None:
+            rate = self._begin_rate(key, now)
+        rate.note_success(seconds)
+        has_ended = self.limit.note((key, size_bytes.bit_length()), seconds, in_flight, now)
+        return self._decide(now) if now >= self._decide_at else has_ended
+
+    def note_refused(self, key: str, retry_after: float = 0.0) -> bool:
+        """Take in a refusal that asks to slow down, for `retry_after` seconds at least; else as `note_success`."""
+        now = self.clock()
+        rate = self.rates.get(key)
+        if rate is None:
+            rate = self._begin_rate(key, now)
+        is_urgent = rate.note_refused(now, retry_after)
+        return self._decide(now) if is_urgent or now >= self._decide_at else False
+
+    def note_answer(self) -> bool:
+        """Take in that the server is there, with an answer that says nothing of its pace; else as `note_success`."""
+        return self.limit.note_answer(self.clock())
+
+    def note_failure(self) -> bool:
+        """Take in a failure that says nothing of the rate; else as `note_success`."""
+        return self.limit.note_failure(self.clock())
+
+    def hear_fleet(self, workers: int, rates: Mapping[str, tuple[float, int]]) -> None:
+        """Take in the live workers, and what those that a server holds back get through together, and how many.
+
+        A worker that starts beside others begins gently, and at an even share where they are held back.
+        """
+        now = self._heard_at = self.clock()
+        self._is_alone = workers <= 1
+        self.limit.begin_among(workers)
+        for key in rates.keys() - self.rates.keys():
+            per_second, held_back = rates[key]
+            self._begin_rate(key, now).hold_back(per_second / (held_back + 1))
+        for key, rate in self.rates.items():
+            per_second, held_back = rates.get(key, (0.0, 0))
+            rate.fair = None
+            if self._is_alone:
+                rate.let_through.is_alone = True
+            else:
+                rate.join_others()
+            if held_back:
+                rate.fair = per_second / held_back if held_back > 1 else None
+                rate.let_through.note_fleet(per_second, held_back)
+
+    def _begin_rate(self, key: str, now: float) -> LearnedRate:
+        rate = self.rates[key] = LearnedRate(now)
+        rate.let_through.is_alone = self._is_alone
+        return rate
+
+    def _decide(self, now: float) -> bool:
+        """Let each rate decide, and bound what is in flight by the longest wait for one."""
+        self._decide_at = now + SLOT_SECONDS
+        if now - self._heard_at > STALE_SECONDS:
+            for rate in self.rates.values():
+                rate.fair = None
+        cap = math.inf
+        for rate in self.rates.values():
+            was_free = rate.per_second is None
+            rate.end_slot(now)
+            if rate.per_second is not None:
+                cap = min(cap, self._find_cap(rate, rate.per_second, is_new=was_free))
+        for bound, meter in self._bounds.items():
+            per_second = bound.per_second()
+            if per_second is not None and (meter.waited > 0 or self.limit.cap < math.inf):
+                meter.latency = self.limit.latency
+                cap = min(cap, self._find_cap(meter, per_second, is_new=False))
+        if cap >= self.most:
+            cap = math.inf
+        if cap < math.inf or self.limit.cap < math.inf:
+            self.limit.set_cap(cap, now)
+        return True
+
+    def _find_cap(self, rate: LearnedRate, per_second: float, *, is_new: bool) -> float:
+        """Return how many objects may be in flight so that turns wait about half a round trip."""
+        wait = rate.waited / rate.reserved if rate.reserved else None
+        rate.waited, rate.reserved = 0.0, 0
+        cap = self.limit.cap
+        if cap == math.inf or is_new:
+            return per_second * rate.latency * RESERVE + FEW
+        if wait is None:
+            return cap
+        wanted = max(0.5 * rate.latency, 2 / per_second)
+        change = 0.3 * (wanted - wait) * per_second
+        return max(1.0, cap + max(-0.2 * cap, min(0.2 * cap + 1, change)))

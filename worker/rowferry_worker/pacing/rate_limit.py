@@ -1,0 +1,50 @@
+"""Turns at a rate: a bound of the plan, of which every worker takes an even part, or a rate that was learned."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Lock
+
+BURST = timedelta(seconds=0.1)
+"""How much of an unused moment may be caught up with."""
+NO_WAIT = timedelta(0)
+
+
+class Turns:
+    """Gives turns at a rate. Source: the generic cell rate algorithm (ITU-T I.371, 1996), as a virtual schedule."""
+
+    __slots__ = ("_burst", "_next")
+
+    def __init__(self, burst_seconds: float) -> None:
+        """`burst_seconds`: how much of an unused moment may be caught up with."""
+        self._burst = burst_seconds
+        self._next = 0.0
+
+    def reserve(self, now: float, rate: float, turns: int = 1) -> float:
+        """Take so many turns at `rate` a second and return the seconds to wait before using them."""
+        begin = max(self._next, now - self._burst)
+        self._next = begin + turns / rate
+        return max(0.0, begin - now)
+
+    def hold_until(self, moment: float) -> None:
+        """Give no turn before `moment`."""
+        self._next = max(self._next, moment)
+
+
+class RateLimiter:
+    """Gives turns under a bound that may change; any thread may ask."""
+
+    def __init__(self, per_second: Callable[[], float | None], clock: Callable[[], float] = time.monotonic) -> None:
+        """`per_second`: the rate of this worker at this moment; None: no bound."""
+        self.per_second = per_second
+        self._clock = clock
+        self._turns = Turns(BURST.total_seconds())
+        self._lock = Lock()
+
+    def reserve(self, turns: int = 1) -> timedelta:
+        """Take so many turns and return how long to wait before using them; zero while there is room."""
+        rate = self.per_second()
+        if rate is None:
+            return NO_WAIT
+        with self._lock:
+            return timedelta(seconds=self._turns.reserve(self._clock(), rate, turns))
