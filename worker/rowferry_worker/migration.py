@@ -18,12 +18,14 @@ from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, ope
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry.s3.retry import Record, Reserve
 from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.outage import OutageDetector
+from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.uploads import name_bucket
@@ -91,17 +93,21 @@ class MigrationContext:
         """Send a request to the side that it is for."""
         return self.clients[request.side].send(request)
 
-    def find_rate_key(self, side: SideName, operation: str) -> str:
+    def pace_requests(self, scheduler: CopyScheduler) -> tuple[Reserve, Record]:
+        """Return how requests take their turns, and how their ends are recorded, under the scheduler's pace."""
+
+        def reserve(side: SideName, operation: str) -> timedelta:
+            return scheduler.reserve(self._find_rate_key(side, operation), self._request_limiters.get(side))
+
+        return reserve, partial(scheduler.record, self._find_rate_key)
+
+    def _find_rate_key(self, side: SideName, operation: str) -> str:
         """Return what the learned rate of an operation is known by: the server, the bucket and the operation."""
         key = self._rate_keys.get((side, operation))
         if key is None:
             key = f"{name_bucket(self.plan.legacy if side == 'legacy' else self.plan.production)} {operation}"
             self._rate_keys[side, operation] = key
         return key
-
-    def find_bound(self, side: SideName) -> RateLimiter | None:
-        """Return what keeps requests below the side's `max_requests_per_second`; None where there is no such bound."""
-        return self._request_limiters.get(side)
 
     def reserve_rows(self, rows: int) -> timedelta:
         """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it."""

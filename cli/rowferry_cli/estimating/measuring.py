@@ -102,7 +102,8 @@ def _connect(migration: MigrationContext, meter: RequestMeter) -> ObjectRequests
     """Return how requests are sent, as BatchContext.object_requests does for a batch; the meter sees each try."""
     scheduler = meter.scheduler
     large = LargeObjects(room=scheduler.part_room)
-    return ObjectRequests(meter.send, reserve=migration.reserve, record=scheduler.record, large=large)
+    reserve, record = migration.pace_requests(scheduler)
+    return ObjectRequests(meter.send, reserve=reserve, record=record, large=large)
 
 
 def _copy(migration: MigrationContext, keys: Keys, limits: Limits, outcomes: dict[str, int]) -> Measurement | None:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from threading import Event
 
 from rowferry.batch import Attempt, Batch, Entry, EntryResult
@@ -13,7 +12,6 @@ from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError
-from rowferry.plan import SideName
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.large import LargeObjects
@@ -70,16 +68,12 @@ class BatchContext:
 
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
-        migration, scheduler, records = self.migration, self.scheduler, None
+        migration, records = self.migration, None
         if self.ledger is not None:
             legacy, production = (name_bucket(side) for side in (migration.plan.legacy, migration.plan.production))
             records = UploadRecords(self.ledger.call, self.batch.id, self.attempt.id, legacy, production)
         large = LargeObjects(records, self.scheduler.part_room, self.deadline)
-
-        def reserve(side: SideName, operation: str) -> timedelta:
-            return scheduler.reserve(migration.find_rate_key(side, operation), migration.find_bound(side))
-
-        record = partial(scheduler.record, migration.find_rate_key)
+        reserve, record = migration.pace_requests(self.scheduler)
         return ObjectRequests(migration.send, reserve=reserve, record=record, large=large)
 
     def keep_alive(self, alive_at: float) -> float:

@@ -35,7 +35,7 @@ EVIDENCE, HABIT_SAMPLES = 4, 60
 """Refusals at a low rate that make a habit, and requests that show that it is a smaller one."""
 UNUSED, UNUSED_SECONDS = 0.6, 5.0
 """A rate of which less is used for so long is not what limits the pace, and is let go."""
-LEAST = 0.5
+LEAST = 1.0
 """Requests per second that are always tried."""
 
 
@@ -68,6 +68,8 @@ class LearnedRate:
     _is_searching: bool = False
     _known: float = 0.0
     """What was let through per second when the rate was last cut."""
+    _before_silence: float = 0.0
+    """What was let through per second before all was refused; 0 while something is let through."""
     _habit: float = 0.0
     """The share that is refused however slow the requests come."""
 
@@ -135,6 +137,8 @@ class LearnedRate:
         if refused >= 2 and self._is_excess(accepted, refused):
             self._habit = 0.0  # what is refused beyond a habit is a bound, and perhaps all of it always was
             self._is_searching = True
+            if not self._slots.last_accepted:
+                self._before_silence = self._slots.accepted_per_second(now)
             self._set(BELOW * accepted / max(seconds, 0.05), now)
             self.let_through.begin(now)
             self._calm_at = now
@@ -144,6 +148,11 @@ class LearnedRate:
 
     def _steer(self, now: float, rate: float, is_refused: bool, slot_seconds: float) -> None:
         """Cut or raise the rate, or let it go."""
+        if self._before_silence and self._slots.last_accepted:  # the server is back
+            self._known, self._before_silence = self._before_silence, 0.0
+            rate = self.per_second = max(rate, 0.5 * self._known)
+            self._cut_at, self._refused_at = now, -math.inf
+            return
         seconds, accepted, refused = self._slots.count(max(now - 3.0, self._cut_at + min(1.0, self.latency)))
         if self._is_habit(now, rate) or self._is_unused(now, rate, seconds, accepted + refused):
             self.per_second = None
@@ -184,6 +193,8 @@ class LearnedRate:
     def _cut(self, now: float, rate: float, accepted: int, refused: int) -> None:
         """Go to what is let through. One refusal among few requests proves little, so its error is subtracted."""
         count = accepted + refused
+        if not accepted and self._slots.count(now - 1.0)[1] == 0:
+            self._before_silence = max(self._before_silence, self._known)
         factor = (1 - (refused - math.sqrt(refused)) / count) * max(0.95, min(BELOW, 1 - CALM / rate))
         if self.fair is not None and rate > 1.1 * self.fair:
             factor *= 1 - 0.1 * min(1.0, rate / self.fair - 1)
@@ -192,7 +203,7 @@ class LearnedRate:
             least = max(least, self.let_through.least)
             if now - self._calm_at > EXPERIMENT_AFTER and self.let_through.is_alone:
                 factor = min(factor, EXPERIMENT * self.let_through.best / rate)
-        self._known = min(rate, max(self.through, rate * (1 - refused / count)))
+        self._known = self._before_silence or min(rate, max(self.through, rate * (1 - refused / count)))
         self._is_searching = False
         self._set(min(rate, max(rate * factor, least)), now)
 
