@@ -26,6 +26,18 @@ BENCHES = {
 """Each bench with its line in `python -m bench --list`, in the order in which they run."""
 
 
+QUESTIONS = {
+    "defaults": "Are the defaults as fast as the best fixed setting? One worker process, copies within one server.",
+    "copy": "How fast are other programs? rowferry has no flag; the others have what makes them fastest here.",
+    "throttled": "What does a server see that allows 1,000 writes a second? Accepted and refused, by workers.",
+    "outage": "How fast is the pace back after an outage?",
+    "spread": "What if latency is lognormal, and half of the objects have 20 kB, half 4 MB?",
+    "stream": "How fast are streams between two providers, where the bytes pass through the worker?",
+    "link": "How long does one large object take over slow connections, and if its worker is killed?",
+}
+"""What the plot of a bench answers, on the page."""
+
+
 def load_bench(name: str) -> ModuleType:
     """Return the module of a bench: `run(record)` measures, `draw(axis, result)`, if it has one, plots the result."""
     return import_module(f"bench.benches.{name}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import BENCHES
+from bench import BENCHES, QUESTIONS
 from bench.record import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
@@ -94,7 +94,20 @@ def write_setting(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-BLOCKS: dict[str, Callable[[Iterable[Result]], str]] = {"targets": compose_targets, "figures": compose_figures}
+def compose_pictures(results: Iterable[Result]) -> str:
+    """Return each question with the plot that answers it."""
+    return "\n\n".join(
+        f"**{QUESTIONS[result['name']]}**\n\n![{result['what']}](pictures/bench_{result['name']}.svg)"
+        for result in results
+        if result["name"] in QUESTIONS
+    )
+
+
+BLOCKS: dict[str, Callable[[Iterable[Result]], str]] = {
+    "targets": compose_targets,
+    "pictures": compose_pictures,
+    "figures": compose_figures,
+}
 """What stands between `<!-- NAME: written by make bench -->` and `<!-- end of NAME -->` on the page."""
 
 

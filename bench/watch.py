@@ -26,7 +26,7 @@ class Sample:
     objects: int
     """Stored by the production server."""
     megabytes: float
-    """Of complete bodies that it has received."""
+    """Of bodies that it has received, also of those that are not complete."""
     accepted: dict[str, int]
     """Writes, by access key."""
     refused: int
@@ -91,7 +91,7 @@ class Watch:
         return Sample(
             at=stats["seconds"] - self._began,
             objects=stats["objects"],
-            megabytes=stats["bytes_accepted"] / 1e6,
+            megabytes=stats["bytes_received"] / 1e6,
             accepted=stats["writes_accepted"],
             refused=sum(stats["writes_refused"].values()),
             cpu_seconds=sum(map(read_cpu, pids)),

@@ -75,7 +75,7 @@ def try_once(record: Record, latency: int, setting: Setting, seconds: float) -> 
 
 def measure(record: Record, latency: int, setting: Setting | None, seconds: float) -> Figures:
     """Run one worker with a fixed setting, or with none; the pace is that of the second half."""
-    worker, batch_size = (Launch(), BATCH_SIZE) if setting is None else (Launch.fixed(*setting), setting[1])
+    worker, batch_size = (Launch(), BATCH_SIZE) if setting is None else (Launch.fixed(setting[0]), setting[1])
     with fake_s3(latency) as server:
         watch = Watch(server)
         fill_queue(watch, int(seconds * MOST_PER_SECOND), batch_size)

@@ -121,4 +121,5 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
     names = list(summary)[::-1]
     axis.barh(names, [summary[name]["seconds"]["median"] for name in names], color="#56a64b")
     axis.axvline(result["settings"]["body_bytes"] / TOTAL, color="#8e8e8e", linestyle="--")
+    axis.set_xlim(left=0)
     axis.set_xlabel(f"seconds for {result['settings']['body_bytes'] / 2**30:.2g} GiB (dashed: the link)")

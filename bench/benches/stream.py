@@ -121,7 +121,7 @@ def migrate(size: Size, seconds: float) -> Figures:
         fill_queue(watch, int(seconds * size.rows_per_second))
         seen = run_for(seconds, watch, [Launch(())])
     figures = seen.figures(seconds / 2, seconds)
-    pace = figures["megabytes_per_second"]
+    pace = max(figures["megabytes_per_second"], 1e-3)
     return {
         **figures,
         "cpu_ms_per_mb": 1000 * figures["cores_of_worker"] / pace,
