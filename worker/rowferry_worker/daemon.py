@@ -20,13 +20,14 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.logs import set_process_fields
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.machine import log_machine
 from rowferry_worker.migration import REQUEST_DEADLINE, MigrationContextCache
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.monitoring.server import serve_own_metrics
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import list_queues
-from rowferry_worker.service import is_orphan, notify
+from rowferry_worker.service import PROCESS_NUMBER, is_orphan, notify
 from rowferry_worker.slots import MAX_SLOTS, Slots
 from rowferry_worker.state import WorkerState
 
@@ -118,6 +119,8 @@ def _work(worker_id: str, options: Options) -> None:
     _listen_for_signals(state)  # before anyone can see the worker, and stop it
     heartbeat.start()
     set_process_fields(worker=worker_id)
+    if not PROCESS_NUMBER:
+        log_machine(1)
     _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
     try:
         _run_slots(state, options)

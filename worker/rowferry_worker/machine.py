@@ -49,11 +49,9 @@ def choose_processes() -> int:
     return max(1, min(count_cores(), measure_memory() // PROCESS_BYTES))
 
 
-def settle_processes(asked: int | None, most: int = 256) -> int:
-    """Return how many worker processes to run, as asked or as they suit; log that, and what was found here."""
-    count = asked or min(choose_processes(), most)
-    _log.info("machine measured", extra={"processes": count, **describe_machine(count)})
-    return count
+def log_machine(processes: int) -> None:
+    """Log how many worker processes run, what was found on this machine, and the bounds of each that follow."""
+    _log.info("machine measured", extra={"processes": processes, **describe_machine(processes)})
 
 
 def choose_bodies_budget(processes: int = 1) -> int:

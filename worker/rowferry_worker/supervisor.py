@@ -12,6 +12,7 @@ from rowferry.db.connection import connect
 from rowferry.db.schema import check_version
 from rowferry.errors import UsageError, WorkLeft
 from rowferry.s3.retry import retry_delay
+from rowferry_worker.machine import log_machine
 from rowferry_worker.monitoring.server import share_metrics
 from rowferry_worker.service import notify
 from rowferry_worker.supervised_process import Relay, SupervisedProcess
@@ -43,6 +44,7 @@ def run_processes(
     """
     with connect("supervisor") as connection:
         check_version(connection)
+    log_machine(count)
     if metrics_port is None:
         return _run(Supervisor(count, command, grace))
     with share_metrics() as shared:

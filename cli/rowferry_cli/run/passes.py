@@ -24,7 +24,7 @@ from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.run.local_workers import LocalWorkers, of_migration
 from rowferry_cli.run.reporter import Reporter
 from rowferry_enqueue.enqueue import Request, enqueue
-from rowferry_worker.machine import settle_processes
+from rowferry_worker.machine import choose_processes, log_machine
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +98,9 @@ class Run:
         options = [*of_migration(self.plan.name), "--queue", self.request.queue]
         options += [f"--parallel={self.options.parallel}"] if self.options.parallel else []
         options += ["--verbose"] if self.verbose else []
-        return LocalWorkers(settle_processes(self.options.processes, MAX_PROCESSES), options, self.log, self._show_line)
+        processes = self.options.processes or min(choose_processes(), MAX_PROCESSES)
+        log_machine(processes)
+        return LocalWorkers(processes, options, self.log, self._show_line)
 
     def _show_line(self, line: str) -> None:
         if self.verbose:

@@ -184,7 +184,7 @@ def command(context: click.Context, **chosen: Any) -> int:
 
     Processes that die or hang are replaced, and one port serves the metrics of all.
     """
-    from rowferry_worker.machine import settle_processes
+    from rowferry_worker.machine import choose_processes
     from rowferry_worker.service import PROCESS_NUMBER
 
     arguments = Arguments(**chosen)
@@ -193,7 +193,7 @@ def command(context: click.Context, **chosen: Any) -> int:
     arguments.set_timeouts()
     if PROCESS_NUMBER:
         return _work_supervised(arguments)
-    count = settle_processes(arguments.processes)
+    count = arguments.processes or choose_processes()
     return _supervise(context, arguments, count) if count > 1 else _work(arguments)
 
 
