@@ -21,8 +21,8 @@ from rowferry_worker.objects.scheduler import CopyScheduler
 
 _log = logging.getLogger(__name__)
 
-PUT_BACK_FOR = timedelta(seconds=1)
-"""How long a batch waits whose first object has taken the whole time budget."""
+AT_ONCE = timedelta(0)
+"""How long a batch waits whose first object has taken the whole time budget: it stands behind the others now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ def _put_back_first(context: BatchContext, results: Sequence[EntryResult], remai
     first, *others = remaining
     if not results:
         words = "time budget exceeded before its first object was written"
-        return BatchResult(Judgement(Verdict.RELEASED, PUT_BACK_FOR, words), is_outage=False)
+        return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), is_outage=False)
     if others:
         _put_back(context, others, keep_last=first.id)
     words = "the time budget ended before its object was written; the next attempt goes on"
     failed = EntryResult.from_error(first, NotFinished("NotFinished", words))
-    return BatchResult(Judgement(Verdict.RELEASED, PUT_BACK_FOR, words), [*results, failed], is_outage=False)
+    return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), [*results, failed], is_outage=False)
 
 
 def _put_back(context: BatchContext, remaining: Sequence[Entry], *, keep_last: str) -> None:

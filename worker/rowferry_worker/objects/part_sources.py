@@ -80,17 +80,18 @@ class CopiedParts:
 
 
 class PartTrust:
-    """Whether the production server has told the MD5 of a part, as its ETag, that was sent with Content-MD5."""
+    """Whether the ETag of a part is its MD5, at the production server."""
 
     def __init__(self) -> None:
-        self.confirms = False
+        self.confirms = True
+        """False for good once it was not."""
 
 
 class StreamedParts:
     """Reads parts from one endpoint and writes them to the other, with their digests checked at both ends.
 
-    Until the server has confirmed a part's MD5 by its ETag, parts are read whole and sent with Content-MD5; then they
-    are passed on while they are read, and their ETags checked afterwards.
+    Parts are passed on while they are read, their MD5 computed on the way and held against their ETags. At a server
+    whose ETags are something else, parts are read whole and sent with Content-MD5: the one that has shown it once more.
     """
 
     checks_digests = True
@@ -121,7 +122,7 @@ class StreamedParts:
         """Send one part. Raises ObjectDamaged when bytes are not what they were."""
         pipes = self._trust.confirms and part.size_bytes > PIPE_BYTES
         holds_all = self._whole is not None or not pipes
-        with await self._bodies.hold(part.size_bytes + PIPE_BYTES if holds_all else PIPE_BYTES):
+        with await self._bodies.hold(part.size_bytes if holds_all else PIPE_BYTES):
             sent = await self._pipe(upload_id, part) if pipes else None
             if sent is None:
                 sent = await self._send_whole(upload_id, part)
@@ -156,7 +157,6 @@ class StreamedParts:
         etag, told = demand(read_written_etag, response, request), md5_of(response)
         if told is not None:
             self._check_part(part, digest, told)
-            self._trust.confirms = True
         return Part(part.number, etag, told)
 
     def _check_part(self, part: PartRange, digest: str, told: str) -> None:
