@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ from estimating import FakeMigration, fake_migration
 from migration import Migration
 from processes import wait_for
 from roles import grant, log_in, new_role
+from rowferry.s3.listing import ignore_progress
 from rowferry_cli.estimating import entries as counting
+from rowferry_cli.estimating.measuring import Limits as Limited
+from rowferry_cli.estimating.measuring import measure_plan
 from rowferry_lab.servers.fake_s3_limits import Limits
 from rowferry_lab.servers.fake_s3_settings import Latency
 
@@ -119,6 +123,18 @@ def test_a_server_that_refuses_is_named_as_the_bound(fake: FakeMigration, limits
     assert found["bound"]["cause"] == "server_rate"
     assert found["bound"]["more_workers_help"] is False
     assert found["entries_per_second"]["estimate"] < 400
+
+
+def test_a_rate_that_the_worker_has_learned_is_known_by_its_operation(fake: FakeMigration) -> None:
+    """By the name under which the worker's machinery keeps it."""
+    fake.migration.fill(40)
+    set_limits(fake, Limits(reads_per_second=100))
+    pairs = [(f"{FROM}u{number}/me.png", f"{TO}u{number}/me.png") for number in range(1, 41)]
+    limits = Limited(within=timedelta(seconds=4), sample=10_000, parallel=512, copy=False)
+    measured = measure_plan(fake.migration.read_plan(), pairs, limits, ignore_progress).measurement
+    assert measured is not None
+    assert measured.held_back
+    assert measured.held_back <= measured.refused.keys()
 
 
 def test_the_plans_own_limit_is_kept_and_named(fake: FakeMigration) -> None:
@@ -326,8 +342,6 @@ def test_the_rights_of_an_enqueuer_are_enough(
 def test_a_table_that_cannot_be_read_in_time_is_one_sentence(
     fake: FakeMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datetime import timedelta
-
     monkeypatch.setattr(counting, "STATEMENT_TIMEOUT", timedelta(seconds=0.2))
     fake.migration.fill(3)
     fake.migration.plan["entries"][0]["where"] = "pg_sleep(1) is not null"

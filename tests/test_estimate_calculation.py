@@ -254,8 +254,9 @@ def test_a_server_that_refuses_more_bounds_any_number_of_workers() -> None:
     assert sentence == "the production server's rate limit, which lets 300 CopyObject/s through"
 
 
-def test_a_few_refusals_are_no_bound() -> None:
+def test_a_few_refusals_are_no_bound_unless_the_worker_holds_itself_back() -> None:
     assert bound_of(measurement(refused={COPY: 0.001}))[0] == "latency"
+    assert bound_of(measurement(refused={COPY: 0.001}, held_back=frozenset({COPY})))[0] == "server_rate"
 
 
 def test_a_busy_core_is_multiplied_by_the_processes() -> None:

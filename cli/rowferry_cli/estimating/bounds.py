@@ -94,7 +94,8 @@ def _find_caps(plan: Plan, requests_per_entry: Mapping[SideName, float], row_sha
 
 
 def _find_bound(measured: Measurement) -> Bound:
-    refused = {operation: share for operation, share in measured.refused.items() if share > REFUSED}
+    held_back = measured.held_back
+    refused = {one: share for one, share in measured.refused.items() if share > REFUSED or one in held_back}
     if refused:
         side, operation = max(refused, key=lambda one: refused[one])
         return _describe_refusals(measured, side, operation)

@@ -49,9 +49,13 @@ class Measurement:
     copied: bool = False
     """Whether objects were written; else only read."""
     is_interrupted: bool = False
+    held_back: frozenset[Operation] = frozenset()
+    """Operations that the worker's machinery kept below what a server refuses, in the end."""
 
 
-def read_measurement(drive: Drive, most_in_flight: int, *, copied: bool) -> Measurement | None:
+def read_measurement(
+    drive: Drive, most_in_flight: int, *, copied: bool, held_back: frozenset[Operation] = frozenset()
+) -> Measurement | None:
     """Return what a drive has shown; None where it was too short to show anything."""
     if len(drive.readings) < 2 or drive.readings[-1].ended == drive.readings[0].ended:
         return None
@@ -75,6 +79,7 @@ def read_measurement(drive: Drive, most_in_flight: int, *, copied: bool) -> Meas
         _is_rising(readings),
         copied,
         drive.is_interrupted,
+        held_back,
     )
 
 

@@ -21,6 +21,7 @@ from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.objects.transfer import limit_part
+from rowferry_worker.objects.uploads import name_bucket
 
 REQUEST_DEADLINE = timedelta(seconds=30)
 LOOK_PART = 0.5
@@ -82,7 +83,7 @@ def measure_plan(plan: Plan, keys: Keys, limits: Limits, on_progress: OnProgress
         )
         if not looks.is_interrupted or sample.errors:
             _refuse_unreadable(plan.legacy, sample, looks)
-        measurement = read_measurement(looks, limits.parallel, copied=False)
+        measurement = _read(plan, looks, limits, copied=False)
         outcomes: dict[str, int] = {}
         if limits.copy and not looks.is_interrupted:
             on_progress(f"copying to {plan.production.bucket}")
@@ -130,7 +131,18 @@ def _copy(migration: MigrationContext, keys: Keys, limits: Limits, outcomes: dic
 
     drive = Drive(meter, lambda: written)
     drive.drive(copy, len(keys), limits.within * (1 - LOOK_PART), lambda drive: drive.has_side_fault)
-    return read_measurement(drive, limits.parallel, copied=True)
+    return _read(migration.plan, drive, limits, copied=True)
+
+
+def _read(plan: Plan, drive: Drive, limits: Limits, *, copied: bool) -> Measurement | None:
+    """Return what a drive has shown, and which operations a server held back in the end."""
+    rates = drive.meter.scheduler.request_rates
+    held_back = frozenset(
+        operation
+        for operation in tuple(drive.meter.requests)
+        if f"{name_bucket(plan.legacy if operation[0] == 'legacy' else plan.production)} {operation[1]}" in rates
+    )
+    return read_measurement(drive, limits.parallel, copied=copied, held_back=held_back)
 
 
 def _is_enough(drive: Drive, sample: ObjectSample, wanted: int) -> bool:
