@@ -15,6 +15,8 @@ from rowferry_worker.pacing.slots import SLOT_SECONDS, Slots
 
 BURST_SECONDS = 0.02
 """How much of an unused moment is caught up with: small buckets must not overflow."""
+LONGEST_SECONDS = 5.0
+"""No turn is waited for longer: by then the rate may be another."""
 TOLERATED = 0.01
 """The share of refusals that is the price of probing."""
 BELOW = 0.98
@@ -58,7 +60,7 @@ class LearnedRate:
     reserved: int = 0
     """... how many turns."""
     _slots: Slots = field(init=False)
-    _turns: Turns = field(default_factory=lambda: Turns(BURST_SECONDS))
+    _turns: Turns = field(default_factory=lambda: Turns(BURST_SECONDS, LONGEST_SECONDS))
     _retry_after: float = 0.0
     _cut_at: float = -math.inf
     _calm_at: float = 0.0
@@ -68,6 +70,8 @@ class LearnedRate:
     _is_searching: bool = False
     _known: float = 0.0
     """What was let through per second when the rate was last cut."""
+    _good: float = 0.0
+    """What was let through per second while less than half was refused, less with time."""
     _before_silence: float = 0.0
     """What was let through per second before all was refused; 0 while something is let through."""
     _habit: float = 0.0
@@ -119,6 +123,8 @@ class LearnedRate:
             _, accepted, refused = self._slots.count(now - 3.0)
             if accepted + refused >= HABIT_SAMPLES:
                 self._habit = min(self._habit, (refused + 2 * math.sqrt(refused + 1)) / (accepted + refused))
+        if slot.accepted > slot.refused:
+            self._good = max(0.995 * self._good, self._slots.accepted_per_second(now))
         if self.per_second is None:
             self._learn(now)
         else:
@@ -137,8 +143,6 @@ class LearnedRate:
         if refused >= 2 and self._is_excess(accepted, refused):
             self._habit = 0.0  # what is refused beyond a habit is a bound, and perhaps all of it always was
             self._is_searching = True
-            if not self._slots.last_accepted:
-                self._before_silence = self._slots.accepted_per_second(now)
             self._set(BELOW * accepted / max(seconds, 0.05), now)
             self.let_through.begin(now)
             self._calm_at = now
@@ -194,7 +198,7 @@ class LearnedRate:
         """Go to what is let through. One refusal among few requests proves little, so its error is subtracted."""
         count = accepted + refused
         if not accepted and self._slots.count(now - 1.0)[1] == 0:
-            self._before_silence = max(self._before_silence, self._known)
+            self._before_silence = self._good
         factor = (1 - (refused - math.sqrt(refused)) / count) * max(0.95, min(BELOW, 1 - CALM / rate))
         if self.fair is not None and rate > 1.1 * self.fair:
             factor *= 1 - 0.1 * min(1.0, rate / self.fair - 1)
@@ -203,7 +207,7 @@ class LearnedRate:
             least = max(least, self.let_through.least)
             if now - self._calm_at > EXPERIMENT_AFTER and self.let_through.is_alone:
                 factor = min(factor, EXPERIMENT * self.let_through.best / rate)
-        self._known = self._before_silence or min(rate, max(self.through, rate * (1 - refused / count)))
+        self._known = min(rate, max(self.through, rate * (1 - refused / count)))
         self._is_searching = False
         self._set(min(rate, max(rate * factor, least)), now)
 

@@ -141,7 +141,7 @@ class Pace:
         if cap == math.inf or is_new:
             return per_second * rate.latency * RESERVE + FEW
         if wait is None:
-            return cap
+            return max(cap, per_second * rate.latency * RESERVE + FEW)
         wanted = max(0.5 * rate.latency, 2 / per_second)
         change = 0.3 * (wanted - wait) * per_second
         return max(1.0, cap + max(-0.2 * cap, min(0.2 * cap + 1, change)))

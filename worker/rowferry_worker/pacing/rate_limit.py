@@ -1,5 +1,6 @@
 """Turns at a rate: a bound of the plan, of which every worker takes an even part, or a rate that was learned."""
 
+import math
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,16 +14,24 @@ NO_WAIT = timedelta(0)
 class Turns:
     """Gives turns at a rate. Source: the generic cell rate algorithm (ITU-T I.371, 1996), as a virtual schedule."""
 
-    __slots__ = ("_burst", "_next")
+    __slots__ = ("_burst", "_longest", "_next", "_rate")
 
-    def __init__(self, burst_seconds: float) -> None:
-        """`burst_seconds`: how much of an unused moment may be caught up with."""
+    def __init__(self, burst_seconds: float, longest_seconds: float = math.inf) -> None:
+        """`burst_seconds`: how much of an unused moment may be caught up with; `longest_seconds`: the longest wait."""
         self._burst = burst_seconds
+        self._longest = longest_seconds
         self._next = 0.0
+        self._rate = 0.0
 
     def reserve(self, now: float, rate: float, turns: int = 1) -> float:
         """Take so many turns at `rate` a second and return the seconds to wait before using them."""
+        if rate != self._rate:
+            if self._next > now:  # turns that were given at the old rate take as many turns at the new one
+                self._next = now + (self._next - now) * self._rate / rate
+            self._rate = rate
         begin = max(self._next, now - self._burst)
+        if begin - now > self._longest:
+            return self._longest
         self._next = begin + turns / rate
         return max(0.0, begin - now)
 
