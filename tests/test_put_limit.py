@@ -30,7 +30,7 @@ def test_small_objects_tell_nothing_of_the_pace() -> None:
 
 def test_a_link_that_has_become_faster_is_tried_again() -> None:
     limit = PutLimit()
-    limit.note(100 * MB, 20.0)
+    limit.note(100 * MB, 40.0)
     turns = next(turn for turn in range(1000) if limit.allows(100 * MB))
     assert 10 < turns < 100
     for _ in range(9):

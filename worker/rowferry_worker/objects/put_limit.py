@@ -4,8 +4,8 @@ import math
 
 ALWAYS_BYTES = 8 * 1024 * 1024
 """So much always goes in one PUT, and tells nothing of the pace: latency is most of its time."""
-PUT_SECONDS = 5.0
-"""How long one may take: a quarter of the time budget, since a batch waits for its copies in flight. Where a connection
+PUT_SECONDS = 10.0
+"""How long one may take: half of the time budget, since a batch waits for its copies in flight. Where a connection
 is slower than that, parts travel side by side, and an attempt that is cut short goes on where it was."""
 SMOOTHING = 0.5
 DRIFT = 1.02
