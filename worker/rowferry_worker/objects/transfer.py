@@ -134,7 +134,7 @@ class StreamCopy:
 
     Where the legacy ETag is the MD5 of the object, the production server checks it (Content-MD5) and confirms it by the
     ETag of what it has written. Once it has done so for bytes that were hashed here, nothing is hashed here any more
-    until it fails to: ADR 20.
+    until it fails to: ADR 22.
     """
 
     operation: WriteOperation = "PutObject"
