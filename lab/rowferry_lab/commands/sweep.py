@@ -46,7 +46,7 @@ RUNS = Group(
 @click.option(
     "--parallel",
     "parallels",
-    default="auto,64,256",
+    default="auto,256,1024",
     show_default=True,
     type=Numbers(10_000, auto=AUTO),
     help="Objects in flight: the values to try; auto: the worker finds them by itself, as it does by default.",
