@@ -10,8 +10,6 @@ from rowferry_worker.objects.completion import Large, Part
 from rowferry_worker.objects.digests import content_md5, hash_body
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.part_digests import WholeDigest
-from rowferry_worker.objects.part_pipe import PipedPart
-from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed
 from rowferry_worker.objects.side_by_side import PartRange
 
@@ -79,19 +77,11 @@ class CopiedParts:
         """Do nothing: no bytes pass here."""
 
 
-class PartTrust:
-    """Whether the ETag of a part is its MD5, at the production server."""
-
-    def __init__(self) -> None:
-        self.confirms = True
-        """False for good once it was not."""
-
-
 class StreamedParts:
     """Reads parts from one endpoint and writes them to the other, with their digests checked at both ends.
 
-    Parts are passed on while they are read, their MD5 computed on the way and held against their ETags. At a server
-    whose ETags are something else, parts are read whole and sent with Content-MD5: the one that has shown it once more.
+    Each part is read whole and sent with Content-MD5. Without it a server may keep what came of a part that was cut
+    off, filled up to its stated size, and the next attempt would take that for sent.
     """
 
     checks_digests = True
@@ -103,14 +93,12 @@ class StreamedParts:
         *,
         read_bytes: int = READ_BYTES,
         bodies: BodyBudget | None = None,
-        trust: PartTrust | None = None,
     ) -> None:
         """`read_bytes`: the most that is asked for at once; `bodies`: what the bodies of the process may hold."""
         self._s3 = s3
         self._large = large
         self._read_bytes = read_bytes
         self._bodies = bodies or BodyBudget()
-        self._trust = trust or PartTrust()
         expected = md5_of(large.seen)
         self._whole = None if expected is None else WholeDigest(expected)
 
@@ -120,30 +108,11 @@ class StreamedParts:
 
     async def send(self, upload_id: str, part: PartRange) -> Part:
         """Send one part. Raises ObjectDamaged when bytes are not what they were."""
-        pipes = self._trust.confirms and part.size_bytes > PIPE_BYTES
-        holds_all = self._whole is not None or not pipes
-        with await self._bodies.hold(part.size_bytes if holds_all else PIPE_BYTES):
-            sent = await self._pipe(upload_id, part) if pipes else None
-            if sent is None:
-                sent = await self._send_whole(upload_id, part)
+        with await self._bodies.hold(part.size_bytes):
+            sent = await self._send_whole(upload_id, part)
             if self._whole is not None:
                 await self._whole.wait_for(part.last + 1)
         return sent
-
-    async def _pipe(self, upload_id: str, part: PartRange) -> Part | None:
-        """Pass a part on while it is read; None where the server does not say what it has received."""
-        pipe = PipedPart(self._s3, self._large, part, self._whole)
-        request = upload_part(self._large.target_key, b"", upload_id=upload_id, part_number=part.number, source=pipe)
-        try:
-            response = await self._s3.send(request)
-        finally:
-            pipe.close()
-        etag, told = demand(read_written_etag, response, request), md5_of(response)
-        if told is None:
-            self._trust.confirms = False
-            return None
-        self._check_part(part, await pipe.digest.read(), told)
-        return Part(part.number, etag, told)
 
     async def _send_whole(self, upload_id: str, part: PartRange) -> Part:
         """Send a part, once it is read, with its digest, so that the server can check it."""
