@@ -15,8 +15,9 @@ from typing import IO
 from bench.migration import enqueue_rows, fix_pace, make_rows
 from bench.watch import Sample, Watch, between, rate
 from rowferry.db.connection import connect
+from rowferry_cli.work.enqueue import command as enqueue_command
 
-BATCH_SIZE = 100
+BATCH_SIZE = next(int(str(option.default)) for option in enqueue_command.params if option.name == "batch_size")
 """What `rowferry enqueue` makes unless told otherwise."""
 STOP_SECONDS = 60.0
 """How long a worker may take to end after SIGTERM."""
