@@ -108,7 +108,7 @@ class Migration(EntryTable):
             connection = until.enter_context(closing(connect("worker test")))
 
             def take_turn() -> bool:
-                batch = claim_batch(connection, list(queues), passed_over=state.backoff.passed_over())
+                batch = claim_batch(connection, list(queues), passed_over=state.passed_over())
                 if batch is None:
                     connection.rollback()
                 else:

@@ -6,8 +6,10 @@ from datetime import timedelta
 import pytest
 
 from migration import Migration
+from processes import wait_for
 from request_log import LoggedRequest, RequestLog, logged, writes_of
 from rowferry.s3 import retry
+from rowferry_worker.objects import outage
 from servers import Buckets
 
 
@@ -127,3 +129,25 @@ def test_either_server_may_be_away_alone_and_it_costs_nothing(streamed: tuple[Mi
     migration.work()
     assert migration.counts() == {"migrated": 10}
     migration.audit()
+
+
+def test_a_server_that_is_away_is_waited_for_and_the_ledger_stays_small(
+    ten: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once a probe has found it away, no batch is claimed until a probe finds it back."""
+    for name in ("FAILING_AFTER", "LOOK_EVERY", "PROBE_EVERY"):
+        monkeypatch.setattr(outage, name, timedelta(seconds=0.1))
+    with ten.at_work() as take_turn:
+
+        def take_due_turn() -> bool:
+            ten.make_due()
+            return take_turn()
+
+        with log.breaking(lambda _: True):
+            wait_for(lambda: take_due_turn() is not None and "server unavailable" in caplog.text)
+            before = len(ten.attempts())
+            assert [take_due_turn() for _ in range(5)] == [False] * 5
+        wait_for(take_due_turn)
+    assert ten.verdicts() == ["RELEASED"] * before + ["DONE"]
+    assert ten.batch()["attempts"] == 1
+    ten.audit()

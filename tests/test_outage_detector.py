@@ -17,7 +17,7 @@ from rowferry.http import event_loop
 from rowferry.s3.client import ObjectClient
 from rowferry_worker.objects import outage
 from rowferry_worker.objects.outage import OutageDetector
-from stand_in import Behaviour, StandIn, answer, keep_silent, refuse
+from stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
 LONG_DEADLINE = timedelta(minutes=10)
 
@@ -82,6 +82,22 @@ def test_a_server_that_responds_again_is_used_again(watched: Any) -> None:
     client, _, _ = watched(keep_silent, keep_silent, answer(200))
     begin(client, HEAD).result(WAIT_SECONDS)
     wait_for(lambda: ask(client, HEAD).error is None)
+
+
+@pytest.mark.usefixtures("_eager")
+def test_a_server_that_ends_every_connection_is_away_until_it_responds(
+    watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outage, "FAILING_AFTER", SHORT)
+    client, detector, server = watched(hang_up)
+    returned: list[bool] = []
+    detector._on_return = lambda: returned.append(detector.is_away)
+    wait_for(lambda: ask(client, HEAD).error is not None and detector.is_away)
+    assert isinstance(ask(client, HEAD).error, CutOff), "nothing is sent in vain"
+    server._behaviours = [answer(200)]
+    wait_for(lambda: returned)
+    assert returned == [False]
+    assert ask(client, HEAD).error is None
 
 
 @pytest.mark.usefixtures("_eager")

@@ -117,3 +117,8 @@ def test_a_fault_is_named_by_its_class() -> None:
 def test_failures_are_grouped_by_code_and_explained_in_words(error: ObjectError) -> None:
     result = failed(error)
     assert (result.reason, result.error) == (error.code, str(error))
+
+
+def test_a_batch_that_met_an_outage_is_due_at_once_since_each_worker_waits_for_the_server() -> None:
+    waits = {judge([AWAY], attempt, 5, is_away=True).wait for attempt in (1, 5, 99)}
+    assert waits == {timedelta(0)}

@@ -86,6 +86,9 @@ class ObjectClient:
         reload = None if self._refreshing else reload
         self._refusals = Refusals(side, self._writer.signer, self._keys, self._exchange, reload)
         self._deadlines = Deadlines(deadline.total_seconds())
+        self._failing_since: float | None = None
+        self.failed_at: float | None = None
+        """When (`time.monotonic()`) a connection last could not be made or kept; None: never yet."""
         self._refusal: ObjectError | None = None
         """Why nothing is sent now: the client is cut off or closed."""
 
@@ -98,6 +101,17 @@ class ObjectClient:
     def last_response(self) -> float | None:
         """Return when (`time.monotonic()`) the server last sent a byte of any response; None: never yet."""
         return self._deadlines.last_response
+
+    @property
+    def failing_since(self) -> float | None:
+        """Return when (`time.monotonic()`) the first connection failed since the last response; None: none has."""
+        since = self._failing_since
+        return None if since is None or since < (self.last_response or 0.0) else since
+
+    def _note_failure(self) -> None:
+        self.failed_at = time.monotonic()
+        if self.failing_since is None:
+            self._failing_since = self.failed_at
 
     async def send(self, request: Request) -> Response:
         """Send a request once and return the response. Raises an ObjectError for every refusal and failure.
@@ -120,6 +134,8 @@ class ObjectClient:
         except SourceFailed as failed:
             raise failed.error from None
         except ObjectError as error:
+            if isinstance(error, Unreachable) and not isinstance(error, CutOff):
+                self._note_failure()
             raise name_request(error, request) from None
 
     async def _exchange(

@@ -111,6 +111,13 @@ class Backoff:
                 del self.troubles[migration_id]
                 _log.info("migration usable again", extra={"migration_id": migration_id})
 
+    def note_return(self, migration_id: int) -> None:
+        """End the wait of a migration whose servers were away: they respond again."""
+        with self._turn:
+            trouble = self.troubles.get(migration_id)
+            if trouble is not None and trouble.error is None:
+                trouble.outages, trouble.until = 0, 0.0
+
     def note_success(self, migration_id: int) -> None:
         """Forget the troubles of a migration: its servers respond."""
         with self._turn:

@@ -1,7 +1,7 @@
 """What a worker knows of a migration: its plan, the clients of both sides, and how its objects are copied."""
 
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from threading import Lock
@@ -42,10 +42,12 @@ class MigrationContext:
         clients: Mapping[SideName, ObjectClient],
         cluster: ClusterState,
         bodies: BodyBudget | None = None,
+        on_return: Callable[[], None] = lambda: None,
     ) -> None:
         """Hold the plan and one client a side; all workers of the cluster share the bounds of the plan.
 
-        `bodies`: what the bodies of all migrations of this process may hold.
+        `bodies`: what the bodies of all migrations of this process may hold; `on_return` is called on the event loop
+        when both servers are back.
         """
         self.plan, self.name = plan, plan.name
         self.clients = clients
@@ -62,7 +64,9 @@ class MigrationContext:
         self._tagging = Tagging()
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
-        self._detectors = [event_loop.submit(OutageDetector(client).watch()) for client in clients.values()]
+        self._on_return = on_return
+        self._detectors = [OutageDetector(client, self._note_return) for client in clients.values()]
+        self._watches = [event_loop.submit(detector.watch()) for detector in self._detectors]
 
     def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntryQueries:
         """Return the SQL over the table of the entries that a batch names.
@@ -113,6 +117,14 @@ class MigrationContext:
         """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it."""
         return NO_WAIT if self._row_limiter is None else self._row_limiter.reserve(rows)
 
+    def is_away(self) -> bool:
+        """Return whether one of the servers was found to be away, and has not responded since."""
+        return any(detector.is_away for detector in self._detectors)
+
+    def _note_return(self) -> None:
+        if not self.is_away():
+            self._on_return()
+
     def is_held_up(self) -> bool:
         """Return whether the plan's `max_replica_lag` forbids more work for now."""
         max_lag = self.plan.database.max_replica_lag
@@ -120,8 +132,8 @@ class MigrationContext:
 
     def close(self) -> None:
         """Close the connections; requests in flight end."""
-        for detector in self._detectors:
-            detector.cancel()
+        for watch in self._watches:
+            watch.cancel()
         for client in self.clients.values():
             client.close()
 
@@ -139,6 +151,14 @@ class MigrationContextCache:
         self._bodies = BodyBudget(choose_bodies_budget(PROCESS_COUNT))
         self._open: dict[tuple[int, int], MigrationContext] = {}
         self._turn = Lock()
+        self.on_return: Callable[[int], None] = lambda _: None
+        """Called on the event loop with the id of a migration whose servers are back."""
+
+    def away(self) -> list[int]:
+        """Return the ids of the migrations one of whose servers is away; of several revisions the newest counts."""
+        opened = list(self._open.items())  # at once: another slot may be opening one
+        newest = {number: migration for (number, _), migration in sorted(opened, key=_get_revision)}
+        return [number for number, migration in newest.items() if migration.is_away()]
 
     def find(self, connection: Connection, batch: Batch) -> MigrationContext:
         """Return the migration of a batch.
@@ -149,7 +169,8 @@ class MigrationContextCache:
         with self._turn:
             if known not in self._open:
                 row = fetch_one(connection, statement("load_migration"), {"id": batch.migration_id})
-                self._open[known] = self._build(parse_plan(row["plan"], f"of migration {row['name']}"))
+                plan = parse_plan(row["plan"], f"of migration {row['name']}")
+                self._open[known] = self._build(plan, lambda: self.on_return(batch.migration_id))
             return self._open[known]
 
     def close(self) -> None:
@@ -157,7 +178,7 @@ class MigrationContextCache:
         for migration in self._open.values():
             migration.close()
 
-    def _build(self, plan: Plan) -> MigrationContext:
+    def _build(self, plan: Plan, on_return: Callable[[], None]) -> MigrationContext:
         max_body_bytes = min(STREAM_PART_BYTES, plan.migration.multipart_threshold_bytes or STREAM_PART_BYTES)
         clients: dict[SideName, ObjectClient] = {}
         try:
@@ -167,7 +188,7 @@ class MigrationContextCache:
             for client in clients.values():
                 client.close()
             raise
-        return MigrationContext(plan, clients, self._cluster, self._bodies)
+        return MigrationContext(plan, clients, self._cluster, self._bodies, on_return)
 
     def _open_client(self, side: Side, max_body_bytes: int) -> ObjectClient:
         """Return a client of a bucket that is there and ours; a server that is away for now is waited for."""
@@ -185,6 +206,11 @@ class MigrationContextCache:
                 client.close()
                 raise UsageError(f"The {side.name} bucket {side.bucket} cannot be used: {error}.") from error
         return client
+
+
+def _get_revision(item: tuple[tuple[int, int], MigrationContext]) -> int:
+    (_, revision), _ = item
+    return revision
 
 
 def choose_method(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:

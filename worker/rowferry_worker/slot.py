@@ -123,7 +123,7 @@ class Slot:
                 continue
             connection = self._connect()
             with metrics.claim_seconds.time():
-                batch = claim_batch(connection, state.queues, state.migrations, state.backoff.passed_over())
+                batch = claim_batch(connection, state.queues, state.migrations, state.passed_over())
             if batch is not None:
                 state.scheduler.in_hand.note(batch.id, batch.entry_count)
                 return batch

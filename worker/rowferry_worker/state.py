@@ -116,8 +116,18 @@ class WorkerState:
     cluster: ClusterState = field(default_factory=ClusterState)
 
     def __post_init__(self) -> None:
-        """Let the slots share the ledger."""
+        """Let the slots share the ledger, and learn when servers are back."""
         self.attempts = AttemptRecorder(self.ledger, self.worker_id)
+        self.migration_contexts.on_return = self._note_return
+
+    def passed_over(self) -> list[int]:
+        """Return the ids of the migrations to claim no batch of now."""
+        return [*self.backoff.passed_over(), *self.migration_contexts.away()]
+
+    def _note_return(self, migration_id: int) -> None:
+        """Go on with a migration at once: its servers are back."""
+        self.backoff.note_return(migration_id)
+        self.turns.note_end()
 
     def wait_until_wanted(self, seconds: float) -> bool:
         """Return whether another batch is wanted, as soon as it is, at the latest after so many seconds.

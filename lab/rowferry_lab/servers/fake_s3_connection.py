@@ -153,7 +153,9 @@ class Connection(asyncio.BufferedProtocol):
     # Responses
 
     def write(self, response: Response) -> None:
-        """Send a response, in slices where the link has a rate."""
+        """Send a response, in slices where the link has a rate; a client that has gone is sent nothing."""
+        if self._transport.is_closing():
+            return
         pieces = response if isinstance(response, tuple) else (response,)
         if not self._is_limited():
             self._transport.writelines(pieces)

@@ -65,7 +65,8 @@ def _run_queue(context: BatchContext, queue: Queue) -> BatchResult:
         return _put_back_first(context, results, remaining)
     if remaining:
         _put_back(context, remaining, keep_last=started[-1].id)
-    return BatchResult(judge(results, context.attempt.number, batch.max_attempts), results)
+    judgement = judge(results, context.attempt.number, batch.max_attempts, is_away=context.migration.is_away())
+    return BatchResult(judgement, results)
 
 
 def _choose_remaining(

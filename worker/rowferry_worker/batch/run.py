@@ -42,7 +42,9 @@ class ClaimedBatch:
         migration = self._find_migration()
         if migration is None:
             return
-        if migration.is_held_up():
+        if migration.is_away():  # since a moment ago: the next claim passes it over
+            self.connection.rollback()
+        elif migration.is_held_up():
             self._hold_back(migration)
         elif not self._try(migration, exclusive=self.batch.crashes > 0):
             self._try(migration, exclusive=True)
@@ -125,7 +127,7 @@ class ClaimedBatch:
             _log.warning("batch lost", extra={"verdict": "LOST"})  # the reason is logged where the loss is handled
             raise
         else:
-            self._finish(attempt, result, time.monotonic() - began)
+            self._finish(attempt, result, migration, time.monotonic() - began)
         finally:
             self.attempt = None
             metrics.claimed_batches.dec()
@@ -151,8 +153,11 @@ class ClaimedBatch:
         self.connection.rollback()
         self.state.ledger.flush()
 
-    def _finish(self, attempt: Attempt, result: BatchResult, seconds: float) -> None:
-        """Log the committed verdict; skip the migration for a while when one of its servers is busy or unavailable."""
+    def _finish(self, attempt: Attempt, result: BatchResult, migration: MigrationContext, seconds: float) -> None:
+        """Log the committed verdict; skip the migration for a while when one of its servers is busy or unavailable.
+
+        A server that was found to be away needs no such wait: its detector says when it is back.
+        """
         batch, judgement = self.batch, result.judgement
         found = Counter([entry.outcome for entry in result.results])
         counts = {str(outcome): count for outcome in Outcome if (count := found[outcome])}
@@ -162,6 +167,8 @@ class ClaimedBatch:
         _log.log(level, "batch finished", extra=fields)
         metrics.attempts.labels(batch.queue_name, str(judgement.verdict)).inc()
         metrics.batch_seconds.labels(batch.queue_name).observe(seconds)
+        if migration.is_away():
+            return
         if judgement.verdict is Verdict.RELEASED and result.is_outage:
             self.state.backoff.note_outage(batch.migration_id)
         elif self.state.backoff.troubles:
