@@ -146,6 +146,7 @@ def _add_requests(board: Dashboard) -> Dashboard:
                 throttling,
                 ("throttled {{side}}", rate("rowferry_throttled_requests_total", "side")),
                 ("retried {{side}}", rate("rowferry_request_retries_total", "side")),
+                ("let through {{side}} {{operation}}", gauge("rowferry_request_rate_limit", "side, operation")),
             )
         )
         .with_panel(

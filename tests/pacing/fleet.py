@@ -25,7 +25,7 @@ def product(simulation: Simulation) -> SimulatedPace:
     return SimulatedPace(1, 4096, lambda: simulation.now)
 
 
-class Fleet:
+class SimulatedWorkers:
     """Workers that come and go in one simulation."""
 
     def __init__(self, server: Server, load: Load, controller: Callable[[Simulation], Controller], seed: int) -> None:
@@ -70,7 +70,7 @@ def run_fleet(
     seed: int = 1,
 ) -> list[Worker]:
     """Run workers and return them; `joins`: when others start, `leaves`: when the first ones end."""
-    fleet = Fleet(server, load or Load(), controller, seed)
+    fleet = SimulatedWorkers(server, load or Load(), controller, seed)
     for number in range(workers):
         fleet.simulation.at(0.001 * number, fleet.start)
     for moment in joins:
