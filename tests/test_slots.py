@@ -19,7 +19,7 @@ from rowferry_worker import daemon, slot
 from rowferry_worker.claim_turns import ClaimTurns
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.objects.in_hand import EntriesInHand
+from rowferry_worker.objects.claimed_entries import ClaimedEntries
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.slots import MAX_SLOTS, bound_slots
 from rowferry_worker.state import WorkerState
@@ -53,41 +53,41 @@ def test_all_workers_share_a_part_of_the_connections(
 
 
 def test_another_batch_is_wanted_while_less_than_enough_is_left_to_copy() -> None:
-    in_hand = EntriesInHand(lambda: 8)
-    assert in_hand.wants_batch()
-    in_hand.note(1, 100)
-    assert not in_hand.wants_batch()
-    in_hand.note(1, 7)
-    assert in_hand.wants_batch(), "its last objects leave others room"
-    in_hand.note(2, 1)
-    assert not in_hand.wants_batch()
-    in_hand.note(1, 0)
-    in_hand.note(2, 0)
-    assert in_hand.wants_batch(), "their rows are being updated"
-    in_hand.forget(1)
-    in_hand.forget(2)
-    assert in_hand.wants_batch()
+    claimed_entries = ClaimedEntries(lambda: 8)
+    assert claimed_entries.wants_batch()
+    claimed_entries.note(1, 100)
+    assert not claimed_entries.wants_batch()
+    claimed_entries.note(1, 7)
+    assert claimed_entries.wants_batch(), "its last objects leave others room"
+    claimed_entries.note(2, 1)
+    assert not claimed_entries.wants_batch()
+    claimed_entries.note(1, 0)
+    claimed_entries.note(2, 0)
+    assert claimed_entries.wants_batch(), "their rows are being updated"
+    claimed_entries.forget(1)
+    claimed_entries.forget(2)
+    assert claimed_entries.wants_batch()
 
 
 def test_a_limit_of_one_object_leaves_one_batch() -> None:
-    in_hand = EntriesInHand(lambda: 0)
-    assert in_hand.wants_batch()
-    in_hand.note(1, 1)
-    assert not in_hand.wants_batch()
+    claimed_entries = ClaimedEntries(lambda: 0)
+    assert claimed_entries.wants_batch()
+    claimed_entries.note(1, 1)
+    assert not claimed_entries.wants_batch()
 
 
 def test_the_slot_that_waits_for_room_wakes_as_soon_as_there_is_some() -> None:
-    in_hand, limit = EntriesInHand(lambda: sum(limit)), [8]
+    claimed_entries, limit = ClaimedEntries(lambda: sum(limit)), [8]
 
     def raise_limit() -> None:
         limit.append(100)
-        in_hand.note_change()
+        claimed_entries.note_change()
 
     with ThreadPoolExecutor(1) as pool:
-        for change in (lambda: in_hand.note(1, 3), lambda: in_hand.forget(1), raise_limit):
-            in_hand.note(1, 20)
-            waiting = pool.submit(in_hand.wait_for_room, 60)
-            wait_for(lambda: not in_hand._has_room.is_set())
+        for change in (lambda: claimed_entries.note(1, 3), lambda: claimed_entries.forget(1), raise_limit):
+            claimed_entries.note(1, 20)
+            waiting = pool.submit(claimed_entries.wait_for_room, 60)
+            wait_for(lambda: not claimed_entries._has_room.is_set())
             assert not waiting.done()
             change()
             assert waiting.result(60)

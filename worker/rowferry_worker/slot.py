@@ -109,7 +109,7 @@ class Slot:
             self._claimed = ClaimedBatch(state, self._connection, batch, find_queue(batch.queue_name))
             self._claimed.run()
         finally:
-            state.scheduler.in_hand.forget(batch.id)
+            state.scheduler.claimed_entries.forget(batch.id)
             state.turns.note_end()
         return True
 
@@ -125,7 +125,7 @@ class Slot:
             with metrics.claim_seconds.time():
                 batch = claim_batch(connection, state.queues, state.migrations, state.passed_over())
             if batch is not None:
-                state.scheduler.in_hand.note(batch.id, batch.entry_count)
+                state.scheduler.claimed_entries.note(batch.id, batch.entry_count)
                 return batch
             if state.until_empty and is_finished(connection, state.queues, state.migrations, state.backoff.unusable()):
                 connection.rollback()

@@ -137,7 +137,7 @@ class WorkerState:
         if self.batch_lock.is_wanted_exclusively():
             self.stopping.wait(seconds)
             return False
-        return self.scheduler.in_hand.wait_for_room(seconds)
+        return self.scheduler.claimed_entries.wait_for_room(seconds)
 
     def report(self) -> WorkerReport:
         """Return what the heartbeat says of this worker."""

@@ -23,8 +23,8 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, FleetRate
+from rowferry_worker.objects.claimed_entries import ClaimedEntries
 from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.in_hand import EntriesInHand
 from rowferry_worker.objects.part_room import PartRoom
 from rowferry_worker.objects.recording import RateReporter, record_request
 from rowferry_worker.pacing.pace import Pace
@@ -69,7 +69,7 @@ class CopyScheduler:
         self.responded_at = time.monotonic()
         """When a request last ended, by time.monotonic(): the event loop is alive."""
         self._within = within
-        self.in_hand = within.in_hand if within else EntriesInHand(lambda: 2 * self.limit.value)
+        self.claimed_entries = within.claimed_entries if within else ClaimedEntries(lambda: 2 * self.limit.value)
         """The entries of the process's claimed batches: twice the limit keeps it busy while a batch ends."""
         self._in_flight = 0
         self._runs: deque[CopyRun] = deque()
@@ -100,7 +100,7 @@ class CopyScheduler:
             self._names.setdefault(key, (request.side, request.operation))
             if self._within is None:
                 metrics.objects_in_flight_limit.set(self.limit.value)
-                self.in_hand.note_change()
+                self.claimed_entries.note_change()
                 self._reporter.show(self._pace, self._names, self.responded_at)
             self.start_copies()
 
@@ -167,7 +167,7 @@ class CopyRun:
         """`keys`: a key that comes twice is copied once.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
-        whose entries are counted as in hand.
+        whose entries are counted as claimed.
         """
         self._scheduler = scheduler
         self._copy = copy
@@ -254,7 +254,7 @@ class CopyRun:
 
     def _note_left(self) -> None:
         if self._batch_id is not None:
-            self._scheduler.in_hand.note(self._batch_id, len(self._not_started) + len(self._tasks))
+            self._scheduler.claimed_entries.note(self._batch_id, len(self._not_started) + len(self._tasks))
 
     def _note_progress(self) -> None:
         self._note_left()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from threading import Event
 
 
-class EntriesInHand:
+class ClaimedEntries:
     """The entries of claimed batches whose copies have not ended. Used by slots and by the event loop."""
 
     def __init__(self, wanted: Callable[[], int]) -> None:
@@ -31,11 +31,11 @@ class EntriesInHand:
             self._has_room.set()
 
     def count(self) -> int:
-        """Return the number of entries in hand."""
+        """Return the number of entries that are claimed and left to copy."""
         return sum(list(self._left.values()))
 
     def wants_batch(self) -> bool:
-        """Return whether another batch should be claimed: fewer entries than wanted are in hand."""
+        """Return whether another batch should be claimed: fewer entries than wanted are left to copy."""
         return self.count() < max(1, self._wanted())
 
     def wait_for_room(self, seconds: float) -> bool:
