@@ -1,6 +1,8 @@
 """The pace that a worker finds, on simulated servers: fast where they let it, gentle where they do not."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pacing.candidates import CANDIDATES, Fixed
 from pacing.fleet import run_fleet
@@ -19,6 +21,7 @@ from pacing.servers import (
     lognormal,
 )
 from pacing.simulator import Load, Simulation, Worker
+from rowferry_worker.pacing.pace import Pace
 
 CPU = Load(cpu_seconds=0.0004)
 """Some six times an entry's CPU, so that few events show what a busy event loop does: 2,500 entries/s at the most."""
@@ -152,3 +155,26 @@ def test_no_candidate_is_as_good_on_every_server(name: str) -> None:
     bound = run_fleet(throttling(1000), seconds=30, controller=candidate)  # type: ignore[arg-type]
     shares = [total(fleet, 15, 30) / MOST for fleet in (free, unlucky)]
     assert min(shares) < 2 / 3 or refused_share(bound, 15, 30) > 0.1
+
+
+@given(
+    bounds=st.tuples(st.integers(1, 64), st.integers(1, 512)).map(sorted),
+    ends=st.lists(st.tuples(st.floats(0, 60), st.sampled_from(["ok", "refused", "failed", "answer"])), max_size=500),
+    step_seconds=st.floats(0.0001, 2),
+)
+def test_the_limit_never_leaves_its_bounds(
+    bounds: list[int], ends: list[tuple[float, str]], step_seconds: float
+) -> None:
+    (least, most), now = bounds, 0.0
+    pace = Pace(least, most, lambda: now)
+    for seconds, end in ends:
+        now += step_seconds
+        if end == "ok":
+            pace.note_success("server/bucket CopyObject", seconds, 0, pace.limit.value)
+        elif end == "refused":
+            pace.note_refused("server/bucket CopyObject")
+        elif end == "failed":
+            pace.note_failure()
+        else:
+            pace.note_answer()
+        assert least <= pace.limit.value <= most
