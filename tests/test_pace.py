@@ -21,7 +21,7 @@ from pacing.servers import (
     lognormal,
 )
 from pacing.simulator import Load, Simulation, Worker
-from rowferry_worker.pacing.pace import Pace
+from rowferry_worker.pacing.pacer import Pacer
 
 CPU = Load(cpu_seconds=0.0004)
 """Some six times an entry's CPU, so that few events show what a busy event loop does: 2,500 entries/s at the most."""
@@ -166,7 +166,7 @@ def test_the_limit_never_leaves_its_bounds(
     bounds: list[int], ends: list[tuple[float, str]], step_seconds: float
 ) -> None:
     (least, most), now = bounds, 0.0
-    pace = Pace(least, most, lambda: now)
+    pace = Pacer(least, most, lambda: now)
     for seconds, end in ends:
         now += step_seconds
         if end == "ok":

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 
 from pacing.servers import Server
 from pacing.simulator import Controller, Load, Simulation, Worker
-from rowferry_worker.pacing.pace import Pace
+from rowferry_worker.pacing.pacer import Pacer
 
 HEARTBEAT_SECONDS = 5.0
 KEY = "CopyObject"
 
 
-class SimulatedPace(Pace):
+class SimulatedPacer(Pacer):
     """The product's pace as a controller of the simulation."""
 
     @property
@@ -21,8 +21,8 @@ class SimulatedPace(Pace):
         self.note_failure()
 
 
-def product(simulation: Simulation) -> SimulatedPace:
-    return SimulatedPace(1, 4096, lambda: simulation.now)
+def product(simulation: Simulation) -> SimulatedPacer:
+    return SimulatedPacer(1, 4096, lambda: simulation.now)
 
 
 class SimulatedWorkers:
@@ -46,9 +46,9 @@ class SimulatedWorkers:
 
     def _beat(self, worker: Worker) -> None:
         """Tell a worker of the others, as the heartbeat does."""
-        if worker.is_leaving or not isinstance(worker.controller, Pace):
+        if worker.is_leaving or not isinstance(worker.controller, Pacer):
             return
-        paces = [one.controller for one in self.workers if isinstance(one.controller, Pace) and not one.is_leaving]
+        paces = [one.controller for one in self.workers if isinstance(one.controller, Pacer) and not one.is_leaving]
         through: dict[str, list[float]] = {}
         for pace in paces:
             for key, rate in pace.rates.items():

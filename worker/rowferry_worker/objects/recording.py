@@ -15,7 +15,7 @@ from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.pacing.pace import Pace
+from rowferry_worker.pacing.pacer import Pacer
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ LINE_SECONDS = 60.0
 
 
 def record_request(
-    pace: Pace,
+    pace: Pacer,
     key: str,
     request: Request,
     result: Response | ObjectError,
@@ -74,7 +74,7 @@ class RateReporter:
         self._told: dict[str, float] = {}
         self._told_at = 0.0
 
-    def show(self, pace: Pace, names: dict[str, tuple[SideName, str]], now: float) -> None:
+    def show(self, pace: Pacer, names: dict[str, tuple[SideName, str]], now: float) -> None:
         """Show the present rates; `names` has the side and operation of each key."""
         for key, rate in pace.rates.items():
             if key in names and (rate.per_second is not None or key in self._since):

@@ -27,7 +27,7 @@ from rowferry_worker.objects.claimed_entries import ClaimedEntries
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.part_room import PartRoom
 from rowferry_worker.objects.recording import RateReporter, record_request
-from rowferry_worker.pacing.pace import Pace
+from rowferry_worker.pacing.pacer import Pacer
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class CopyScheduler:
 
         `cluster`: what the heartbeat tells of the other workers.
         """
-        self._pace = Pace(least, most)
+        self._pace = Pacer(least, most)
         self.limit = self._pace.limit
         self._cluster = cluster or ClusterState()
         self._heard: dict[str, FleetRate] | None = None

@@ -1,4 +1,4 @@
-"""The pace of one process: how many objects are in flight, and how fast each operation goes to each server."""
+"""Paces one process: how many objects are in flight, and how fast each operation goes to each server."""
 
 import math
 import time
@@ -17,7 +17,7 @@ STALE_SECONDS = 16.0
 
 
 @dataclass(slots=True)
-class Pace:
+class Pacer:
     """Told of each request's end; says what may begin. Used on the event loop only.
 
     A rate's key names the server, the bucket and the operation.
