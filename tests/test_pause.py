@@ -41,7 +41,7 @@ def test_a_paused_migration_finishes_its_claimed_batches_and_claims_nothing_more
         migration.plan["legacy"]["endpoint_url"] = migration.plan["production"]["endpoint_url"] = log.endpoint_url
         migration.write_plan()
         migration.enqueue(10)
-        with migration.workers(1):
+        with migration.workers(1, "--max-batches=2"):
             with log.holding(lambda seen: seen.writes_object and seen.bucket == migration.production.bucket):
                 wait_for(lambda: len(migration.execute("select * from rowferry.claimed_batches")) == 2)
                 if by == "update":
