@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from rowferry.errors import ObjectError, RowferryError
 
+DEFAULT_BATCH_SIZE = 500
+"""Entries in a batch, the unit that is lost when a worker dies and that an operator requeues."""
+
 
 class Outcome(StrEnum):
     """The result of one entry."""

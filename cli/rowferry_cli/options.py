@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.formatting import parse_duration, parse_seconds
 from rowferry_cli.command import Group, find_variable
 
@@ -69,7 +70,7 @@ def batch_size_option(function: F) -> F:
     return click.option(
         "-b",
         "--batch-size",
-        default=100,
+        default=DEFAULT_BATCH_SIZE,
         show_default=True,
         type=click.IntRange(1, 100_000),
         help="Entries per batch.",

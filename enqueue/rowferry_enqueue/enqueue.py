@@ -9,6 +9,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
+from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.db.connection import Connection, call, fetch_one, summarise, translate, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
@@ -16,9 +17,6 @@ from rowferry.errors import UsageError
 from rowferry.plan import Entries, OnConflict, Plan
 from rowferry.plan_file import plan_document
 from rowferry_enqueue.check_tables import refuse_unfit_tables
-
-DEFAULT_BATCH_SIZE = 100
-"""Entries in a batch, the unit that is lost when a worker dies and that an operator requeues."""
 
 Repair = Literal["nothing", "older", "all"]
 """What `verify` copies again: nothing; what is missing or older than its legacy object; all that differs."""

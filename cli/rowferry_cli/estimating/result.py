@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any
 
+from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.plan import Plan
 from rowferry_cli.estimating.bounds import Projection
 from rowferry_cli.estimating.calculation import Prices, Totals, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_cli.estimating.intervals import Interval
 from rowferry_cli.estimating.measurement import Measurement
-from rowferry_enqueue.enqueue import DEFAULT_BATCH_SIZE
 from rowferry_worker.slots import MAX_SLOTS, bound_slots
 
 IN_HAND = 2
