@@ -15,6 +15,7 @@ from processes import wait_for
 from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http import deadlines, event_loop
 from rowferry.http.connection import UNREAD_BYTES
+from rowferry.http.descriptors import Descriptors
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, put_object
 from rowferry.s3.responses import Response
@@ -244,6 +245,65 @@ def test_who_reads_one_body_may_send_another_request_over_a_pool_of_one() -> Non
         assert run(read_beside()) == b"x0123456789a"
 
 
+def test_a_closed_stream_leaves_the_next_response_on_its_connection_alone() -> None:
+    async def read_two() -> bytes:
+        first = (await client.send(STREAM)).stream
+        assert first is not None
+        assert await first.read_all() == b"0123456789a"
+        first.close()
+        second = (await client.send(STREAM)).stream
+        assert second is not None
+        try:
+            assert second._connection is first._connection
+            assert await first.read() == []
+            loop.call_soon(first.wake)
+            loop.call_later(0.2, event.set)
+            return await second.read_all()
+        finally:
+            second.close()
+
+    def send_late(connection: socket.socket) -> None:
+        connection.sendall(OK + b"Content-Length: 12\r\n\r\nearly ")
+        event_loop.run(asyncio.wait_for(event.wait(), 10))
+        connection.sendall(b"late  ")
+
+    loop, event = run(get_loop()), asyncio.Event()
+    with facing(answer(200, b"0123456789a"), send_late) as (client, _):
+        assert run(read_two()) == b"early late  "
+
+
+async def get_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+@pytest.mark.parametrize("is_sending", [False, True])
+def test_streams_that_use_up_the_descriptors_do_not_wait_for_one_another(is_sending: bool) -> None:
+    """Who holds a connection may need another: one is left, or is opened, that nobody holds for long."""
+
+    class Asking(Pieces):
+        async def read(self) -> Sequence[bytes]:
+            await client.send(GET)
+            return await super().read()
+
+    async def read_beside() -> None:
+        if is_sending:
+            await client.send(put(Asking(b"abc")))
+            return
+        response = await client.send(STREAM)
+        assert response.stream is not None
+        try:
+            await client.send(GET)
+        finally:
+            response.stream.close()
+
+    first = Receiver().take(3) if is_sending else answer(200, BODY)
+    deadline = timedelta(seconds=3)
+    with receiving(first, answer(200, b"x"), max_in_flight=1, deadline=deadline) as (client, _):
+        client._pool._descriptors = Descriptors()
+        client._pool._descriptors.max_used = 1
+        run(read_beside())
+
+
 def test_a_body_is_sent_piece_by_piece_with_its_length() -> None:
     receiver, source = Receiver(), Pieces(BODY[:7], BODY[7:900_000], BODY[900_000:])
     with receiving(receiver.take(len(BODY))) as (client, server):
@@ -276,6 +336,31 @@ def test_a_body_that_is_refused_before_it_was_sent_is_not_read_on() -> None:
             run(client.send(put(source)))
         assert run(client.send(GET)).body == b"x"
         assert connections_of(server) == 2
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_success_before_the_body_was_sent_is_none(streams: bool) -> None:
+    """The server cannot have the object: it would be the beginning of it."""
+    early = say(OK + b"Content-Length: 0\r\nETag: e\r\n\r\n")
+    request = put(Pieces(b"x" * 10, length=10**9)) if streams else put_object("k", LARGE * 4, if_none_match=False)
+    with receiving(early, answer(200, b"x")) as (client, server):
+        with pytest.raises(ServerFault, match="before"):
+            run(client.send(request))
+        assert run(client.send(GET)).body == b"x"
+        assert connections_of(server) == 2
+
+
+def test_a_client_that_is_cut_off_while_a_body_is_begun_sends_nothing() -> None:
+    class CuttingOff(Pieces):
+        async def open(self) -> None:
+            await super().open()
+            client.cut_off(CutOff("Silent", "as told"))
+
+    with receiving(answer(200), answer(200)) as (client, server):
+        run(client.send(GET))
+        with pytest.raises(CutOff):
+            run(client.send(put(CuttingOff(b"abc"))))
+        assert len(server.requests) == 1
 
 
 def test_a_body_is_begun_anew_for_a_connection_that_had_been_closed() -> None:

@@ -83,6 +83,8 @@ class Connection(asyncio.Protocol):
             else:
                 is_sent = await self._write_in_pieces(self._transport, head, body)
             await self._response
+            if not is_sent and parser.status < 300:
+                raise ServerFault("UnreadableResponse", "the server reports success before it has read the request")
             # The next request must not stand behind the unread rest of a refused one.
             self._is_clean = not body or (is_sent and parser.status < 300)
             self._is_kept = True

@@ -36,8 +36,8 @@ class Pool:
         """Why an attempt to connect has failed, until the others that were made beside it have ended as well."""
         self._closed: ObjectError | None = None
         self._streaming: set[Connection] = set()
-        """Those whose response is still being read. They come on top of the others: a copy that reads from one may need
-        another request, and must not wait for its own end."""
+        """Those whose body is still being read, or sent from elsewhere. They come on top of the others: a copy that has
+        one may need another request, and must not wait for its own end."""
 
     async def acquire(self, *, new: bool = False) -> Connection:
         """Return a connection for one request; `release` it. Raises why none can be opened where none is open.
@@ -77,7 +77,7 @@ class Pool:
             self._serve()
 
     def lend(self, connection: Connection) -> None:
-        """Leave a connection to the reader of a response, who will `take_back` it."""
+        """Leave a connection to the reader of a response, or to a body from elsewhere, until `take_back`."""
         self._streaming.add(connection)
 
     def take_back(self, connection: Connection) -> None:
@@ -115,7 +115,8 @@ class Pool:
         room = min(self._room_to_open(), len(self._waiting) - len(self._opening))
         if room > 0 and self._failure is None and self._closed is None:
             granted = self._descriptors.grant(room)
-            least = 0 if self._open or self._opening else 1  # else nothing would ever go on here
+            is_held = len(self._open) <= len(self._streaming) and not self._opening
+            least = 1 if is_held else 0  # else nothing would ever go on here
             for _ in range(max(least, granted)):
                 self._open_one(None)
 

@@ -35,9 +35,11 @@ class BodyStream:
     async def read(self) -> list[bytes]:
         """Return the next pieces as soon as there are any; nothing at the end, or when `wake` is called.
 
-        Raises Unreachable when the connection ends before the body, TimedOut when nothing comes for a deadline, and
-        what the client was cut off or closed with.
+        A closed stream has none. Raises Unreachable when the connection ends before the body, TimedOut when nothing
+        comes for a deadline, and what the client was cut off or closed with.
         """
+        if self._is_closed:  # the connection may serve another request by now
+            return []
         if pieces := self._connection.take_pieces():
             return pieces
         try:
@@ -59,7 +61,8 @@ class BodyStream:
 
     def wake(self) -> None:
         """End the wait of `read`: no more is needed."""
-        self._connection.wake()
+        if not self._is_closed:
+            self._connection.wake()
 
     def close(self) -> None:
         """Read no more. The connection serves the next request where the body was read to its end."""

@@ -149,17 +149,19 @@ class ObjectClient:
         head = self._writer.write(request, self._keys.current)
         is_resent = False
         while True:
-            if self._refusal is not None:
-                raise self._refusal.copy()
+            if request.source is not None:
+                self._refuse_when_cut_off()
+                await _open_source(request.source, in_flight)
+            self._refuse_when_cut_off()
             parser = ResponseParser(
                 is_head=request.method == "HEAD",
                 max_body_bytes=self._max_body_bytes,
                 stream_above=request.stream_above,
             )
-            if request.source is not None:
-                await _open_source(request.source, in_flight)
             connection = await self._pool.acquire(new=is_resent)
             stream = None
+            if request.source is not None:  # what brings it may need other requests
+                self._pool.lend(connection)
             try:
                 await connection.exchange(head, request.source or request.body, parser, in_flight)
                 if parser.is_streamed and in_flight is not None:
@@ -171,7 +173,7 @@ class ObjectClient:
                 continue
             finally:
                 if stream is None:
-                    self._pool.release(connection)
+                    self._pool.take_back(connection)
             self._deadlines.last_response = time.monotonic()
             if in_flight is not None:
                 in_flight.heard_at = self._deadlines.last_response
@@ -214,14 +216,17 @@ class ObjectClient:
 
     def _refuse_request(self, request: Request) -> None:
         """Raise why a request is not sent: the legacy side is only ever read."""
-        if self._refusal is not None:
-            raise self._refusal.copy()
+        self._refuse_when_cut_off()
         if request.side != self._side.name:
             raise ObjectRejected("WrongSide", f"a {request.side} request was given to the {self._side.name} client")
         if request.side == "legacy" and request.method not in {"GET", "HEAD"}:
             raise ObjectRejected("LegacyIsReadOnly", f"{request.operation} would write to the legacy bucket")
         if self._refreshing is not None and self._refreshing.failure is not None:
             raise CredentialsUnavailable("CredentialsUnavailable", self._refreshing.failure)
+
+    def _refuse_when_cut_off(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal.copy()
 
     async def probe(self, within: timedelta) -> None:
         """Ask for the bucket on a new connection, also while cut off; return at any response, a refusal as well.
