@@ -58,6 +58,10 @@ class Server(ThreadingHTTPServer):
         self.refusals: deque[int] = deque()
         """Statuses by which PUTs are refused before their bodies are read."""
         self.checks_md5 = True
+        self.heeds_if_match = True
+        """With PUT."""
+        self.looks_first = False
+        """Whether If-None-Match is held against what stands there before the body is read, and not again."""
         self.etag_of: Callable[[bytes], str] = md5
         self.seen: list[str] = []
         self.put_headers: list[dict[str, str]] = []
@@ -127,28 +131,34 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         self.store.seen.append("PUT")
+        turn = len(self.store.seen) - 1
         self.store.put_headers.append(dict(self.headers))
         if self.store.refusals:
             self.close_connection = True
             return self.refuse(self.store.refusals.popleft(), "AsTold")
+        exists = self.key in self.store.objects
         length = int(self.headers["Content-Length"])
         body: bytes | None = self.rfile.read(length)
         assert body is not None
         if len(body) < length:
-            self.store.seen[-1] = "PUT cut off"
+            self.store.seen[turn] = "PUT cut off"
             self.close_connection = True
             return None
         if self.store.deviations:
             body = self.store.deviations.popleft()(self, body)
         if body is None:
             return None
-        return self._write(body)
+        return self._write(body, exists if self.store.looks_first else None)
 
-    def _write(self, body: bytes) -> None:
+    def _write(self, body: bytes, exists: bool | None) -> None:
         promised = self.headers.get("Content-MD5")
         if self.store.checks_md5 and promised is not None and bytes.fromhex(md5(body)) != base64.b64decode(promised):
             return self.refuse(400, "BadDigest")
-        if self.headers.get("If-None-Match") == "*" and self.key in self.store.objects:
+        found = self.store.objects.get(self.key)
+        if self.headers.get("If-None-Match") == "*" and (found is not None if exists is None else exists):
+            return self.refuse(412, "PreconditionFailed")
+        pin = self.headers.get("If-Match")
+        if pin is not None and self.store.heeds_if_match and (found is None or pin != found[1]["ETag"]):
             return self.refuse(412, "PreconditionFailed")
         self.store.put(self.key, body)
         return self.respond(200, b"", self.store.objects[self.key][1])

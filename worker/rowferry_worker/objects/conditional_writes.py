@@ -1,14 +1,21 @@
 """Which writes heed `If-None-Match: *`? Known for each operation by itself, asked once, with a real object."""
 
 import logging
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Literal
+
+from msgspec.structs import replace
 
 from rowferry.errors import PreconditionFailed
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed
+
+LOOK_AGAIN_AFTER = timedelta(seconds=2)
+"""A write that has taken so long looks again before its last bytes: not every server heeds a condition at the end."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +80,7 @@ class ObjectExists(PreconditionFailed):
 class WriteGuard:
     """Keeps the write of one object from overwriting another: by a look as late as can be, and by the condition."""
 
-    __slots__ = ("_looked", "_mode", "_own_etag", "_s3", "_support", "_target_key")
+    __slots__ = ("_looked", "_mode", "_own_etag", "_prepared_at", "_s3", "_support", "_target_key")
 
     def __init__(
         self,
@@ -93,6 +100,8 @@ class WriteGuard:
         self._mode = mode
         self._own_etag = own_etag
         self._looked = False
+        self._prepared_at = 0.0
+        """When the last try was prepared, by time.monotonic()."""
 
     @property
     def overwrites(self) -> bool:
@@ -134,6 +143,8 @@ class WriteGuard:
         async def prepare() -> Request:
             nonlocal request
             request = build(if_none_match=await self.prepare(operation))
+            if self._mode == "replace" and self._support.supported(operation):
+                request = replace(request, headers=(*request.headers, ("If-Match", f'"{self._own_etag}"')))
             return request
 
         tries = 1 if self._mode == "probe" else TRIES
@@ -146,18 +157,26 @@ class WriteGuard:
 
         Raises ObjectExists when an object is there; ServerFault when it should be our own and is another.
         """
+        self._prepared_at = time.monotonic()
         if self._mode == "overwrite":
             return False
         if self._mode in {"probe", "replace"}:
-            found = await self._s3.head("production", self._target_key)
-            if found.etag != self._own_etag:
-                raise object_changed("production", self._target_key)
+            await self._look()
             return self._mode == "probe"
         completes = operation == "CompleteMultipartUpload"
         supported = self._support.supported(operation)
         if completes or not supported:
             await self._look()
         return bool(supported) or (completes and supported is None)
+
+    async def look_again(self) -> None:
+        """Look once more before the last bytes of a write that has taken long. Raises as `prepare`.
+
+        Not every server heeds a condition, and some do so before they read the body only.
+        """
+        is_slow = time.monotonic() - self._prepared_at >= LOOK_AGAIN_AFTER.total_seconds()
+        if is_slow and self._mode != "overwrite":
+            await self._look()
 
     async def look_early(self) -> None:
         """Look before much work is done in vain, unless it was done. Raises ObjectExists when an object is there."""
@@ -171,6 +190,10 @@ class WriteGuard:
     async def _look(self) -> None:
         self._looked = True
         existing = await self._s3.find("production", self._target_key)
+        if self._mode != "protect":
+            if existing is None or existing.etag != self._own_etag:
+                raise object_changed("production", self._target_key)
+            return
         self._support.expects_existing = existing is not None
         if existing is not None:
             raise ObjectExists(existing)

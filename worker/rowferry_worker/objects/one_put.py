@@ -55,7 +55,14 @@ class OnePut:
         self._checks = self._checks or expected is None
         if expected is not None and response.stream is not None:
             taken.hold.resize(share_of_pipe(response.body_bytes))
-            self._pipe = PipedBody(self._s3, taken.read, response, response.stream, checks_read=self._checks)
+            self._pipe = PipedBody(
+                self._s3,
+                taken.read,
+                response,
+                response.stream,
+                checks_read=self._checks,
+                before_end=self.guard.look_again,
+            )
             self._digest = expected
             return
         taken.hold.resize(2 * response.body_bytes)  # the pieces and the whole, or the body and the request with it

@@ -1,7 +1,7 @@
 """A legacy object that is written while it is read; no more of it is in memory than what is on its way."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -28,11 +28,19 @@ class PipedBody:
     """The body of a write: that of the GET whose headers have come, or, when the write is tried again, of a new one."""
 
     def __init__(
-        self, s3: ObjectRequests, read: Request, response: Response, stream: BodyStream, *, checks_read: bool
+        self,
+        s3: ObjectRequests,
+        read: Request,
+        response: Response,
+        stream: BodyStream,
+        *,
+        checks_read: bool,
+        before_end: Callable[[], Awaitable[None]],
     ) -> None:
         """`response` is that of `read`, `stream` its body.
 
-        `checks_read`: hold the bytes against the ETag, which is their MD5, before the last of them are handed on.
+        `checks_read`: hold the bytes against the ETag, which is their MD5, before the last of them are handed on, and
+        so is `before_end` awaited, which may raise an ObjectError.
         """
         self.length = stream.length
         self._s3 = s3
@@ -41,6 +49,7 @@ class PipedBody:
         self._etag = response.etag
         self._expected = md5_of(response)
         self._checks_read = checks_read
+        self._before_end = before_end
         self._stream = stream
         self._is_begun = False
 
@@ -60,8 +69,11 @@ class PipedBody:
         """Return the next pieces. Raises ObjectDamaged instead of the last ones where the whole is not what it was."""
         self._is_begun = True
         pieces = await self._stream.read()
+        self._missing -= sum(map(len, pieces))
         if self._checks_read:
             self._check(pieces)
+        if pieces and not self._missing:
+            await self._before_end()
         return pieces
 
     def wake(self) -> None:
@@ -75,7 +87,6 @@ class PipedBody:
     def _check(self, pieces: Sequence[bytes]) -> None:
         for piece in pieces:
             self._digest.update(piece)
-            self._missing -= len(piece)
         if not self._missing and self._digest.hexdigest() != self._expected:
             words = f"the bytes read have MD5 {self._digest.hexdigest()}, the server says {self._expected}"
             raise name_request(ObjectDamaged("DigestMismatch", words), self._read_again)
