@@ -179,6 +179,45 @@ def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> Non
         check_small(plans.take_inner(), 80 + 8 * failures)
 
 
+UPLOADS = """
+insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id, upload_id)
+select 'new', 'avatar/' || i, 1, i, i, i::text from generate_series(1, 100000) as i
+"""
+
+
+def test_the_record_of_an_upload_is_found_among_many(worker: Connection) -> None:
+    """Those of large objects that wait for their next attempt, all at once."""
+    worker.execute(UPLOADS)
+    worker.execute("analyze rowferry.upload")
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        attempt = begin(worker, batch)
+        plans.take()
+        (taken,) = call(worker, "take_upload", batch.id, attempt.id, "new", "avatar/70000")
+        assert (taken["is_held"], taken["upload_id"]) == (True, "70000")
+        check_small(plans.take_inner(), 80)
+        call(worker, "end_upload", attempt.id, "new", "avatar/70000")
+        check_small(plans.take_inner(), 20)
+
+
+def test_a_split_reads_the_uploads_of_its_batch_and_no_others(worker: Connection) -> None:
+    worker.execute(UPLOADS)
+    worker.execute("analyze rowferry.upload")
+    worker.execute(
+        'update rowferry.batch_queue set payload = \'{"first": "1", "last": "9"}\' where id = %s', (MANY + 1,)
+    )
+    worker.execute("update rowferry.upload set batch_id = %s where key = 'avatar/70000'", (MANY + 1,))
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        assert batch.id == MANY + 1
+        call(worker, "split_batch", batch.id, "5", "9", 5, 0, "4")
+        found = [plan for plan in plans.take_inner() if "upload" in plan.tables]
+        assert {index for plan in found for index in plan.indexes} >= {"upload_batch_idx"}
+        assert [plan.scanned() & {"upload"} for plan in found] == [set()]
+
+
 def test_a_step_of_prune_reads_the_oldest_and_no_more(worker: Connection) -> None:
     with explained(worker) as plans:
         worker.execute("select rowferry.prune_batches('1 day', 1000)")

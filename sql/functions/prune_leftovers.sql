@@ -29,6 +29,11 @@ as $$
         and not exists (
             select from rowferry.batch_queue as q
             where q.id = u.batch_id and q.status = 'INIT'
+        )
+        and not exists (
+            select from rowferry.batch_attempt as a
+            inner join rowferry.batch_queue as q on a.batch_id = q.id
+            where a.id = u.attempt_id and q.status = 'INIT'
         );
 
     with looked_at as (

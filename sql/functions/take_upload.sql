@@ -1,7 +1,7 @@
 -- rowferry.take_upload(p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text)
 --   Gives the multipart upload to a production key to an attempt, and returns what an earlier attempt has recorded of it;
 --   `upload_id` is null where there is nothing to continue. `is_held` is false, and nothing is taken, while an attempt at
---   another batch holds it: that batch is still claimed. The caller waits then.
+--   another batch holds it: the attempt is open, and that batch is claimed. The caller waits then.
 --   Call it on an autocommit connection of its own, so that the record outlives a crash.
 --   Raises no_data_found where the attempt is not an open one at this batch.
 --   Writes: upload. Called by: rowferry_worker/objects/uploads.py.
@@ -20,10 +20,13 @@ returns table (
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     v_migration_id bigint;
     v_upload rowferry.upload;
+    v_holder bigint;
 begin
     select q.migration_id into strict v_migration_id
     from rowferry.batch_queue as q
@@ -39,10 +42,13 @@ begin
     where u.production = p_production and u.key = p_key
     for update;
 
-    -- The claim of the other batch locks its row.
-    if v_upload.batch_id <> p_batch_id then
-        perform from rowferry.batch_queue as q where q.id = v_upload.batch_id for key share skip locked;
-        if not found and exists (select from rowferry.batch_queue as q where q.id = v_upload.batch_id) then
+    -- The claim of the other batch locks its row. `batch_id` may name a batch that was split from it since.
+    select a.batch_id into v_holder
+    from rowferry.batch_attempt as a
+    where a.id = v_upload.attempt_id and a.batch_id <> p_batch_id and a.finished_at is null;
+    if found then
+        perform from rowferry.batch_queue as q where q.id = v_holder for key share skip locked;
+        if not found and exists (select from rowferry.batch_queue as q where q.id = v_holder) then
             is_held := false;
             return next;
             return;

@@ -202,6 +202,7 @@ create table rowferry.upload (
     touched_at timestamptz not null default clock_timestamp(),
     constraint upload_pkey primary key (production, key)
 );
+create index upload_batch_idx on rowferry.upload (batch_id);
 comment on table rowferry.upload is
 'One unfinished multipart upload a row, committed before its first part is sent, so that the next attempt goes on with '
 'it after a crash. Removed when it is completed or aborted.';

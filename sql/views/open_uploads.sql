@@ -1,6 +1,7 @@
 -- rowferry.open_uploads: the multipart uploads that are under way or wait to be continued, the oldest first.
---   `will_continue`: its batch waits or is claimed; otherwise nothing goes on with it, and `rowferry clean-uploads`
---   aborts it. `sent_bytes` are stored at the production server, and billed: as of the last attempt that could tell.
+--   `will_continue`: its batch, or the one that this was split from, waits or is claimed; otherwise nothing goes on with
+--   it, and `rowferry clean-uploads` aborts it. `sent_bytes` are stored at the production server, and billed: as of the
+--   last attempt that could tell.
 create or replace view rowferry.open_uploads as
 select
     m.name as migration,
@@ -8,7 +9,7 @@ select
     u.key,
     u.upload_id,
     u.batch_id,
-    coalesce(q.status = 'INIT', false) as will_continue,
+    coalesce('INIT' in (q.status, began.status), false) as will_continue,
     u.size_bytes,
     u.sent_bytes,
     u.begun_at,
@@ -16,5 +17,7 @@ select
 from rowferry.upload as u
 left join rowferry.migration as m on u.migration_id = m.id
 left join rowferry.batch_queue as q on u.batch_id = q.id
+left join rowferry.batch_attempt as a on u.attempt_id = a.id
+left join rowferry.batch_queue as began on a.batch_id = began.id
 where u.upload_id is not null
 order by u.begun_at;
