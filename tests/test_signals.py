@@ -50,20 +50,22 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     state = WorkerState(
         "test", ["migrate"], ledger, contexts, CopyScheduler(1), until_empty=True, stopping=stopping, give_up=give_up
     )
-    sender = threading.Thread(target=signal_once_polling, args=(state,))
+    sender = threading.Thread(target=signal_once_waited_for, args=(stopping,))
     sender.start()
     try:
         daemon._listen_for_signals(state)
-        daemon._run_slots(state, daemon.Options(max_batches=1))
+        with state.batch_lock.exclusive(unless=give_up):  # so that the slot claims nothing, and waits for `stopping`
+            daemon._run_slots(state, daemon.Options(max_batches=1))
     finally:
         sender.join()
         ledger.close()
         contexts.close()
     assert stopping.is_set()
+    assert stopping.waiting
     assert threading.main_thread() not in stopping.waiting | give_up.waiting
 
 
-def signal_once_polling(state: WorkerState) -> None:
-    """Send SIGTERM to this process once its slot looks for work."""
-    wait_for(lambda: state.turns.is_taken)
+def signal_once_waited_for(event: Watched) -> None:
+    """Send SIGTERM to this process once its slot waits."""
+    wait_for(lambda: event.waiting)
     os.kill(os.getpid(), signal.SIGTERM)
