@@ -1,15 +1,19 @@
 """An entry that kills its worker ends up alone, and everything around it is migrated."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from migration import Migration
 from poison import work_in_spite_of_poison
+from processes import wait_for
+from request_log import RequestLog
 from rowferry.batch import Attempt, Batch
-from rowferry_worker.batch.crash_policy import CrashPolicy, choose_policy
+from rowferry_worker.batch.crash_policy import CrashPolicy, choose_parallel, choose_policy
 from rowferry_worker.monitoring import metrics
+from rowferry_worker.objects.scheduler import CopyScheduler
 
 
 def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> CrashPolicy:
@@ -31,6 +35,40 @@ def test_a_half_runs_gently_and_is_halved_at_its_first_crash() -> None:
     assert treat(inherited=2) is CrashPolicy.RUN_SLOWLY
     assert treat(inherited=2, crashes=1) is CrashPolicy.BISECT
     assert treat(inherited=5, crashes=1, entries=2) is CrashPolicy.BISECT
+
+
+def test_a_killed_worker_leaves_many_batches_with_a_strike_so_the_first_slows_them_least() -> None:
+    """The batch of a killed worker is one of 16; the half of a batch that killed two has few objects in flight."""
+    batch, half = (Batch(1, 1, 1, "migrate", {}, 500, 5, 0, inherited) for inherited in (0, 2))
+    assert choose_parallel(batch, Attempt(1, 2, 1)) == 64
+    assert choose_parallel(half, Attempt(1, 1, 0)) == 4
+    assert choose_parallel(half, Attempt(1, 2, 1)) == 4
+
+
+@pytest.mark.parametrize(("inherited", "in_flight"), [(1, 16), (2, 4)])
+def test_a_suspected_batch_begins_with_so_many_objects_in_flight(
+    logged_migration: Migration, log: RequestLog, inherited: int, in_flight: int
+) -> None:
+    """As any other after its first strike; a worker's limit begins with 16, and rises with responses."""
+    migration = logged_migration
+    migration.fill(40)
+    migration.enqueue(batch_size=40)
+    migration.execute("update rowferry.batch_queue set crashes = %s", (inherited,))
+    with ThreadPoolExecutor(1) as pool:
+        with log.holding(lambda seen: seen.writes_object) as held:
+            working = pool.submit(migration.work, parallel=256)
+            wait_for(lambda: len(held) == in_flight)
+        working.result()
+    migration.audit()
+
+
+def test_a_slow_batch_keeps_to_the_rates_that_its_worker_has_learned() -> None:
+    worker = CopyScheduler(64)
+    slow = CopyScheduler(64, within=worker)
+    for _ in range(200):
+        worker._pace.note_refused("server/bucket CopyObject")
+    assert worker.request_rates
+    assert slow.request_rates == worker.request_rates
 
 
 @pytest.mark.parametrize("inherited", [0, 4])

@@ -10,8 +10,8 @@ from rowferry.db.connection import Connection, call
 from rowferry.errors import NotFinished
 from rowferry_worker.batch.context import BatchContext, Queue
 from rowferry_worker.batch.crash_policy import (
-    SLOW_PARALLEL,
     CrashPolicy,
+    choose_parallel,
     choose_policy,
     count_strikes,
     describe_crashes,
@@ -54,7 +54,8 @@ def perform(context: BatchContext, queue: Queue) -> BatchResult:
         policy = CrashPolicy.FAIL if entries and crashes >= batch.max_attempts else CrashPolicy.RUN_SLOWLY
     if policy is CrashPolicy.FAIL:
         return BatchResult(Judgement(Verdict.ERROR, error=f"{describe_crashes(batch, attempt)}; it is not run again"))
-    return _run_queue(replace(context, scheduler=CopyScheduler(SLOW_PARALLEL, within=context.scheduler)), queue)
+    scheduler = CopyScheduler(choose_parallel(batch, attempt), within=context.scheduler)
+    return _run_queue(replace(context, scheduler=scheduler), queue)
 
 
 def _run_queue(context: BatchContext, queue: Queue) -> BatchResult:

@@ -56,13 +56,15 @@ class CopyScheduler:
         within: "CopyScheduler | None" = None,
         cluster: ClusterState | None = None,
     ) -> None:
-        """`most`, `least`: the bounds of the limit; `within`: a scheduler that hears of the responses as well.
+        """`most`, `least`: the bounds of the limit; `within`: the process's scheduler, for one of a single batch.
 
-        `cluster`: what the heartbeat tells of the other workers.
+        That one hears of the responses as well, and what it has learned of servers' rates holds for both. `cluster`:
+        what the heartbeat tells of the other workers.
         """
         self._pace = Pacer(least, most)
         self.limit = self._pace.limit
-        self._cluster = cluster or ClusterState()
+        self.cluster = within.cluster if within else cluster or ClusterState()
+        self.rates = self._pace.rates = within.rates if within else self._pace.rates
         self._heard: dict[str, FleetRate] | None = None
         self._names: dict[str, tuple[SideName, str]] = {}
         self._reporter = RateReporter()
@@ -79,7 +81,7 @@ class CopyScheduler:
     @property
     def request_rates(self) -> dict[str, float]:
         """Requests per second that are let through, by key, where a server refuses more. Any thread may ask."""
-        return {key: rate.through for key, rate in self._pace.rates.copy().items() if rate.per_second is not None}
+        return {key: rate.through for key, rate in self.rates.copy().items() if rate.per_second is not None}
 
     def reserve(self, key: str, bound: RateLimiter | None) -> timedelta:
         """Take the turn of a request under what was learned of its server and the plan's bound.
@@ -106,10 +108,10 @@ class CopyScheduler:
 
     def _hear_cluster(self) -> None:
         """Take in what the last heartbeat brought."""
-        if self._cluster.fleet_rates is not self._heard:
-            self._heard = self._cluster.fleet_rates
+        if self.cluster.fleet_rates is not self._heard:
+            self._heard = self.cluster.fleet_rates
             rates = {key: (rate.per_second, rate.workers) for key, rate in self._heard.items()}
-            self._pace.hear_fleet(self._cluster.size, rates)
+            self._pace.hear_fleet(self.cluster.size, rates)
 
     def note_response(self) -> None:
         """Note that a request has ended."""
