@@ -138,6 +138,23 @@ def test_batches_in_hand_follow_the_limit(logged_migration: Migration, log: Requ
         assert len(migration.execute(SESSIONS)) == 8, "who has the turn to claim connects when it claims"
 
 
+def test_a_bound_on_rows_holds_back_claims(migration: Migration) -> None:
+    """Batches whose rows wait for their turn have transactions open: no more are claimed than the bound needs."""
+    migration.plan["database"] = {"max_rows_per_second": 2}
+    migration.fill(80)
+    migration.enqueue(10)
+    claimed: set[int] = set()
+    with migration.workers(1, "--parallel=64", "--min-parallel=64"):
+
+        def has_migrated_two_batches() -> bool:
+            claimed.add(len(migration.execute(CLAIMED)))
+            return migration.counts().get("migrated", 0) >= 20
+
+        eventually(has_migrated_two_batches)
+    assert claimed <= {0, 1, 2}
+    assert 2 in claimed
+
+
 def test_the_last_object_of_a_batch_keeps_no_other_waiting(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
     migration.fill(60)

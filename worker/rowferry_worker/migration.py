@@ -1,7 +1,8 @@
 """What a worker knows of a migration: its plan, the clients of both sides, and how its objects are copied."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from threading import Lock
@@ -31,6 +32,9 @@ from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, Serv
 from rowferry_worker.objects.uploads import name_bucket
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 from rowferry_worker.service import PROCESS_COUNT
+
+ROWS_AHEAD = timedelta(seconds=10)
+"""For how long claimed rows may wait for `max_rows_per_second`: each batch has a transaction open meanwhile."""
 
 
 class MigrationContext:
@@ -117,6 +121,16 @@ class MigrationContext:
         """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it."""
         return NO_WAIT if self._row_limiter is None else self._row_limiter.reserve(rows)
 
+    def holds_rows_enough(self, row_counts: Sequence[int]) -> bool:
+        """Return whether claimed batches with so many rows each keep `max_rows_per_second` busy for ROWS_AHEAD.
+
+        Two always may be claimed: the objects of one are copied while the rows of the other wait.
+        """
+        per_second = None if self._row_limiter is None else self._row_limiter.per_second()
+        if per_second is None or len(row_counts) < 2:
+            return False
+        return sum(row_counts) >= per_second * ROWS_AHEAD.total_seconds()
+
     def is_away(self) -> bool:
         """Return whether one of the servers was found to be away, and has not responded since."""
         return any(detector.is_away for detector in self._detectors)
@@ -159,6 +173,20 @@ class MigrationContextCache:
         opened = list(self._open.items())  # at once: another slot may be opening one
         newest = {number: migration for (number, _), migration in sorted(opened, key=_get_revision)}
         return [number for number, migration in newest.items() if migration.is_away()]
+
+    def at_row_bound(self, claimed: Iterable[Batch]) -> list[int]:
+        """Return the ids of the migrations whose bound on rows the claimed batches of this process use up for now.
+
+        The bound of a migration that is not open yet is not known: its first batch opens it.
+        """
+        row_counts: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for batch in claimed:
+            row_counts[batch.migration_id, batch.revision].append(batch.entry_count)
+        return [
+            known[0]
+            for known, rows in row_counts.items()
+            if (migration := self._open.get(known)) is None or migration.holds_rows_enough(rows)
+        ]
 
     def find(self, connection: Connection, batch: Batch) -> MigrationContext:
         """Return the migration of a batch.

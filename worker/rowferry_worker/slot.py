@@ -110,6 +110,7 @@ class Slot:
             self._claimed.run()
         finally:
             state.scheduler.claimed_entries.forget(batch.id)
+            state.moving.pop(batch.id, None)
             state.turns.note_end()
         return True
 
@@ -125,7 +126,7 @@ class Slot:
             with metrics.claim_seconds.time():
                 batch = claim_batch(connection, state.queues, state.migrations, state.passed_over())
             if batch is not None:
-                state.scheduler.claimed_entries.note(batch.id, batch.entry_count)
+                self._note_claimed(batch)
                 return batch
             if state.until_empty and is_finished(connection, state.queues, state.migrations, state.backoff.unusable()):
                 connection.rollback()
@@ -134,6 +135,12 @@ class Slot:
             has_changed = state.turns.wait_for_end(state.backoff.shorten(jittered(interval)), state.stopping.is_set)
             interval = MIN_POLLING_INTERVAL if has_changed else min(interval * 2, longest)
         return None
+
+    def _note_claimed(self, batch: Batch) -> None:
+        """Count the batch in before another slot claims."""
+        self._state.scheduler.claimed_entries.note(batch.id, batch.entry_count)
+        if find_queue(batch.queue_name).updates_rows:
+            self._state.moving[batch.id] = batch
 
     def abandon(self) -> None:
         """Release the batch of a thread that still waits for PostgreSQL, from another thread: the process ends now.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Condition, Event
 
+from rowferry.batch import Batch
 from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.claim_turns import ClaimTurns
@@ -111,6 +112,8 @@ class WorkerState:
     watchdog: SlotWatchdog = field(default_factory=SlotWatchdog)
     backoff: Backoff = field(default_factory=Backoff)
     batch_lock: ReadersWriterLock = field(default_factory=ReadersWriterLock)
+    moving: dict[int, Batch] = field(default_factory=dict[int, Batch])
+    """The claimed batches whose rows will be updated, by id."""
     attempts: AttemptRecorder = field(init=False)
     turns: ClaimTurns = field(default_factory=ClaimTurns)
     cluster: ClusterState = field(default_factory=ClusterState)
@@ -122,7 +125,9 @@ class WorkerState:
 
     def passed_over(self) -> list[int]:
         """Return the ids of the migrations to claim no batch of now."""
-        return [*self.backoff.passed_over(), *self.migration_contexts.away()]
+        contexts = self.migration_contexts
+        moving = list(self.moving.values())  # at once: batches of other slots end meanwhile
+        return [*self.backoff.passed_over(), *contexts.away(), *contexts.at_row_bound(moving)]
 
     def _note_return(self, migration_id: int) -> None:
         """Go on with a migration at once: its servers are back."""

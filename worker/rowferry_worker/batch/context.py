@@ -99,3 +99,5 @@ class Queue:
     perform: Callable[[BatchContext], list[EntryResult]]
     writes_objects: bool
     """Whether the object of a MIGRATED entry was written."""
+    updates_rows: bool
+    """Whether rows are updated, under the plan's `max_rows_per_second`."""

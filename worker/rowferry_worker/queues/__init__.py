@@ -9,7 +9,7 @@ the order of their ids.
 returns one result for each entry, except for those it leaves to `context.leave_unstarted` when the time budget is
 exceeded. Neither function commits or writes a verdict: `batch/run.py` does.
 
-A queue that never writes objects has `WRITES_OBJECTS = False`.
+A queue that never writes objects has `WRITES_OBJECTS = False`, one that never updates rows `UPDATES_ROWS = False`.
 """
 
 from functools import cache
@@ -32,4 +32,5 @@ def find_queue(name: str) -> Queue:
     if name not in list_queues():
         raise UsageError(f"There is no queue {name!r} here; this worker knows {', '.join(list_queues())}.")
     module = import_module(f"{__name__}.{name}")
-    return Queue(module.read, module.perform, getattr(module, "WRITES_OBJECTS", True))
+    does = [getattr(module, name, True) for name in ("WRITES_OBJECTS", "UPDATES_ROWS")]
+    return Queue(module.read, module.perform, *does)

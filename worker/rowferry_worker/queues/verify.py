@@ -16,6 +16,7 @@ from rowferry_worker.objects.scheduler import ObjectResult
 from rowferry_worker.objects.verify import ObjectsDiffer, VerifyOptions, verify_object
 
 FORM: Form = "production"
+UPDATES_ROWS = False
 
 
 def perform(context: BatchContext) -> list[EntryResult]:
