@@ -58,8 +58,6 @@ class Server(ThreadingHTTPServer):
         self.refusals: deque[int] = deque()
         """Statuses by which PUTs are refused before their bodies are read."""
         self.checks_md5 = True
-        self.heeds_if_match = True
-        """With PUT."""
         self.looks_first = False
         """Whether If-None-Match is held against what stands there before the body is read, and not again."""
         self.etag_of: Callable[[bytes], str] = md5
@@ -158,7 +156,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("If-None-Match") == "*" and (found is not None if exists is None else exists):
             return self.refuse(412, "PreconditionFailed")
         pin = self.headers.get("If-Match")
-        if pin is not None and self.store.heeds_if_match and (found is None or pin != found[1]["ETag"]):
+        if pin is not None and found is None:
+            return self.refuse(404, "NoSuchKey")  # as Amazon S3 does
+        if pin is not None and found is not None and pin != found[1]["ETag"]:
             return self.refuse(412, "PreconditionFailed")
         self.store.put(self.key, body)
         return self.respond(200, b"", self.store.objects[self.key][1])

@@ -116,11 +116,19 @@ def test_a_repair_is_bound_to_the_damaged_object_where_the_server_knows_conditio
     assert pair.written == THEIRS
 
 
-def test_a_damaged_object_that_was_removed_meanwhile_is_no_missing_legacy_object(pair: Pair) -> None:
-    def remove(handler: Handler, body: bytes) -> None:
-        handler.respond(200, b"", {"ETag": f'"{md5(flip(body))}"'})
+@pytest.mark.parametrize("is_before_the_look", [True, False])
+def test_a_damaged_object_that_was_removed_meanwhile_is_no_missing_legacy_object(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, is_before_the_look: bool
+) -> None:
+    def remove(handler: Handler, body: bytes) -> bytes | None:
+        handler.store.objects.clear()
+        if "If-Match" in handler.headers:
+            return body
+        return handler.respond(200, b"", {"ETag": f'"{md5(flip(body))}"'})
 
-    pair.production.deviations += [remove]
+    monkeypatch.setattr(conditional_writes, "LOOK_AGAIN_AFTER", SECONDS)
+    pair.production.checks_md5 = False
+    pair.production.deviations += [remove] if is_before_the_look else [lambda _, body: flip(body), remove]
     with pytest.raises(ServerFault, match="ObjectChanged"):
         pair.copy()
     assert pair.copy().outcome is Outcome.MIGRATED

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from rowferry.errors import PreconditionFailed
+from rowferry.errors import ObjectNotFound, PreconditionFailed
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
@@ -148,7 +148,12 @@ class WriteGuard:
             return request
 
         tries = 1 if self._mode == "probe" else TRIES
-        response = await self._s3.send(prepare, tries=tries, turn_of=("production", operation))
+        try:
+            response = await self._s3.send(prepare, tries=tries, turn_of=("production", operation))
+        except ObjectNotFound as error:
+            if self._mode == "replace" and error.side == "production":  # Amazon S3, to If-Match: ours has gone
+                raise object_changed("production", self._target_key) from error
+            raise
         assert request is not None
         return demand(read_etag, response, request), response
 
