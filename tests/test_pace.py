@@ -143,6 +143,33 @@ def test_refusals_at_random_do_not_slow_a_worker_down(share: float) -> None:
     assert worker.rate(10, 60) > 0.8 * MOST
 
 
+@pytest.mark.parametrize("seconds", [0.07, 0.4])
+@pytest.mark.parametrize("joins", [(), (3.0, 6.0, 9.0)], ids=["together", "staggered"])
+def test_refusals_at_random_do_not_slow_several_workers_down(seconds: float, joins: tuple[float, ...]) -> None:
+    load, workers = Load(cpu_seconds=0.0015), 1 if joins else 4
+
+    def run(share: float) -> float:
+        fleet = run_fleet(Unlucky(Free(constant(seconds)), share), workers, load=load, joins=joins, seed=2)
+        return total(fleet, 0, 60)
+
+    assert run(0.05) > 0.8 * run(0.0)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_bound_is_not_taken_for_random_refusals_by_workers_that_join(workers: int, seed: int) -> None:
+    fleet = run_fleet(throttling(300), joins=[1.5 * number for number in range(1, workers + 1)], seed=seed)
+    assert total(fleet, 30, 60) > 0.95 * 300
+    assert refused_share(fleet, 30, 60) < 0.02
+    assert max(worker.rate(30, 60) for worker in fleet) < 2 * min(worker.rate(30, 60) for worker in fleet)
+
+
+def test_a_bound_is_found_where_requests_are_refused_at_random_too() -> None:
+    (worker,) = run_fleet(Unlucky(throttling(1000), 0.05), load=Load(cpu_seconds=0.0001))
+    assert worker.rate(30, 60) > 0.95 * 1000
+    assert refused_share([worker], 30, 60) < 0.08
+
+
 @pytest.mark.parametrize("name", sorted(CANDIDATES))
 def test_no_candidate_is_as_good_on_every_server(name: str) -> None:
     """What ADR 19 compares: each candidate loses a third, or is refused a tenth, on some server."""

@@ -9,9 +9,9 @@ for Congestion Avoidance", 1989). How fast it is raised after a long time withou
 import math
 from dataclasses import dataclass, field
 
-from rowferry_worker.pacing.habit import EXPERIMENT, EXPERIMENT_AFTER, LOW_SECONDS, LetThrough
+from rowferry_worker.pacing.habit import EXPERIMENT, EXPERIMENT_AFTER, LOW_SECONDS, GrowthTest, LetThrough, Window
 from rowferry_worker.pacing.rate_limit import Turns
-from rowferry_worker.pacing.slots import SLOT_SECONDS, Slots
+from rowferry_worker.pacing.slots import SLOT_SECONDS, Slot, Slots
 
 BURST_SECONDS = 0.02
 """How much of an unused moment is caught up with: small buckets must not overflow."""
@@ -33,10 +33,16 @@ SEARCHING, RECOVERY = 1.0, 0.5
 """Growth per second, as a share: until refusals come a second time, and back to what was let through before."""
 HABIT_MOST = 0.3
 """A server that refuses a larger share is taken to mean it."""
+LEAST_AMONG = 0.03
+"""The same share for a worker among others: less is what probing costs them."""
 EVIDENCE, HABIT_SAMPLES = 4, 60
 """Refusals at a low rate that make a habit, and requests that show that it is a smaller one."""
 UNUSED, UNUSED_SECONDS = 0.6, 5.0
 """A rate of which less is used for so long is not what limits the pace, and is let go."""
+MORE_THAN_FAIR = 1.5
+"""A part of the even share that is not owed to a habit that other workers do not see."""
+STEP_TO_FAIR = 0.7
+"""The part of its rate that such a worker keeps at a heartbeat, until the others have taken the rest."""
 LEAST = 1.0
 """Requests per second that are always tried."""
 
@@ -50,6 +56,8 @@ class LearnedRate:
     """None: nothing is held back."""
     fair: float | None = None
     """The even share of what all workers that are held back here get through together, if that is known."""
+    is_new: bool = False
+    """Whether the rate tells nothing yet of how many in flight it needs."""
     through: float = 0.0
     """Successes per second of the last second, while it is held back."""
     latency: float = 0.1
@@ -74,6 +82,7 @@ class LearnedRate:
     """What was let through per second while less than half was refused, less with time."""
     _before_silence: float = 0.0
     """What was let through per second before all was refused; 0 while something is let through."""
+    _growth_test: GrowthTest = field(default_factory=GrowthTest)
     _habit: float = 0.0
     """The share that is refused however slow the requests come."""
 
@@ -103,15 +112,18 @@ class LearnedRate:
         accepted, refused = self._slots.accepted, self._slots.refused
         return self.per_second is None and refused >= EVIDENCE and self._is_excess(accepted, refused)
 
-    def join_others(self) -> None:
-        """Forget what was found alone: among others a worker's own cut changes little."""
-        if self.let_through.is_alone:
-            self.let_through.is_alone = False
-            self._habit = 0.0
-
     def hold_back(self, per_second: float) -> None:
         """Begin at a rate that other workers have found."""
         self.per_second = self._known = max(LEAST, per_second)
+
+    def follow(self, fair: float) -> None:
+        """Take for a bound what most other workers do, and do not take their part by a habit that they do not see."""
+        if self._habit and (self.per_second is None or self.per_second > MORE_THAN_FAIR * fair):
+            self._habit, self._is_searching, self._known = 0.0, False, fair
+            if self.per_second is None:
+                self.let_through.begin(self._slots.began)
+            own = self._slots.accepted_per_second(self._slots.began)
+            self._set(max(fair, STEP_TO_FAIR * own), self._slots.began)
 
     def end_slot(self, now: float) -> None:
         """Decide by what came back since the last slot ended."""
@@ -120,9 +132,11 @@ class LearnedRate:
             self._turns.hold_until(now + self._retry_after)
         self._retry_after = 0.0
         if self._habit:
-            _, accepted, refused = self._slots.count(now - 3.0)
+            _, accepted, refused = self._slots.count(max(now - 3.0, self._cut_at + self.latency))
             if accepted + refused >= HABIT_SAMPLES:
                 self._habit = min(self._habit, (refused + 2 * math.sqrt(refused + 1)) / (accepted + refused))
+                if self._habit < TOLERATED / 2:
+                    self._habit = 0.0
         if slot.accepted > slot.refused:
             self._good = max(0.995 * self._good, self._slots.accepted_per_second(now))
         if self.per_second is None:
@@ -130,7 +144,7 @@ class LearnedRate:
         else:
             self.let_through.note(now, slot.accepted)
             self.through = self._slots.accepted_per_second(now)
-            self._steer(now, self.per_second, slot.refused > 0, min(slot.seconds, 1.0))
+            self._steer(now, self.per_second, slot)
 
     def _is_excess(self, accepted: int, refused: int) -> bool:
         """Return whether more is refused than what is tolerated, and by habit."""
@@ -139,34 +153,41 @@ class LearnedRate:
 
     def _learn(self, now: float) -> None:
         """Begin to hold back when too large a share is refused."""
-        seconds, accepted, refused = self._slots.count(now - min(1.0, max(0.15, self.latency)))
-        if refused >= 2 and self._is_excess(accepted, refused):
-            self._habit = 0.0  # what is refused beyond a habit is a bound, and perhaps all of it always was
-            self._is_searching = True
-            self._set(BELOW * accepted / max(seconds, 0.05), now)
-            self.let_through.begin(now)
-            self._calm_at = now
+        seconds, accepted, refused = self._slots.count(now - min(1.0, max(0.25, 1.5 * self.latency)))
+        if refused < 2 or not self._is_excess(accepted, refused):
+            return
+        window = Window(max(seconds, 0.05), accepted, refused)
+        if self.fair is None and self._growth_test.goes_on(now, window, self.latency):
+            if self._growth_test.is_won(window, is_alone=self.let_through.is_alone):
+                self._habit = self._growth_test.find_share(self._slots)
+            return
+        self._growth_test.end(now, self._slots.accepted_per_second(now))
+        self._is_searching = True
+        self._set(max(BELOW * window.accepted / window.seconds, 0.1 * self._good), now)
+        self.let_through.begin(now)
+        self._calm_at = now
 
     def _set(self, per_second: float, now: float) -> None:
         self.per_second, self._cut_at, self._unused_since = max(LEAST, per_second), now, None
 
-    def _steer(self, now: float, rate: float, is_refused: bool, slot_seconds: float) -> None:
+    def _steer(self, now: float, rate: float, slot: Slot) -> None:
         """Cut or raise the rate, or let it go."""
         if self._before_silence and self._slots.last_accepted:  # the server is back
             self._known, self._before_silence = self._before_silence, 0.0
             rate = self.per_second = max(rate, 0.5 * self._known)
-            self._cut_at, self._refused_at = now, -math.inf
+            self._cut_at, self._refused_at, self._unused_since, self.is_new = now, -math.inf, None, True
             return
         seconds, accepted, refused = self._slots.count(max(now - 3.0, self._cut_at + min(1.0, self.latency)))
-        if self._is_habit(now, rate) or self._is_unused(now, rate, seconds, accepted + refused):
+        is_tried = self.let_through.is_alone and self._growth_test.is_due(now, rate, slot)
+        if is_tried or self._is_habit(now, rate) or self._is_unused(now, rate, seconds, accepted + refused):
             self.per_second = None
-        elif is_refused and self._is_excess(accepted, refused):
+        elif slot.refused and self._is_excess(accepted, refused):
             self._cut(now, rate, accepted, refused)
         else:
             if now - self._cut_at > 1.0:
                 self._calm_at = now
             if self._unused_since is None:
-                self.per_second = rate * (1 + self._growth(now, rate) * slot_seconds)
+                self.per_second = rate * (1 + self._growth(now, rate) * min(slot.seconds, 1.0))
 
     def _is_habit(self, now: float, rate: float) -> bool:
         """Return whether requests are refused although far fewer come than were let through; note what share."""
@@ -174,7 +195,8 @@ class LearnedRate:
         if low_since is None or now - low_since < LOW_SECONDS + self.latency:
             return False
         _, accepted, refused = self._slots.count(low_since + self.latency)
-        if refused < EVIDENCE or not TOLERATED / 2 < refused / (accepted + refused) < HABIT_MOST:
+        least = TOLERATED / 2 if self.let_through.is_alone else LEAST_AMONG
+        if refused < EVIDENCE or not least < refused / (accepted + refused) < HABIT_MOST:
             return False
         self._habit, self._is_searching = refused / (accepted + refused), True
         return True

@@ -97,13 +97,12 @@ class Pacer:
         for key, rate in self.rates.items():
             per_second, held_back = rates.get(key, (0.0, 0))
             rate.fair = None
-            if self._is_alone:
-                rate.let_through.is_alone = True
-            else:
-                rate.join_others()
+            rate.let_through.is_alone = self._is_alone
+            if 2 * held_back >= workers > 1:
+                rate.follow(per_second / held_back)
             if held_back:
                 rate.fair = per_second / held_back if held_back > 1 else None
-                rate.let_through.note_fleet(per_second, held_back)
+                rate.let_through.note_fleet(per_second, held_back, rate.per_second or 0.0)
 
     def _begin_rate(self, key: str, now: float) -> LearnedRate:
         rate = self.rates[key] = LearnedRate(now)
@@ -121,7 +120,8 @@ class Pacer:
             was_free = rate.per_second is None
             rate.end_slot(now)
             if rate.per_second is not None:
-                cap = min(cap, self._find_cap(rate, rate.per_second, is_new=was_free))
+                cap = min(cap, self._find_cap(rate, rate.per_second, is_new=was_free or rate.is_new))
+                rate.is_new = False
         for bound, meter in self._bounds.items():
             per_second = bound.per_second()
             if per_second is not None and (meter.waited > 0 or self.limit.cap < math.inf):
