@@ -131,6 +131,16 @@ def test_a_lost_connection_is_told_to_all_and_counts_for_none(
     assert table.verdicts() == [None] + ["LOST"] * (BATCHES - 1) + [None] * (BATCHES - 1)
 
 
+def test_a_batch_that_two_slots_hold_has_an_attempt_for_each(
+    table: EntryTable, slots: Slots, batches: list[Batch], pool: ThreadPoolExecutor
+) -> None:
+    """The first has lost its connection, and with it the batch, without having noticed yet."""
+    futures = slots.begin_together(table, pool, [batches[0], batches[1], batches[1]])
+    ids = {future.result(60).id for future in futures}
+    assert ids == {row["id"] for row in table.attempts()}
+    assert len(ids) == 3
+
+
 def test_while_the_database_is_away_each_slot_hears_of_it(
     slots: Slots, batches: list[Batch], pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Records attempts before the work starts: those of slots that wait together in one round trip (group commit)."""
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,8 +39,10 @@ def begin_attempts(ledger: Ledger, batches: Sequence[Batch], worker_id: str) -> 
         if within is not None and time.monotonic() - began >= within.total_seconds() - 1:
             raise PoolExhausted(f"PgBouncer gave the ledger no connection within {POOL_TIMEOUT.seconds} s") from error
         raise
-    by_batch = {row["batch_id"]: _read_attempt(row) for row in rows}
-    return [by_batch[number] for number in ids]
+    by_batch: dict[int, list[Attempt]] = defaultdict(list)
+    for row in rows:
+        by_batch[row["batch_id"]].append(_read_attempt(row))
+    return [by_batch[number].pop() for number in ids]  # a batch comes twice if its first slot has just lost it
 
 
 def _read_attempt(row: dict[str, Any]) -> Attempt:
