@@ -126,6 +126,13 @@ def test_a_slot_that_does_not_get_its_turn_goes_without_it() -> None:
     assert turns.take(timedelta(0), unless=stop.is_set), "who has gone is not waited for"
 
 
+def test_a_batch_that_ends_while_the_queue_is_being_asked_is_not_missed() -> None:
+    turns, never = ClaimTurns(), Event()
+    turns.note_end()
+    assert turns.wait_for_end(timedelta(seconds=60), never.is_set)
+    assert not turns.wait_for_end(timedelta(0), never.is_set), "it is worth one look"
+
+
 def test_batches_in_hand_follow_the_limit(logged_migration: Migration, log: RequestLog) -> None:
     """Batches of one entry: eight of them are twice the limit of four."""
     migration = logged_migration

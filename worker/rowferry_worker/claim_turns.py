@@ -45,11 +45,14 @@ class ClaimTurns:
         self._has_ended.set()
 
     def wait_for_end(self, within: timedelta, unless: Callable[[], bool]) -> bool:
-        """Return True once a batch of this process has ended, False after `within` or once `unless` is true."""
-        self._has_ended.clear()
+        """Return True once a batch of this process has ended, False after `within` or once `unless` is true.
+
+        One that has ended since the last call counts: the queue may have been asked before.
+        """
         deadline = time.monotonic() + within.total_seconds()
         while (left := deadline - time.monotonic()) > 0 and not unless():
             if self._has_ended.wait(min(left, LOOK_UP_SECONDS)):
+                self._has_ended.clear()
                 return True
         return False
 
