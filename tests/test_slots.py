@@ -1,5 +1,6 @@
 """A process claims as many batches as its limit of objects in flight needs, on the connections that it may have."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -160,6 +161,20 @@ def test_a_bound_on_rows_holds_back_claims(migration: Migration) -> None:
         eventually(has_migrated_two_batches)
     assert claimed <= {0, 1, 2}
     assert 2 in claimed
+
+
+def test_a_batch_that_runs_alone_keeps_no_others_claimed(logged_migration: Migration, log: RequestLog) -> None:
+    """They would wait for its end, each with a transaction open: one at most is claimed before it begins."""
+    migration = logged_migration
+    migration.fill(40)
+    migration.enqueue(1)
+    migration.execute("update rowferry.batch_queue set crashes = 1 where id = 1")
+    hold = log.holding(lambda seen: seen.writes_object)
+    with hold as held, migration.workers(1, "--parallel=64", "--min-parallel=64"):
+        eventually(lambda: len(held) == 1)
+        time.sleep(2)  # time for many claims
+        assert len(migration.execute(SESSIONS)) <= 2
+        assert len(held) == 1
 
 
 def test_the_last_object_of_a_batch_keeps_no_other_waiting(logged_migration: Migration, log: RequestLog) -> None:
