@@ -59,6 +59,7 @@ def test_an_object_that_appears_during_a_slow_write_is_not_overwritten(
     assert pair.copy().outcome is Outcome.CONFLICT
     assert pair.written == THEIRS
     wait_for(lambda: "PUT cut off" in pair.production.seen)
+    assert not [line for line in pair.recorded if line.startswith("PutObject")], "the server has refused nothing"
 
 
 def test_who_may_overwrite_does_not_look_again(pair: Pair) -> None:

@@ -78,8 +78,8 @@ async def send_with_retries(
 
 
 def _is_of_source(request: Request, error: ObjectError) -> bool:
-    """Return whether the source of a request's body has failed: that was recorded with its own request."""
-    return request.source is not None and error.side not in {None, request.side}
+    """Return whether the source of a request's body has failed: what it has asked for itself is recorded already."""
+    return request.source is not None and (error.side, error.operation) != (request.side, request.operation)
 
 
 async def send_many(send: Send, requests: Iterable[Request], *, at_once: int) -> list[Response | ObjectError]:
