@@ -37,10 +37,10 @@ def look(found: FakeMigration, keys: list[str]) -> Measured:
 
 @dataclass(frozen=True)
 class Case:
-    """One object: `put` makes it; `large` ones go in parts."""
+    """One object: `put` makes it; larger ones than `threshold` go in parts."""
 
     put: Callable[[Migration, str], object]
-    threshold: bool = False
+    threshold: int | None = None
 
 
 def add_object(
@@ -75,11 +75,12 @@ CASES = {
     "identical": Case(add_object(b"same", twin=b"same")),
     "different": Case(add_object(b"one", twin=b"two")),
     "of another size": Case(add_object(b"one", twin=b"three")),
-    "large": Case(add_object(LARGE), threshold=True),
-    "large and tagged": Case(add_object(LARGE, Tagging="a=1"), threshold=True),
-    "large and different": Case(add_object(LARGE, twin=b"two"), threshold=True),
-    "small beside a threshold": Case(add_object(), threshold=True),
-    "missing beside a threshold": Case(lambda migration, key: None, threshold=True),
+    "large": Case(add_object(LARGE), threshold=PART_BYTES),
+    "of several parts": Case(add_object(bytes(16 * 1024**2)), threshold=8 * 1024**2),
+    "large and tagged": Case(add_object(LARGE, Tagging="a=1"), threshold=PART_BYTES),
+    "large and different": Case(add_object(LARGE, twin=b"two"), threshold=PART_BYTES),
+    "small beside a threshold": Case(add_object(), threshold=PART_BYTES),
+    "missing beside a threshold": Case(lambda migration, key: None, threshold=PART_BYTES),
 }
 
 
@@ -102,8 +103,8 @@ def test_the_requests_of_an_object_are_those_of_a_worker(
     case = CASES[name]
     with fake_migration(make_migration, deviations, server_side=server_side) as found:
         migration = found.migration
-        if case.threshold:
-            migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
+        if case.threshold is not None:
+            migration.plan["migration"]["multipart_threshold_bytes"] = case.threshold
         case.put(migration, "case")
         measured = look(found, ["case"])
         with migration.at_work(1) as take_turn:

@@ -24,7 +24,7 @@ from rowferry_cli.estimating.request_counts import (
     count_overhead,
     count_requests,
 )
-from rowferry_worker.objects.transfer import COPY_PART_BYTES
+from rowferry_worker.objects.transfer import COPY_PART_BYTES, SMALLEST_PART_BYTES
 
 Share = Literal["missing", "existing", "tagged", "multipart", "in_parts"]
 """A property of entries; multipart: the legacy ETag is that of an upload in parts."""
@@ -115,7 +115,7 @@ def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, conditio
     copied, unseen = _add_unseen(copied, tables, bytes_written)
     egress, unread = _add_unseen(egress, tables, lambda one: bytes_read(one, mode))
     later = later.raised(0 if mode.server_side else unread)
-    parts = unseen // COPY_PART_BYTES if mode.server_side else unread // mode.part_bytes
+    parts = unseen // COPY_PART_BYTES if mode.server_side else unread // min(mode.part_bytes, SMALLEST_PART_BYTES)
     reads, writes = reads.raised(0 if mode.server_side else parts), writes.raised(parts)
     operations = sorted({operation for one in seen for operation in count_requests(one, mode)})
     plain = [Stratum(table.count, 0.0, [_count(one, mode, operations) for one in table.seen]) for table in tables]

@@ -12,7 +12,13 @@ from rowferry.plan import Plan, SideName
 from rowferry_worker.objects.compare import RANGE_BYTES
 from rowferry_worker.objects.multipart import part_size
 from rowferry_worker.objects.tags import ASKED_AGAIN, ASKED_FIRST
-from rowferry_worker.objects.transfer import COPY_LIMIT_BYTES, COPY_PART_BYTES, limit_part, limit_put
+from rowferry_worker.objects.transfer import (
+    COPY_LIMIT_BYTES,
+    COPY_PART_BYTES,
+    SMALLEST_PART_BYTES,
+    limit_part,
+    limit_put,
+)
 
 Operation = tuple[SideName, str]
 """A side, and the name of an S3 operation. CopyObject and UploadPartCopy count as the production side's."""
@@ -174,7 +180,7 @@ def _count_parts(seen: SampledObject, mode: CopyMode, counts: RequestCounts, *, 
         if seen.existing != "none":
             _count_comparison(seen, counts)
             return
-    parts = count_parts(seen.size_bytes, mode)
+    parts = count_parts(seen, mode)
     counts["production", "CreateMultipartUpload"] += 1
     if mode.server_side:
         counts["production", "UploadPartCopy"] += parts
@@ -188,10 +194,13 @@ def _count_parts(seen: SampledObject, mode: CopyMode, counts: RequestCounts, *, 
     counts["production", "CompleteMultipartUpload"] += 1
 
 
-def count_parts(size_bytes: int, mode: CopyMode) -> int:
+def count_parts(seen: SampledObject, mode: CopyMode) -> int:
     """Return the parts of an object that is too large for one request."""
-    wanted = min(COPY_PART_BYTES, mode.threshold_bytes or COPY_PART_BYTES) if mode.server_side else mode.part_bytes
-    return max(1, -(-size_bytes // part_size(size_bytes, wanted)))
+    if mode.server_side:
+        wanted = min(COPY_PART_BYTES, mode.threshold_bytes or COPY_PART_BYTES)
+    else:
+        wanted = min(mode.part_bytes, SMALLEST_PART_BYTES) if seen.has_md5 else mode.part_bytes
+    return max(1, -(-seen.size_bytes // part_size(seen.size_bytes, wanted)))
 
 
 def _count_tags(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
