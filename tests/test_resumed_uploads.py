@@ -229,6 +229,23 @@ def test_the_time_budget_ends_in_the_middle_of_an_object(site: Site) -> None:
     assert (migration.production.open_uploads(), site.uploads()) == ([], [])
 
 
+def test_without_a_list_of_parts_the_time_budget_does_not_begin_it_anew_for_ever(make_site: MakeSite) -> None:
+    site = make_site("stream", Deviations(lists_parts=False))
+    released = threading.Semaphore(0)
+
+    def slow(seen: LoggedRequest) -> None:
+        if sends_part(*range(1, PARTS + 1))(seen):
+            released.acquire(timeout=0.3)
+
+    with (
+        site.log.telling(slow),
+        site.migration.workers(1, "--until-empty", "--time-budget=0.5", "--parallel=2") as (worker,),
+    ):
+        assert worker.wait() == 0
+    assert max(site.sent().values()) <= 3
+    site.check_done()
+
+
 def test_a_list_of_parts_is_read_as_it_is() -> None:
     body = b"""<?xml version="1.0"?><ListPartsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
     <IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>

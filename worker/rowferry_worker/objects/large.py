@@ -14,7 +14,7 @@ ASK_AGAIN = timedelta(seconds=1)
 """How often an attempt asks for an upload that another batch works on."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LargeObjects:
     """The bounds of a batch's large objects; by default none is continued, and the parts go one after the other."""
 
@@ -22,6 +22,9 @@ class LargeObjects:
     room: PartRoom | None = None
     deadline: float = math.inf
     """End of the batch's time budget, by time.monotonic(): no more parts start then, if the upload is recorded."""
+    can_continue: bool = True
+    """False once the production server did not tell the parts of an unfinished upload: another attempt would begin anew
+    as well, so objects go on to their end, however long that takes."""
 
     async def take(self, key: str) -> UploadRecord:
         """Return the record of the upload to a production key; wait while another batch works on it.
@@ -35,9 +38,9 @@ class LargeObjects:
             if record is not None:
                 return record
             await asyncio.sleep(ASK_AGAIN.total_seconds())
-            if self.is_over():
+            if time.monotonic() >= self.deadline:
                 raise NotFinished("UploadBusy", "another batch is still writing the same object")
 
     def is_over(self, ahead_seconds: float = 0.0) -> bool:
-        """Return whether the time budget is used up, or will be in `ahead_seconds`."""
-        return time.monotonic() + ahead_seconds >= self.deadline
+        """Return whether parts must be left to another attempt: the time is used up, or will be in `ahead_seconds`."""
+        return self.can_continue and time.monotonic() + ahead_seconds >= self.deadline

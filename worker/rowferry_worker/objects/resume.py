@@ -20,8 +20,9 @@ GONE = frozenset({"NoSuchUpload", "UnreadableResponse"})
 async def list_sent_parts(s3: ObjectRequests, upload: Upload, ranges: Sequence[PartRange]) -> list[Part] | None:
     """Return the parts of an upload that the server holds in their right sizes, in order; None where it cannot tell.
 
-    Parts of other sizes, and others than `ranges` has, are as good as not sent. Raises ObjectError where the server
-    cannot be asked now.
+    Parts of other sizes, and others than `ranges` has, are as good as not sent. A server that knows the upload, and
+    does not tell its parts, will not tell them to the next attempt either: that is noted in `s3.large`. Raises
+    ObjectError where the server cannot be asked now.
     """
     try:
         listed = await _list_all(s3, upload, most=len(ranges))
@@ -32,6 +33,8 @@ async def list_sent_parts(s3: ObjectRequests, upload: Upload, ranges: Sequence[P
             raise
         fields = {"new_key": upload.large.target_key, "error": str(error)}
         _log.warning("an unfinished upload cannot be continued, so it begins anew", extra=fields)
+        if error.code != "NoSuchUpload":
+            s3.large.can_continue = False
         return None
     found = {part.number: part for part in listed}
     return [
