@@ -21,7 +21,7 @@ EXPERIMENT = 0.8
 """The part of what was let through at which refusals are no longer the bound's."""
 EXPERIMENT_AFTER = 1.5
 """Seconds of cuts that do not help, after which the experiment is made."""
-LOW_SECONDS = 1.5
+LOW_SECONDS = 1.0
 """How long a low rate must have been refused."""
 
 GROWN, GROWN_AMONG = 1.5, 2.5
@@ -61,6 +61,11 @@ class GrowthTest:
     _pause: float = 10.0
     _since: list[int] = field(default_factory=lambda: [0, 0])
     """Successes and refusals since the last test."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is being made."""
+        return self._began is not None
 
     def goes_on(self, now: float, window: Window, latency: float) -> bool:
         """Return whether it is too early to call it a bound."""

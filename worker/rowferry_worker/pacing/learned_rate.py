@@ -39,8 +39,8 @@ EVIDENCE, HABIT_SAMPLES = 4, 60
 """Refusals at a low rate that make a habit, and requests that show that it is a smaller one."""
 UNUSED, UNUSED_SECONDS = 0.6, 5.0
 """A rate of which less is used for so long is not what limits the pace, and is let go."""
-MORE_THAN_FAIR = 1.5
-"""A part of the even share that is not owed to a habit that other workers do not see."""
+MORE_THAN_FAIR = 1.25
+"""A worker with so many times the even share leaves a part of it to the others at each heartbeat."""
 STEP_TO_FAIR = 0.7
 """The part of its rate that such a worker keeps at a heartbeat, until the others have taken the rest."""
 LEAST = 1.0
@@ -117,13 +117,17 @@ class LearnedRate:
         self.per_second = self._known = max(LEAST, per_second)
 
     def follow(self, fair: float) -> None:
-        """Take for a bound what most other workers do, and do not take their part by a habit that they do not see."""
-        if self._habit and (self.per_second is None or self.per_second > MORE_THAN_FAIR * fair):
-            self._habit, self._is_searching, self._known = 0.0, False, fair
-            if self.per_second is None:
-                self.let_through.begin(self._slots.began)
-            own = self._slots.accepted_per_second(self._slots.began)
-            self._set(max(fair, STEP_TO_FAIR * own), self._slots.began)
+        """Take for a bound what most other workers do, and leave them what is more than an even share."""
+        now = self._slots.began
+        if self.per_second is None and self._habit:
+            own, self._known, self._is_searching = self._slots.accepted_per_second(now), fair, False
+            self._set(max(fair, STEP_TO_FAIR * own), now)
+            self.let_through.begin(now)
+        elif self.per_second is not None and self.per_second > MORE_THAN_FAIR * fair:
+            self._known = self.per_second = max(fair, STEP_TO_FAIR * self.per_second)
+        else:
+            return
+        self._habit = 0.0
 
     def end_slot(self, now: float) -> None:
         """Decide by what came back since the last slot ended."""
@@ -161,11 +165,12 @@ class LearnedRate:
             if self._growth_test.is_won(window, is_alone=self.let_through.is_alone):
                 self._habit = self._growth_test.find_share(self._slots)
             return
+        is_unclear = self._growth_test.has_begun
         self._growth_test.end(now, self._slots.accepted_per_second(now))
         self._is_searching = True
         self._set(max(BELOW * window.accepted / window.seconds, 0.1 * self._good), now)
         self.let_through.begin(now)
-        self._calm_at = now
+        self._calm_at = now - EXPERIMENT_AFTER if is_unclear else now
 
     def _set(self, per_second: float, now: float) -> None:
         self.per_second, self._cut_at, self._unused_since = max(LEAST, per_second), now, None
@@ -228,7 +233,7 @@ class LearnedRate:
         if refused < HABIT_MOST * count:
             least = max(least, self.let_through.least)
             if now - self._calm_at > EXPERIMENT_AFTER and self.let_through.is_alone:
-                factor = min(factor, EXPERIMENT * self.let_through.best / rate)
+                factor = min(factor, EXPERIMENT * (self.let_through.best or rate) / rate)
         self._known = min(rate, max(self.through, rate * (1 - refused / count)))
         self._is_searching = False
         self._set(min(rate, max(rate * factor, least)), now)
