@@ -27,7 +27,7 @@ PROBING, PROBING_EACH = 0.004, 0.03
 """Growth per second: a share, and requests a second that are the same for every worker."""
 BOLDER_AFTER, PROBING_MOST = 4.0, 0.2
 """Seconds without a refusal after which growth becomes faster, since the bound may have gone; and its share at most."""
-CATCHING_UP = 0.1
+CATCHING_UP = 0.2
 """Growth per second, as a share, of a worker that has much less than an even share."""
 SEARCHING, RECOVERY = 1.0, 0.5
 """Growth per second, as a share: until refusals come a second time, and back to what was let through before."""
