@@ -66,6 +66,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.pause_migration",
         "EXECUTE rowferry.take_upload",
         "EXECUTE rowferry.record_upload",
+        "EXECUTE rowferry.record_parts",
         "EXECUTE rowferry.end_upload",
         "EXECUTE rowferry.deregister_worker",
         "EXECUTE rowferry.split_batch",

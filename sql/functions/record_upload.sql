@@ -1,8 +1,7 @@
 -- rowferry.record_upload(p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_legacy text,
---                        p_legacy_key text, p_source_etag text, p_size_bytes bigint, p_part_bytes bigint,
---                        p_sent_bytes bigint)
---   Records what the next attempt needs to go on with a multipart upload, before its first part is sent, and how much is
---   sent when an attempt puts it back. Returns whether this attempt holds the upload; otherwise nothing is recorded.
+--                        p_legacy_key text, p_source_etag text, p_size_bytes bigint, p_part_bytes bigint)
+--   Records what the next attempt needs to go on with a multipart upload, before its first part is sent. Returns whether
+--   this attempt holds the upload; otherwise nothing is recorded.
 --   Writes: upload. Called by: rowferry_worker/objects/uploads.py, on the ledger's own connection.
 create or replace function rowferry.record_upload(
     p_attempt_id bigint,
@@ -13,8 +12,7 @@ create or replace function rowferry.record_upload(
     p_legacy_key text,
     p_source_etag text,
     p_size_bytes bigint,
-    p_part_bytes bigint,
-    p_sent_bytes bigint
+    p_part_bytes bigint
 )
 returns boolean
 language sql
@@ -30,8 +28,9 @@ as $$
             source_etag = p_source_etag,
             size_bytes = p_size_bytes,
             part_bytes = p_part_bytes,
-            sent_bytes = p_sent_bytes,
-            begun_at = case when u.upload_id = p_upload_id then u.begun_at else clock_timestamp() end,
+            parts = '{}',
+            sent_bytes = 0,
+            begun_at = clock_timestamp(),
             touched_at = clock_timestamp()
         where u.production = p_production and u.key = p_key and u.attempt_id = p_attempt_id
         returning u.key

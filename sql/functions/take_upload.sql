@@ -15,7 +15,8 @@ returns table (
     legacy_key text,
     source_etag text,
     size_bytes bigint,
-    part_bytes bigint
+    part_bytes bigint,
+    parts jsonb
 )
 language plpgsql
 security definer
@@ -64,6 +65,6 @@ begin
     where u.production = p_production and u.key = p_key;
     return query select
         true, v_upload.upload_id, v_upload.legacy, v_upload.legacy_key, v_upload.source_etag, v_upload.size_bytes,
-        v_upload.part_bytes;
+        v_upload.part_bytes, v_upload.parts;
 end;
 $$;

@@ -197,6 +197,7 @@ create table rowferry.upload (
     source_etag text,
     size_bytes bigint,
     part_bytes bigint,
+    parts jsonb not null default '{}',
     sent_bytes bigint not null default 0,
     begun_at timestamptz not null default clock_timestamp(),
     touched_at timestamptz not null default clock_timestamp(),
@@ -214,8 +215,10 @@ comment on column rowferry.upload.upload_id is
 'The S3 server''s. Null: it was about to begin.';
 comment on column rowferry.upload.source_etag is
 'ETag of the legacy object: an upload of another version is not continued.';
+comment on column rowferry.upload.parts is
+'ETag by number of the parts that the S3 server has confirmed. Any other part that it lists may have been cut off.';
 comment on column rowferry.upload.sent_bytes is
-'As of the last attempt that could still say so.';
+'Of these parts.';
 
 create table rowferry.claim_key (
     key uuid not null default gen_random_uuid(),

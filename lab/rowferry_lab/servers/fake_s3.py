@@ -27,6 +27,7 @@ from typing import Any
 import uvloop
 
 from rowferry_lab.servers.fake_s3_api import FakeApi
+from rowferry_lab.servers.fake_s3_body import Body
 from rowferry_lab.servers.fake_s3_connection import Connection, Meter
 from rowferry_lab.servers.fake_s3_http import Request, Response, refuse, respond
 from rowferry_lab.servers.fake_s3_latency import DelayedWrites, LatencyModel
@@ -69,7 +70,8 @@ class FakeS3:
         self.up, self.down = Meter(), Meter()
         self.silent_until = 0.0
         self.connections: set[Connection] = set()
-        self._api = FakeApi(self.store, deviations or Deviations())
+        self._deviations = deviations or Deviations()
+        self._api = FakeApi(self.store, self._deviations)
         self._latency = LatencyModel(latency or Latency(), seed)
         self._admission = Admission(limits or Limits(), seed)
         self._requests = 0
@@ -156,6 +158,11 @@ class FakeS3:
     def drop_connection(self, connection: Connection) -> None:
         """Count it as closed."""
         self.connections.discard(connection)
+
+    def take_cut_off(self, body: Body) -> None:
+        """Forget the body, or keep it as a part, where the server deviates so."""
+        if self._deviations.keeps_cut_parts and body.operation == "UploadPart":
+            self._api.answer(body.fill())
 
     def _fall_silent(self, seconds: float) -> None:
         self.silent_until = self._loop.time() + seconds

@@ -17,6 +17,7 @@ class Body:
     def __init__(self, request: Request, length: int, expected: StoredObject | None, *, keep: bool) -> None:
         """Expect the bytes of an object, or of a part of it; without `keep`, another body is only hashed."""
         self.missing = length
+        self.operation = request.operation
         self._request = request
         self._length = length
         self._expected = expected
@@ -37,6 +38,11 @@ class Body:
             self._places.clear()
             self._keep(memoryview(self._expected.body)[first : first + taken])
         self._keep(piece)
+
+    def fill(self) -> Request:
+        """Return the request with zeros in place of what is missing."""
+        self.take(memoryview(bytes(self.missing)))
+        return self.end()
 
     def end(self) -> Request:
         """Return the request with its body, once nothing is missing."""

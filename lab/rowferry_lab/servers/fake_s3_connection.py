@@ -57,6 +57,10 @@ class Server(Protocol):
         """Count it as closed."""
         ...
 
+    def take_cut_off(self, body: Body) -> None:
+        """Do what the server does with a body that has not come to its end."""
+        ...
+
     def respond(self, request: Request, connection: "Connection") -> None:
         """Decide about a request and send the response to the connection when it is due."""
         ...
@@ -89,9 +93,11 @@ class Connection(asyncio.BufferedProtocol):
         self._server.take_connection(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Send nothing more."""
+        """Send nothing more; tell the server of a body that was cut off."""
         del exc
         self._slices.clear()
+        if self._body is not None:
+            self._server.take_cut_off(self._body)
         self._server.drop_connection(self)
 
     def abort(self) -> None:

@@ -29,6 +29,12 @@ class Deviations:
     """Whether the result of CompleteMultipartUpload has an ETag."""
     lists_parts: bool = True
     """Whether ListParts is known."""
+    keeps_cut_parts: bool = False
+    """Whether a part whose connection ends in its body is kept, at its full size, with zeros in place of the rest."""
+    checks_md5: bool = True
+    """Whether a body with another MD5 than Content-MD5 says is refused."""
+    md5_of_parts: bool = True
+    """Whether the ETag of a part is its MD5."""
     head_length: bool = True
     """Whether the response to HeadObject has a Content-Length."""
     login_page_for: str | None = None

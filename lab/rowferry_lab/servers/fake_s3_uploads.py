@@ -24,7 +24,11 @@ class UploadOperations(Operations):
     def _UploadPart(self, request: Request) -> bytes:
         part = self._receive(request, NOTHING)
         self._add_part(request, part)
-        return respond(200, headers=b'etag: "%s"\r\n' % part.etag.encode())
+        return respond(200, headers=b'etag: "%s"\r\n' % self._name_part(part).encode())
+
+    def _name_part(self, part: StoredObject) -> str:
+        """Return the ETag that is told of a part."""
+        return part.etag if self.deviations.md5_of_parts else f"{part.etag}-part"
 
     def _UploadPartCopy(self, request: Request) -> bytes:
         source = self._read_source(request)
@@ -45,7 +49,7 @@ class UploadOperations(Operations):
         numbers = [int(text) for name, text in words if name == "PartNumber"]
         etags = [text.strip('"') for name, text in words if name == "ETag"]
         stored = upload.assemble(numbers, self.store.expect(upload.key))
-        if etags and etags != [upload.parts[number].etag for number in numbers]:
+        if etags and etags != [self._name_part(upload.parts[number]) for number in numbers]:
             raise S3Error(400, "InvalidPart")
         self._write(request, stored)
         del self.store.uploads[upload_id]
@@ -68,7 +72,7 @@ class UploadOperations(Operations):
         more, numbers = len(numbers) > most, numbers[:most]
         listed = "".join(
             f"<Part><PartNumber>{number}</PartNumber><LastModified>{timestamp(parts[number].written)}</LastModified>"
-            f"<ETag>&quot;{parts[number].etag}&quot;</ETag><Size>{parts[number].size}</Size></Part>"
+            f"<ETag>&quot;{self._name_part(parts[number])}&quot;</ETag><Size>{parts[number].size}</Size></Part>"
             for number in numbers
         )
         marker = f"<NextPartNumberMarker>{numbers[-1]}</NextPartNumberMarker>" if more else ""

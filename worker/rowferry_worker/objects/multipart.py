@@ -5,14 +5,15 @@ import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from rowferry.errors import AccessDenied, NotFinished, ObjectDamaged, ObjectError, ObjectRejected, SideFault
 from rowferry.s3.operations import abort_multipart_upload, create_multipart_upload
 from rowferry.s3.results import read_upload_id
-from rowferry_worker.objects.completion import Large, Upload, complete_upload
+from rowferry_worker.objects.completion import Large, Part, Upload, complete_upload
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
+from rowferry_worker.objects.confirmed_parts import ConfirmedParts
 from rowferry_worker.objects.part_sources import PartSource
 from rowferry_worker.objects.requests import ObjectRequests, demand, size_of
 from rowferry_worker.objects.resume import list_sent_parts
@@ -73,6 +74,8 @@ class LargeCopy:
     """Those of the object to be: they are given when the upload is created."""
     source: PartSource
     record: UploadRecord
+    listed: dict[int, str] = field(default_factory=dict[int, str])
+    """ETags of parts that the server holds, but that no attempt has recorded: they may have been cut off."""
 
     async def open(self, part_bytes: int) -> tuple[Upload, Recorded]:
         """Return the upload that an earlier attempt has begun, with the parts that it has sent, or a new one."""
@@ -105,10 +108,15 @@ class LargeCopy:
         sent = await list_sent_parts(self.s3, upload, ranges)
         if sent is None:
             return False
-        upload.parts.extend(sent)
-        if sent:
+        for part in sent:
+            recorded = self.record.parts.get(part.number, None if self.source.checks_digests else part.etag)
+            if recorded == part.etag:
+                upload.parts.append(part)
+            elif recorded is None:
+                self.listed[part.number] = part.etag
+        if upload.parts:
             self.source.skip_whole()
-        fields = {"new_key": self.large.target_key, "parts": len(ranges), "sent": len(sent)}
+        fields = {"new_key": self.large.target_key, "parts": len(ranges), "sent": len(upload.parts)}
         _log.info("continuing the upload of an earlier attempt", extra=fields)
         return True
 
@@ -116,14 +124,26 @@ class LargeCopy:
         """Send the parts that the upload does not have. Raises NotFinished where the time budget ends before."""
         known = {part.number for part in upload.parts}
         missing = [part for part in split_range(plan.size_bytes, plan.part_bytes) if part.number not in known]
-        bounds, record = self.s3.large, self.record
-        sender = PartSender(lambda part: self.source.send(upload.id, part), missing, bounds, may_stop=record.stands)
-        is_whole = await sender.send_all()
+        confirmed = ConfirmedParts(self.record, upload.id)
+
+        async def send(part: PartRange) -> Part:
+            sent = await self.source.send(upload.id, part, self.listed.get(part.number))
+            confirmed.add(sent)
+            return sent
+
+        sender = PartSender(send, missing, self.s3.large, may_stop=self.record.stands)
+        try:
+            is_whole = await sender.send_all()
+        except Exception:
+            await confirmed.save()
+            raise
+        finally:
+            confirmed.stop()
         upload.parts.extend(sender.sent)
         upload.parts.sort()
         if not is_whole:
+            await confirmed.save()
             count, total = len(upload.parts), len(known) + len(missing)
-            await record.save(plan, sent_bytes=min(count * plan.part_bytes, plan.size_bytes))
             raise NotFinished("NotFinished", f"{count} of {total} parts are sent; the next attempt goes on")
 
     async def forget(self) -> None:

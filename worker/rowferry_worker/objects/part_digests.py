@@ -8,6 +8,35 @@ from typing import Protocol
 
 from rowferry.errors import ObjectDamaged
 
+TOGETHER_BYTES = 1024 * 1024
+"""So much is hashed at once: the way to another thread costs as much as hashing a twentieth of it."""
+
+
+class RunningDigest:
+    """The MD5 of a body that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.md5(usedforsecurity=False)
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    async def add(self, pieces: Sequence[bytes]) -> None:
+        """Take the next pieces into the digest."""
+        self._pieces.extend(pieces)
+        self._size += sum(map(len, pieces))
+        if self._size >= TOGETHER_BYTES:
+            await self._hash()
+
+    async def read(self) -> str:
+        """Return the digest of all that was added, in hexadecimal."""
+        await self._hash()
+        return self._digest.hexdigest()
+
+    async def _hash(self) -> None:
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        if pieces:
+            await asyncio.to_thread(_update, self._digest, pieces)
+
 
 class WholeDigest:
     """The MD5 of an object whose parts come side by side: what comes early is held until all before it has come."""

@@ -10,6 +10,8 @@ from rowferry_worker.objects.completion import Large, Part
 from rowferry_worker.objects.digests import content_md5, hash_body
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.part_digests import WholeDigest
+from rowferry_worker.objects.part_pipe import PipedPart
+from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed
 from rowferry_worker.objects.side_by_side import PartRange
 
@@ -23,8 +25,11 @@ class PartSource(Protocol):
     checks_digests: bool
     """Whether the ETag of each part is held against bytes that this process has seen."""
 
-    async def send(self, upload_id: str, part: PartRange) -> Part:
-        """Send a part; several may be sent at once, if they are started in the order of their numbers."""
+    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
+        """Send a part; several may be sent at once, if they are started in the order of their numbers.
+
+        `listed`: the ETag of what the server holds under its number, in the right size; it may be that part.
+        """
         ...
 
     async def check_source(self) -> None:
@@ -47,8 +52,9 @@ class CopiedParts:
         self._bucket = legacy_bucket
         self._large = large
 
-    async def send(self, upload_id: str, part: PartRange) -> Part:
+    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
         """Have one part copied, pinned to the ETag that the first look saw."""
+        del listed
         request = upload_part_copy(
             self._large.target_key,
             source_bucket=self._bucket,
@@ -77,11 +83,21 @@ class CopiedParts:
         """Do nothing: no bytes pass here."""
 
 
+class PartTrust:
+    """Whether the ETag of a part is its MD5, at the production server."""
+
+    def __init__(self) -> None:
+        """Expect that it is."""
+        self.confirms = True
+        """False for good once it was not."""
+
+
 class StreamedParts:
     """Reads parts from one endpoint and writes them to the other, with their digests checked at both ends.
 
-    Each part is read whole and sent with Content-MD5. Without it a server may keep what came of a part that was cut
-    off, filled up to its stated size, and the next attempt would take that for sent.
+    Parts are passed on while they are read, their MD5 computed on the way and held against the ETag told. Where that is
+    something else, the part is read whole and sent once more, with Content-MD5; at a server whose ETags are no MD5, all
+    others are, too. What a server lists as sent may be the rest of a part that was cut off: it is read and compared.
     """
 
     checks_digests = True
@@ -93,12 +109,14 @@ class StreamedParts:
         *,
         read_bytes: int = READ_BYTES,
         bodies: BodyBudget | None = None,
+        trust: PartTrust | None = None,
     ) -> None:
         """`read_bytes`: the most that is asked for at once; `bodies`: what the bodies of the process may hold."""
         self._s3 = s3
         self._large = large
         self._read_bytes = read_bytes
         self._bodies = bodies or BodyBudget()
+        self._trust = trust or PartTrust()
         expected = md5_of(large.seen)
         self._whole = None if expected is None else WholeDigest(expected)
 
@@ -106,20 +124,46 @@ class StreamedParts:
         """Give the digest of the whole up: what an earlier attempt has sent was checked part by part, then."""
         self._whole = None
 
-    async def send(self, upload_id: str, part: PartRange) -> Part:
-        """Send one part. Raises ObjectDamaged when bytes are not what they were."""
+    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
+        """Send one part, unless `listed` is its MD5. Raises ObjectDamaged when bytes are not what they were."""
+        if self._trust.confirms and listed is None and part.size_bytes > PIPE_BYTES:
+            with await self._bodies.hold(PIPE_BYTES if self._whole is None else part.size_bytes):
+                sent = await self._pipe(upload_id, part)
+                await self._wait_for_whole(part)
+            if sent is not None:
+                return sent
         with await self._bodies.hold(part.size_bytes):
-            sent = await self._send_whole(upload_id, part)
-            if self._whole is not None:
-                await self._whole.wait_for(part.last + 1)
+            sent = await self._send_whole(upload_id, part, listed)
+            await self._wait_for_whole(part)
         return sent
 
-    async def _send_whole(self, upload_id: str, part: PartRange) -> Part:
-        """Send a part, once it is read, with its digest, so that the server can check it."""
+    async def _wait_for_whole(self, part: PartRange) -> None:
+        """Wait until a part need not be held for the digest of the whole any more."""
+        if self._whole is not None:
+            await self._whole.wait_for(part.last + 1)
+
+    async def _pipe(self, upload_id: str, part: PartRange) -> Part | None:
+        """Pass a part on while it is read; None where the server does not confirm what it has received."""
+        pipe = PipedPart(self._s3, self._large, part, self._whole)
+        request = upload_part(self._large.target_key, b"", upload_id=upload_id, part_number=part.number, source=pipe)
+        try:
+            response = await self._s3.send(request)
+        finally:
+            pipe.close()
+        etag, told = demand(read_written_etag, response, request), md5_of(response)
+        if told is None:
+            self._trust.confirms = False
+            return None
+        return Part(part.number, etag, told) if told == await pipe.digest.read() else None
+
+    async def _send_whole(self, upload_id: str, part: PartRange, listed: str | None) -> Part:
+        """Send a part, once it is read, with its digest, so that the server can check it; not if `listed` is that."""
         body = await self._read(part.first, part.last)
         if self._whole is not None:
             await self._whole.add(part.first, [body])
         digest = await hash_body(body)
+        if listed is not None and digest == listed:
+            return Part(part.number, listed, listed)
         target_key, headers = self._large.target_key, (content_md5(digest),)
         request = upload_part(target_key, body, upload_id=upload_id, part_number=part.number, headers=headers)
         response = await self._s3.send(request)

@@ -16,7 +16,7 @@ from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperatio
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
-from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, StreamedParts
+from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartTrust, StreamedParts
 from rowferry_worker.objects.put_limit import PutLimit
 from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 from rowferry_worker.objects.tags import Tagging
@@ -151,6 +151,7 @@ class StreamCopy:
         self._threshold_bytes = threshold_bytes
         self._bodies = bodies or BodyBudget()
         self._put_limit = PutLimit()
+        self._part_trust = PartTrust()
         self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
 
     async def transfer(
@@ -202,7 +203,7 @@ class StreamCopy:
         part_bytes = limit_part(self._threshold_bytes)
         if md5_of(large.seen) is not None:  # parts that come early are held for the digest of the whole
             part_bytes = min(part_bytes, SMALLEST_PART_BYTES)
-        parts = StreamedParts(s3, large, read_bytes=part_bytes, bodies=self._bodies)
+        parts = StreamedParts(s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
         await send_in_parts(s3, large, headers, parts, part_bytes=part_bytes, guard=guard)
         await tagging.settle(s3, large.target_key, tags, "CreateMultipartUpload")
         return Written(size_of(large.seen), "CompleteMultipartUpload")

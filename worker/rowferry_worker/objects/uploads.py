@@ -1,11 +1,13 @@
 """Records of unfinished multipart uploads in PostgreSQL, so that the next attempt goes on at the missing part."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from rowferry.errors import RowferryError
 from rowferry.http.event_loop import run_in_thread
@@ -60,13 +62,18 @@ class UploadRecords:
         if not row["is_held"]:
             return None
         recorded = None if row["upload_id"] is None else Recorded(*(row[name] for name in Recorded._fields))
-        return UploadRecord(self, key, recorded)
+        return UploadRecord(self, key, recorded, {int(number): etag for number, etag in row["parts"].items()})
 
-    async def save(self, key: str, recorded: Recorded, sent_bytes: int) -> bool:
+    async def save(self, key: str, recorded: Recorded) -> bool:
         """Record an upload; return whether it stands in the database now."""
-        arguments = (self.attempt_id, self.production, key, *recorded, sent_bytes)
-        rows = await self._call("record_upload", *arguments)
+        rows = await self._call("record_upload", self.attempt_id, self.production, key, *recorded)
         return rows is not None and bool(rows[0]["record_upload"])
+
+    async def add_parts(self, key: str, upload_id: str, etags: Mapping[int, str]) -> bool | None:
+        """Record parts that are sent; return whether this attempt still holds the upload, None where that failed."""
+        parts = Jsonb({str(number): etag for number, etag in etags.items()})
+        rows = await self._call("record_parts", self.attempt_id, self.production, key, upload_id, parts)
+        return None if rows is None else bool(rows[0]["record_parts"])
 
     async def end(self, key: str) -> bool:
         """Forget an upload; return whether this attempt may abort it: another one may have taken it over."""
@@ -85,18 +92,31 @@ class UploadRecords:
 class UploadRecord:
     """The record of one upload that this attempt holds; without `records` nothing is written."""
 
-    def __init__(self, records: UploadRecords | None, key: str, recorded: Recorded | None = None) -> None:
-        """`recorded`: what an earlier attempt has left."""
+    def __init__(
+        self,
+        records: UploadRecords | None,
+        key: str,
+        recorded: Recorded | None = None,
+        parts: Mapping[int, str] | None = None,
+    ) -> None:
+        """`recorded`: what an earlier attempt has left; `parts`: the ETags of the parts that were confirmed to it."""
         self._records = records
         self._key = key
         self.recorded = recorded
+        self.parts: Mapping[int, str] = parts or {}
         self.stands = recorded is not None
         """Whether another attempt would find the upload."""
 
-    async def save(self, recorded: Recorded, sent_bytes: int = 0) -> None:
+    async def save(self, recorded: Recorded) -> None:
         """Record the upload; `stands` tells whether that worked."""
         if self._records is not None:
-            self.stands = await self._records.save(self._key, recorded, sent_bytes)
+            self.stands = await self._records.save(self._key, recorded)
+
+    async def add_parts(self, upload_id: str, etags: Mapping[int, str]) -> bool | None:
+        """Record parts of the upload; return whether it is still this attempt's, None where that failed."""
+        if self._records is None or not self.stands:
+            return False
+        return await self._records.add_parts(self._key, upload_id, etags)
 
     async def end(self) -> bool:
         """Forget the upload; return whether it is this attempt's to abort."""
