@@ -8,13 +8,11 @@ from threading import Thread
 from rowferry_lab.servers.fake_s3 import FakeS3
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.fake_s3_store import Store
-from rowferry_lab.servers.s3_servers import S3Server
+from rowferry_lab.servers.s3_servers import FakeS3Server
 
 
-class FakeAddress(S3Server):
+class FakeAddress(FakeS3Server):
     """One address of the fake, which behaves there as told."""
-
-    name = "fake-s3"
 
     def __init__(self, fake: FakeS3, port: int) -> None:
         super().__init__()
@@ -23,9 +21,9 @@ class FakeAddress(S3Server):
 
 
 @contextmanager
-def running_fakes(*behaviours: Deviations) -> Iterator[list[FakeAddress]]:
-    """Yield one address for each of the behaviours; all show the same buckets."""
-    store, loop = Store(), asyncio.new_event_loop()
+def running_fakes(*behaviours: Deviations, store: Store | None = None) -> Iterator[list[FakeAddress]]:
+    """Yield one address for each of the behaviours; all show the same buckets, those of `store` where it is given."""
+    store, loop = store or Store(), asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="fake S3")
     thread.start()
     servers: list[asyncio.Server] = []

@@ -1,11 +1,14 @@
 """The pace that a worker finds, on simulated servers: fast where they let it, gentle where they do not."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pacing.candidates import CANDIDATES, Fixed
 from pacing.fleet import run_fleet
+from pacing.percentile import percentile
 from pacing.servers import (
     Away,
     Bucket,
@@ -182,6 +185,27 @@ def test_no_candidate_is_as_good_on_every_server(name: str) -> None:
     bound = run_fleet(throttling(1000), seconds=30, controller=candidate)  # type: ignore[arg-type]
     shares = [total(fleet, 15, 30) / MOST for fleet in (free, unlucky)]
     assert min(shares) < 2 / 3 or refused_share(bound, 15, 30) > 0.1
+
+
+@pytest.mark.parametrize("server", [lambda: Free(lognormal(0.3, 0.6)), lambda: Free(bimodal(0.03, 0.3, 0.7))])
+def test_a_low_percentile_finds_less_than_the_mean(server: Callable[[], Server]) -> None:
+    """Why ADR 19 takes the mean."""
+    for seed in (2, 3):
+        (by_mean,) = run_fleet(server(), seconds=20, load=CPU, seed=seed)
+        (by_percentile,) = run_fleet(server(), seconds=20, load=CPU, seed=seed, controller=percentile)
+        assert by_percentile.rate(10, 20) < 0.9 * by_mean.rate(10, 20)
+
+
+def test_a_pause_that_a_server_asks_for_is_kept_by_all_requests() -> None:
+    now, key = 0.0, "server/bucket CopyObject"
+    pace = Pacer(1, 64, lambda: now)
+    for _ in range(3):  # the rate is learned, and changed
+        now += 0.2
+        for _ in range(10):
+            pace.note_refused(key, 4.0)
+        assert pace.reserve(key) > 3.9
+    now = 9.0
+    assert pace.reserve(key) == 0
 
 
 @given(

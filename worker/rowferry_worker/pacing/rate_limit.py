@@ -14,7 +14,7 @@ NO_WAIT = timedelta(0)
 class Turns:
     """Gives turns at a rate. Source: the generic cell rate algorithm (ITU-T I.371, 1996), as a virtual schedule."""
 
-    __slots__ = ("_burst", "_longest", "_next", "_rate")
+    __slots__ = ("_burst", "_held_until", "_longest", "_next", "_rate")
 
     def __init__(self, burst_seconds: float, longest_seconds: float = math.inf) -> None:
         """`burst_seconds`: how much of an unused moment may be caught up with; `longest_seconds`: the longest wait."""
@@ -22,14 +22,16 @@ class Turns:
         self._longest = longest_seconds
         self._next = 0.0
         self._rate = 0.0
+        self._held_until = -math.inf
 
     def reserve(self, now: float, rate: float, turns: int = 1) -> float:
         """Take so many turns at `rate` a second and return the seconds to wait before using them."""
         if rate != self._rate:
-            if self._next > now:  # turns that were given at the old rate take as many turns at the new one
-                self._next = now + (self._next - now) * self._rate / rate
+            first = max(now, self._held_until)
+            if self._next > first:  # turns that were given at the old rate take as many turns at the new one
+                self._next = first + (self._next - first) * self._rate / rate
             self._rate = rate
-        begin = max(self._next, now - self._burst)
+        begin = max(self._next, self._held_until, now - self._burst)
         if begin - now > self._longest:
             return self._longest
         self._next = begin + turns / rate
@@ -37,7 +39,7 @@ class Turns:
 
     def hold_until(self, moment: float) -> None:
         """Give no turn before `moment`."""
-        self._next = max(self._next, moment)
+        self._held_until = max(self._held_until, moment)
 
 
 class RateLimiter:
