@@ -30,6 +30,11 @@ class PipedPart:
         self._pieces: list[bytes] = []
         self._next = part.first
 
+    @property
+    def has_read_all(self) -> bool:
+        """Return whether the last try has read the whole range: a server may answer before."""
+        return self._next > self._part.last
+
     async def open(self) -> None:
         """Ask for the range. Raises ServerFault when the object is another by now, ObjectDamaged for other bytes."""
         self.close()

@@ -129,9 +129,9 @@ class StreamedParts:
         if self._trust.confirms and listed is None and part.size_bytes > PIPE_BYTES:
             with await self._bodies.hold(PIPE_BYTES if self._whole is None else part.size_bytes):
                 sent = await self._pipe(upload_id, part)
-                await self._wait_for_whole(part)
-            if sent is not None:
-                return sent
+                if sent is not None:
+                    await self._wait_for_whole(part)
+                    return sent
         with await self._bodies.hold(part.size_bytes):
             sent = await self._send_whole(upload_id, part, listed)
             await self._wait_for_whole(part)
@@ -154,7 +154,8 @@ class StreamedParts:
         if told is None:
             self._trust.confirms = False
             return None
-        return Part(part.number, etag, told) if told == await pipe.digest.read() else None
+        is_confirmed = pipe.has_read_all and told == await pipe.digest.read()
+        return Part(part.number, etag, told) if is_confirmed else None
 
     async def _send_whole(self, upload_id: str, part: PartRange, listed: str | None) -> Part:
         """Send a part, once it is read, with its digest, so that the server can check it; not if `listed` is that."""
