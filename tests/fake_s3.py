@@ -40,5 +40,13 @@ def running_fakes(*behaviours: Deviations, store: Store | None = None) -> Iterat
             loop.call_soon_threadsafe(server.close)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.run_until_complete(close_connections(loop))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+
+
+async def close_connections(loop: asyncio.AbstractEventLoop) -> None:
+    """Close what clients have left open: else it is found, and warned of, during another test."""
+    for transport in list(getattr(loop, "_transports", {}).values()):
+        transport.abort()
+    await asyncio.sleep(0)

@@ -131,6 +131,6 @@ def test_a_bound_is_learned_and_its_pauses_are_heeded(make_migration: MakeMigrat
     assert learned
     assert 0.5 * 50 < statistics.median(learned) < 1.5 * 50
     refused = sum(was_refused for tries in seen.values() for _, was_refused in tries)
-    assert 0 < refused < 0.25 * sum(map(len, seen.values()))
+    assert 0 < refused < 0.5 * sum(map(len, seen.values()))
     pauses = [then - now for tries in seen.values() for (now, was_refused), (then, _) in pairwise(tries) if was_refused]
     assert min(pauses) > 0.99, "a timer may be early by milliseconds"
