@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+import socket
 import ssl
 import threading
 from collections import deque
@@ -132,8 +133,7 @@ class Handler(BaseHTTPRequestHandler):
         turn = len(self.store.seen) - 1
         self.store.put_headers.append(dict(self.headers))
         if self.store.refusals:
-            self.close_connection = True
-            return self.refuse(self.store.refusals.popleft(), "AsTold")
+            return self._refuse_unread(self.store.refusals.popleft())
         exists = self.key in self.store.objects
         length = int(self.headers["Content-Length"])
         body: bytes | None = self.rfile.read(length)
@@ -147,6 +147,16 @@ class Handler(BaseHTTPRequestHandler):
         if body is None:
             return None
         return self._write(body, exists if self.store.looks_first else None)
+
+    def _refuse_unread(self, status: int) -> None:
+        """Refuse before the body is read, and close as servers do: a reset would throw the refusal away."""
+        self.close_connection = True
+        self.refuse(status, "AsTold")
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(SECONDS.total_seconds())
+            while self.connection.recv(1 << 20):
+                pass
 
     def _write(self, body: bytes, exists: bool | None) -> None:
         promised = self.headers.get("Content-MD5")

@@ -296,9 +296,10 @@ def test_streams_that_use_up_the_descriptors_do_not_wait_for_one_another(is_send
         finally:
             response.stream.close()
 
-    first = Receiver().take(3) if is_sending else answer(200, BODY)
-    deadline = timedelta(seconds=3)
-    with receiving(first, answer(200, b"x"), max_in_flight=1, deadline=deadline) as (client, _):
+    put_or_get = {"PUT": Receiver().take(3), "GET": answer(200, b"x" if is_sending else BODY)}
+    deadline = timedelta(seconds=30)
+    with receiving(max_in_flight=1, deadline=deadline) as (client, server):
+        server.judging(lambda head: put_or_get[head.partition(" ")[0]])
         client._pool._descriptors = Descriptors()
         client._pool._descriptors.max_used = 1
         run(read_beside())
