@@ -10,6 +10,7 @@ from rowferry_cli.estimating.bounds import Projection
 from rowferry_cli.estimating.intervals import (
     Interval,
     Stratum,
+    Z,
     bound_unseen,
     estimate_share,
     estimate_totals,
@@ -18,6 +19,7 @@ from rowferry_cli.estimating.intervals import (
 from rowferry_cli.estimating.request_counts import (
     CopyMode,
     Operation,
+    RequestCounts,
     SampledObject,
     bytes_read,
     bytes_written,
@@ -117,20 +119,12 @@ def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, conditio
     later = later.raised(0 if mode.server_side else unread)
     parts = unseen // COPY_PART_BYTES if mode.server_side else unread // min(mode.part_bytes, SMALLEST_PART_BYTES)
     reads, writes = reads.raised(0 if mode.server_side else parts), writes.raised(parts)
-    operations = sorted({operation for one in seen for operation in count_requests(one, mode)})
-    plain = [Stratum(table.count, 0.0, [_count(one, mode, operations) for one in table.seen]) for table in tables]
-    totals = estimate_totals(plain, len(operations)) if seen else []
-    requests = {operation: total.estimate for operation, total in zip(operations, totals, strict=True)}
     entries = round(sum(table.count for table in tables))
-    any_tagged = any(one.tags for one in seen)
-    copies = any(one.is_copied for one in seen)
-    overhead = count_overhead(entries, mode, any_tagged=any_tagged) if copies else Counter[Operation]()
-    for operation, number in overhead.items():
-        requests[operation] = requests.get(operation, 0.0) + number
-    reads = _add(reads, sum(number for (_, name), number in overhead.items() if name in READS))
-    writes = _add(writes, sum(number for (_, name), number in overhead.items() if name not in READS))
+    overhead = _count_overhead(seen, entries, mode)
+    reads = reads.plus(Interval.exactly(_count_reads(overhead)))
+    writes = writes.plus(Interval.exactly(overhead.total() - _count_reads(overhead)))
     if not condition_is_known:
-        reads = Interval(reads.estimate, reads.low, reads.high + checks.high)
+        reads = reads.raised(checks.high)
     counts = {table.label: count_interval(table) for table in tables}
     sizes = [one.size_bytes for one in seen if not one.is_missing]
     return Totals(
@@ -143,7 +137,7 @@ def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, conditio
         copied,
         egress,
         later,
-        requests,
+        _estimate_requests(tables, mode, overhead),
         reads,
         writes,
         sum(not one.is_missing and one.existing in {"none", "identical"} for one in seen) / max(1, len(seen)),
@@ -163,7 +157,7 @@ def _add_unseen(
 def _measure(seen: SampledObject, mode: CopyMode) -> tuple[float, ...]:
     """Return one object's bytes copied, read and beyond the first part, its reads, writes and ordinary writes."""
     requests = count_requests(seen, mode)
-    reads = sum(number for (_, name), number in requests.items() if name in READS)
+    reads = _count_reads(requests)
     egress = bytes_read(seen, mode)
     return (
         bytes_written(seen),
@@ -175,18 +169,37 @@ def _measure(seen: SampledObject, mode: CopyMode) -> tuple[float, ...]:
     )
 
 
-def _count(seen: SampledObject, mode: CopyMode, operations: Sequence[Operation]) -> tuple[float, ...]:
-    requests = count_requests(seen, mode)
-    return tuple(requests[operation] for operation in operations)
+def _count_overhead(seen: Sequence[SampledObject], entries: int, mode: CopyMode) -> RequestCounts:
+    """Return the requests that are not those of any object; none where nothing is copied."""
+    if not any(one.is_copied for one in seen):
+        return Counter()
+    return count_overhead(entries, mode, any_tagged=any(one.tags for one in seen))
 
 
-def _add(interval: Interval, number: float) -> Interval:
-    return Interval(interval.estimate + number, interval.low + number, interval.high + number)
+def _count_reads(requests: RequestCounts) -> int:
+    return sum(number for (_, name), number in requests.items() if name in READS)
+
+
+def _estimate_requests(
+    tables: Sequence[SampledTable], mode: CopyMode, overhead: RequestCounts
+) -> dict[Operation, float]:
+    """Return the requests of all entries, by operation, and those of `overhead`."""
+    counted = [[count_requests(one, mode) for one in table.seen] for table in tables]
+    operations = sorted({operation for counts in counted for one in counts for operation in one})
+    strata = [
+        Stratum(table.count, 0.0, [tuple(one[operation] for operation in operations) for one in counts])
+        for table, counts in zip(tables, counted, strict=True)
+    ]
+    totals = estimate_totals(strata, len(operations))
+    requests = {operation: total.estimate for operation, total in zip(operations, totals, strict=True)}
+    for operation, number in overhead.items():
+        requests[operation] = requests.get(operation, 0.0) + number
+    return requests
 
 
 def count_interval(table: SampledTable) -> Interval:
     """Return how many entries a table has."""
-    half = 1.96 * table.standard_error
+    half = Z * table.standard_error
     low = max(float(len(table.seen) + table.unusable), table.count - half)
     return Interval(table.count, min(low, table.count), table.count + half)
 
@@ -194,7 +207,7 @@ def count_interval(table: SampledTable) -> Interval:
 def sum_intervals(counts: Sequence[Interval], tables: Sequence[SampledTable]) -> Interval:
     """Return the sum of independent counts."""
     total = sum(count.estimate for count in counts)
-    half = 1.96 * sum(table.standard_error**2 for table in tables) ** 0.5
+    half = Z * sum(table.standard_error**2 for table in tables) ** 0.5
     return Interval(total, max(sum(count.low for count in counts), total - half), total + half)
 
 

@@ -17,6 +17,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.keys import production_key
 from rowferry.plan import Entries, Plan
+from rowferry_cli.estimating.intervals import Z
 
 SCANNED_BYTES = 256 * 1024**2
 """The largest table that is read whole: about a second."""
@@ -29,7 +30,7 @@ WIDER = 8
 MIN_LEGACY = 200
 DRAWS = 8
 """The blocks are drawn in so many parts, whose spread says how sure the count is."""
-FEW_DRAWS = 2.365 / 1.96
+FEW_DRAWS = 2.365 / Z
 """Student's t of seven degrees of freedom in the place of the normal distribution's quantile."""
 
 

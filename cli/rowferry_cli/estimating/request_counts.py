@@ -131,28 +131,21 @@ def _count_server_copy(seen: SampledObject, mode: CopyMode, counts: RequestCount
         if seen.size_bytes > mode.threshold_bytes:
             _count_parts(seen, mode, counts, is_looked_at=False)
             return
-    if not mode.honours_condition:
-        counts["production", "HeadObject"] += 1
-        if seen.existing != "none":
-            _count_comparison(seen, counts)
-            return
+    if not mode.honours_condition and _count_look(seen, counts):
+        return
     counts["production", "CopyObject"] += 1
     if seen.is_missing:
         return
     if seen.existing != "none":
-        counts["production", "HeadObject"] += 1
-        _count_comparison(seen, counts)
+        _count_look(seen, counts)
     elif seen.size_bytes > COPY_LIMIT_BYTES:
         counts["legacy", "HeadObject"] += 1
         _count_parts(seen, mode, counts, is_looked_at=not mode.honours_condition)
 
 
 def _count_stream(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
-    if mode.expects_existing:
-        counts["production", "HeadObject"] += 1
-        if seen.existing != "none":
-            _count_comparison(seen, counts)
-            return
+    if mode.expects_existing and _count_look(seen, counts):
+        return
     counts["legacy", "GetObject"] += 1
     if seen.is_missing:
         return
@@ -161,25 +154,18 @@ def _count_stream(seen: SampledObject, mode: CopyMode, counts: RequestCounts) ->
         _count_parts(seen, mode, counts, is_looked_at=mode.expects_existing)
         return
     _count_tags(seen, mode, counts)
-    if not mode.honours_condition:
-        counts["production", "HeadObject"] += 1
-        if seen.existing != "none":
-            _count_comparison(seen, counts)
-            return
+    if not mode.honours_condition and _count_look(seen, counts):
+        return
     counts["production", "PutObject"] += 1
     if seen.existing != "none":
-        counts["production", "HeadObject"] += 1
-        _count_comparison(seen, counts)
+        _count_look(seen, counts)
 
 
 def _count_parts(seen: SampledObject, mode: CopyMode, counts: RequestCounts, *, is_looked_at: bool) -> None:
     """Count a multipart upload, before which the production key is looked at unless it was."""
     _count_tags(seen, mode, counts)
-    if not is_looked_at:
-        counts["production", "HeadObject"] += 1
-        if seen.existing != "none":
-            _count_comparison(seen, counts)
-            return
+    if not is_looked_at and _count_look(seen, counts):
+        return
     parts = count_parts(seen, mode)
     counts["production", "CreateMultipartUpload"] += 1
     if mode.server_side:
@@ -205,6 +191,15 @@ def count_parts(seen: SampledObject, mode: CopyMode) -> int:
 
 def _count_tags(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
     counts["legacy", "GetObjectTagging"] += bool(seen.tags) or not mode.announces_tags
+
+
+def _count_look(seen: SampledObject, counts: RequestCounts) -> bool:
+    """Count a look at the production key; return whether an object is there, which is compared then."""
+    counts["production", "HeadObject"] += 1
+    if seen.existing == "none":
+        return False
+    _count_comparison(seen, counts)
+    return True
 
 
 def _count_comparison(seen: SampledObject, counts: RequestCounts) -> None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rowferry_cli.estimating.result import Estimate
 
 MOST_SECONDS = timedelta(minutes=10)
-MOST_IN_FLIGHT = 4096
-"""As a worker that is told no number."""
 
 
 def price_option(name: str, what: str, verb: str = "costs") -> Callable[[click.decorators.FC], click.decorators.FC]:
@@ -126,7 +124,7 @@ def _estimate(plan: Plan, within: timedelta, sample: int, prices: Prices, proces
         limits = Limits(
             within=within,
             sample=sample,
-            parallel=min(MOST_IN_FLIGHT, bound_objects()),
+            parallel=bound_objects(),
             copy=copy,
             workers=queue.workers,
             pace_is_known=bool(queue.rate),
