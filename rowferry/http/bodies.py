@@ -1,9 +1,12 @@
 """Where the body of a request comes from that is never in memory as a whole."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Sequence
+from typing import Protocol, TypeVar
 
 from rowferry.errors import ObjectError
+from rowferry.http.deadlines import InFlight
+
+T = TypeVar("T")
 
 
 class SourceFailed(Exception):
@@ -32,3 +35,16 @@ class BodySource(Protocol):
     def wake(self) -> None:
         """End the wait of `read`: no more is needed."""
         ...
+
+
+async def wait_for_source(step: Awaitable[T], in_flight: InFlight | None) -> T:
+    """Return what a step of a source returns; while it takes, the server owes no response. Raises SourceFailed."""
+    if in_flight is not None:
+        in_flight.note_waiting()
+    try:
+        return await step
+    except ObjectError as error:
+        raise SourceFailed(error) from error
+    finally:
+        if in_flight is not None:
+            in_flight.note_sent()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from rowferry.errors import ObjectError, ServerFault, Unreachable
-from rowferry.http.bodies import BodySource, SourceFailed
+from rowferry.http.bodies import BodySource, SourceFailed, wait_for_source
 from rowferry.http.deadlines import InFlight
 from rowferry.http.outbox import Outbox
 from rowferry.http.parser import ResponseParser
@@ -97,9 +97,13 @@ class Connection(asyncio.Protocol):
         parser = self._parser
         if parser is None or not parser.buffered_bytes:
             return []
-        if parser.buffered_bytes >= UNREAD_BYTES and not parser.is_complete and self.is_open:
+        if self._is_full(parser):
             cast("asyncio.Transport", self._transport).resume_reading()
         return parser.take_pieces()
+
+    def _is_full(self, parser: ResponseParser) -> bool:
+        """Return whether the server has to wait until the reader of a streamed body has taken some of it."""
+        return parser.buffered_bytes >= UNREAD_BYTES and not parser.is_complete and self.is_open
 
     async def wait_for_pieces(self, in_flight: InFlight) -> None:
         """Wait for more of a streamed body, its end or `wake`. Raises why it has ended too early."""
@@ -175,7 +179,7 @@ class Connection(asyncio.Protocol):
             self._settle(None)
         if self._in_flight is not None and parser.has_headers:
             self._in_flight.note_progress()
-        if parser.buffered_bytes >= UNREAD_BYTES and parser.is_streamed and not parser.is_complete and self.is_open:
+        if parser.is_streamed and self._is_full(parser):
             cast("asyncio.Transport", self._transport).pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -223,16 +227,8 @@ class Connection(asyncio.Protocol):
         return not missing
 
     async def _read_source(self, source: BodySource) -> Sequence[bytes]:
-        """Return the next pieces; while they are waited for, the server owes no response."""
-        if self._in_flight is not None:
-            self._in_flight.note_waiting()
-        try:
-            pieces = await source.read()
-        except ObjectError as error:
-            raise SourceFailed(error) from error
-        finally:
-            if self._in_flight is not None:
-                self._in_flight.note_sent()
+        """Return the next pieces of a body that is not at its end."""
+        pieces = await wait_for_source(source.read(), self._in_flight)
         if not pieces and self._is_awaited():
             raise SourceFailed(ServerFault("TruncatedBody", "the body to be sent has ended too early"))
         return pieces

@@ -24,7 +24,7 @@ from rowferry.errors import (
     UsageError,
 )
 from rowferry.http import event_loop
-from rowferry.http.bodies import BodySource, SourceFailed
+from rowferry.http.bodies import SourceFailed, wait_for_source
 from rowferry.http.connect import Connector, explain_failure
 from rowferry.http.connection import Connection, StaleConnection
 from rowferry.http.deadlines import Deadlines, InFlight
@@ -151,7 +151,7 @@ class ObjectClient:
         while True:
             if request.source is not None:
                 self._refuse_when_cut_off()
-                await _open_source(request.source, in_flight)
+                await wait_for_source(request.source.open(), in_flight)
             self._refuse_when_cut_off()
             parser = ResponseParser(
                 is_head=request.method == "HEAD",
@@ -277,19 +277,6 @@ class ObjectClient:
         """Close the connections, from another thread; wait for that no longer than CLOSE_WITHIN."""
         with suppress(TimeoutError, event_loop.LoopStopped):
             event_loop.run(self.aclose(), CLOSE_WITHIN)
-
-
-async def _open_source(source: BodySource, in_flight: InFlight | None) -> None:
-    """Begin the body of a request; while that takes, the server owes no response."""
-    if in_flight is not None:
-        in_flight.note_waiting()
-    try:
-        await source.open()
-    except ObjectError as error:
-        raise SourceFailed(error) from error
-    finally:
-        if in_flight is not None:
-            in_flight.note_sent()
 
 
 def open_object_client(
