@@ -3,13 +3,13 @@
 from functools import partial
 from typing import NamedTuple
 
-from rowferry.errors import ObjectDamaged, ObjectError
+from rowferry.errors import ObjectError
 from rowferry.s3.operations import Request, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
-from rowferry_worker.objects.digests import content_md5, hash_body
+from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.pipe import PipedBody, share_of_pipe
 from rowferry_worker.objects.requests import ObjectRequests
@@ -99,4 +99,4 @@ def check_digest(response: Response, digest: str, what: str) -> None:
     """Raise ObjectDamaged when the server's ETag is an MD5 and not that of the bytes we hold."""
     expected = md5_of(response)
     if expected is not None and expected != digest:
-        raise ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {expected}")
+        raise mismatch(what, digest, expected)

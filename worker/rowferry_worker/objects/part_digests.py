@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
-from rowferry.errors import ObjectDamaged
+from rowferry_worker.objects.digests import mismatch, run_beside_loop
 
 TOGETHER_BYTES = 1024 * 1024
 """So much is hashed at once: the way to another thread costs as much as hashing a twentieth of it."""
@@ -35,7 +35,7 @@ class RunningDigest:
     async def _hash(self) -> None:
         pieces, self._pieces, self._size = self._pieces, [], 0
         if pieces:
-            await asyncio.to_thread(_update, self._digest, pieces)
+            await run_beside_loop(_update, self._digest, pieces)
 
 
 class WholeDigest:
@@ -63,7 +63,7 @@ class WholeDigest:
         async with self._is_hashing:
             ready = self._take_ready()
             if ready:
-                await asyncio.to_thread(_update, self._digest, ready)
+                await run_beside_loop(_update, self._digest, ready)
         async with self._grown:
             self._grown.notify_all()
 
@@ -88,7 +88,7 @@ class WholeDigest:
         async with self._is_hashing:
             found = self._digest.hexdigest()
         if found != self._expected:
-            raise ObjectDamaged("DigestMismatch", f"the bytes read have MD5 {found}, the server says {self._expected}")
+            raise mismatch("read", found, self._expected)
 
 
 class _Digest(Protocol):

@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
-from rowferry.errors import ObjectDamaged, PreconditionFailed
+from rowferry.errors import PreconditionFailed
 from rowferry.http.connection import UNREAD_BYTES
 from rowferry.http.stream import BodyStream
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, name_request
 from rowferry_worker.objects.compare import md5_of
+from rowferry_worker.objects.digests import mismatch
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 PIPE_BYTES = 2 * UNREAD_BYTES
@@ -88,8 +89,7 @@ class PipedBody:
         for piece in pieces:
             self._digest.update(piece)
         if not self._missing and self._digest.hexdigest() != self._expected:
-            words = f"the bytes read have MD5 {self._digest.hexdigest()}, the server says {self._expected}"
-            raise name_request(ObjectDamaged("DigestMismatch", words), self._read_again)
+            raise name_request(mismatch("read", self._digest.hexdigest(), self._expected), self._read_again)
 
     async def _ask_again(self) -> BodyStream:
         try:
