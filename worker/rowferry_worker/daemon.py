@@ -8,7 +8,7 @@ import socket
 import time
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 from types import FrameType
@@ -20,7 +20,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.logs import set_process_fields
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.machine import log_machine
+from rowferry_worker.machine import bound_objects, log_machine
 from rowferry_worker.migration import REQUEST_DEADLINE, MigrationContextCache
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
@@ -46,7 +46,7 @@ GARBAGE_THRESHOLD = 50_000
 class Options:
     """Settings of a worker process."""
 
-    parallel: int = 4096
+    parallel: int = field(default_factory=bound_objects)
     """Objects in flight at once at the most; as many as pay."""
     min_parallel: int = 1
     """Objects that may be in flight however slow or throttled the servers are."""

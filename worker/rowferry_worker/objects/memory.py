@@ -5,8 +5,8 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-BODIES_BYTES = 96 * 1024 * 1024
-"""The bound unless told otherwise."""
+from rowferry_worker.machine import BODIES_BYTES
+
 SMOOTHING_UP, SMOOTHING_DOWN = 0.5, 0.1
 """Larger bodies are believed sooner than smaller ones: memory that runs short does not wait."""
 
