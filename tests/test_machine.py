@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rowferry_worker import machine
+from rowferry_worker.daemon import Options
 from rowferry_worker.machine import (
     bound_objects,
     choose_bodies_budget,
@@ -114,6 +115,7 @@ def test_a_system_that_says_nothing_of_its_memory_is_believed_to_have_all_of_it_
 def test_objects_in_flight_have_two_connections_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1128, 1128))
     assert bound_objects() == 500
+    assert Options().parallel == 500, "a worker that is told no number keeps to it"
 
 
 @pytest.mark.parametrize(
