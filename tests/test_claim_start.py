@@ -146,7 +146,7 @@ def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(
         assert claim(doomed).id == 1
         assert [finish(worker) for _ in range(2)] == [2, 3]
         backend = doomed.info.backend_pid
-    wait_for(lambda: not other.execute("select from pg_stat_activity where pid = %s", (backend,)).fetchone())
+    wait_for(lambda: not other.execute("select pid from pg_stat_activity where pid = %s", (backend,)).fetchone())
     assert {finish(worker) for _ in range(2)} == {1, 4}
     assert claim_batch(worker, QUEUES) is None
 
