@@ -39,6 +39,9 @@ class EntryTable:
             "production": {"bucket": "new"},
             "entries": [{"table": "public.avatars", "id": "id", "key": "path", "from": FROM, "to": TO}],
         }
+        self.make_table(id_type)
+
+    def make_table(self, id_type: str) -> None:
         self.execute(sql.SQL(TABLE).format(type=trusted(id_type)))
 
     def insert(self, keys: Mapping[str, str | None]) -> None:

@@ -158,10 +158,17 @@ class Migration(EntryTable):
 
 
 def to_toml(document: Mapping[str, Any]) -> str:
-    """Return the plan as TOML: tables of strings, numbers and booleans, and lists of such tables."""
+    """Return the plan as TOML: tables of values, and lists of such tables."""
     lines: list[str] = []
     for name, table in document.items():
         for one in table if isinstance(table, list) else [table]:
             lines.append(f"[[{name}]]" if isinstance(table, list) else f"[{name}]")
-            lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in one.items()]
+            lines += [f"{key} = {write_value(value)}" for key, value in one.items()]
     return "\n".join(lines) + "\n"
+
+
+def write_value(value: Any) -> str:
+    """Return a string, number, boolean, list or inline table as TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {write_value(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,151 @@
+"""Real applications' tables and objects are migrated while the application goes on writing; see tests/corpus."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cli import Done
+from corpus.project import Project, Refusal
+from corpus.wagtail.project import Wagtail
+from corpus.world import Corpus
+from rowferry.batch import Outcome
+from rowferry_worker.batch import verdict
+from servers import find_versitygw, fresh_buckets
+
+PROJECTS: dict[str, type[Project]] = {project.name: project for project in (Wagtail,)}
+
+UPLOADS = 12
+BATCH_SIZE = 5
+ACTIONS = 25
+MOST_PASSES = 200
+
+
+@pytest.fixture
+def corpus(
+    request: pytest.FixtureRequest, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[[str], Corpus]]:
+    """Make the database, the objects and the plan of a project, by its name; the two sides are different servers."""
+    monkeypatch.setattr(verdict, "retry_delay", lambda _attempt: timedelta(0))
+    with ExitStack() as until:
+        names = ("versitygw" if find_versitygw() else "moto", "moto")
+        legacy, production = (until.enter_context(fresh_buckets(request.getfixturevalue(name))) for name in names)
+
+        def make(name: str) -> Corpus:
+            made = until.enter_context(
+                closing(Corpus(database, legacy, production, tmp_path, project=PROJECTS[name]()))
+            )
+            for variable, value in made.environment.items():
+                monkeypatch.setenv(variable, value)
+            made.application.fill(UPLOADS)
+            made.write_plan()
+            return made
+
+        yield make
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_an_application_is_migrated_while_it_goes_on(name: str, corpus: Callable[[str], Corpus]) -> None:
+    world = corpus(name)
+    must_pass(world.run("check"))
+    world.expect_rows(moved=False)
+    assert not world.production.listing()
+
+    migrate_while_writing(world)
+    switch(world)
+    world.expect_rows(moved=True)
+    world.expect_legacy_as_written()
+    expect_production(world)
+    counts = world.expect_balance()
+    assert counts[Outcome.MIGRATED] + counts[Outcome.KEPT] >= count_entries(world)
+
+    assert [done.entries for done in world.enqueue(queue="verify")]
+    world.work("verify")
+    assert world.expect_balance("verify").keys() == {Outcome.KEPT}
+    revert(world)
+    world.expect_legacy_as_written()
+
+
+def migrate_while_writing(world: Corpus) -> None:
+    """Make passes until the application has done a good deal, and one more when it has ended."""
+    before = world.application.done.total()
+    with world.auditor.watching():
+        with world.application.writing():
+            for _ in range(MOST_PASSES):
+                migrate(world)
+                if world.application.done.total() >= before + ACTIONS:
+                    break
+        migrate(world)
+    assert world.application.done.total() >= before + ACTIONS
+
+
+def migrate(world: Corpus) -> None:
+    world.enqueue(BATCH_SIZE)
+    world.work()
+
+
+def switch(world: Corpus) -> None:
+    """Let the application read the production bucket where its rows do not tell, and look at every object."""
+    world.expect_objects_of_all()
+    world.project.switched = True
+    world.expect_objects_of_all()
+
+
+def expect_production(world: Corpus) -> None:
+    """Each production object holds what a legacy object holds; those that no row names are there as well."""
+    for key in world.production.listing():
+        assert world.production.read(key) in world.application.bodies.values(), key
+    for legacy, production in world.project.unrelated().items():
+        assert world.production.read(production) == world.application.bodies[legacy]
+
+
+def count_entries(world: Corpus) -> int:
+    """Return how many rows have an object."""
+    return sum(bool(row.objects) for row in world.application.rows.values())
+
+
+def revert(world: Corpus) -> None:
+    """Put the rows back, or be told that they have stayed."""
+    if world.project.staying:
+        refused = world.run("revert", "--yes")
+        assert refused.returncode == 2
+        assert "stay" in refused.stderr
+        return
+    world.project.switched = False
+    with world.auditor.watching():
+        world.enqueue(BATCH_SIZE, queue="revert")
+        world.work("revert")
+    world.expect_balance("revert")
+    world.expect_rows(moved=False)
+    world.expect_objects_of_all()
+
+
+def must_pass(done: Done) -> None:
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+REFUSALS = [pytest.param(name, refusal, id=f"{name}-{refusal.what}".replace(" ", "-"))
+            for name, project in PROJECTS.items() for refusal in project.refusals]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "refusal"), REFUSALS)
+def test_a_plan_that_cannot_serve_is_refused(name: str, refusal: Refusal, corpus: Callable[[str], Corpus]) -> None:
+    """By check and by enqueue alike: with one sentence, exit status 2, and nothing changed."""
+    world = corpus(name)
+    for entries, change in zip(world.plan["entries"], refusal.entries, strict=False):
+        entries.update(change)
+        for field in [field for field, value in change.items() if value is None]:
+            del entries[field]
+    world.write_plan()
+    commands = ("check",) if refusal.by_check_alone else ("check", "enqueue")
+    for command in commands:
+        refused = world.run(command)
+        assert refused.returncode == 2, refused.stdout + refused.stderr
+        assert refusal.words in refused.stdout + refused.stderr
+        assert len(refused.stderr.strip().splitlines()) == 1
+        assert refused.stderr.strip().endswith(".")
+    assert world.execute("select from rowferry.migration") == []
+    world.expect_rows(moved=False)
+    assert not world.production.listing()
