@@ -47,6 +47,7 @@ class Corpus(Migration):
         )
 
     def make_table(self, id_type: str) -> None:
+        self.execute("set search_path = public")  # the tests' role has the name of our own schema
         self.execute((self.project.folder / "schema.sql").read_text())
 
     def close(self) -> None:
