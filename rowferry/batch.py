@@ -72,10 +72,16 @@ class Attempt:
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """A row of the user's table: its id as text, and its key."""
+    """A row of the user's table."""
 
     id: str
+    """As text; of several columns, a JSON array of their texts."""
     key: str
+    """What the column holds; of a document, a JSON object of the texts at the plan's path, by their places."""
+    objects: tuple[str, ...] = ()
+    """The legacy keys that the plan's `objects` computes."""
+    optional: tuple[str, ...] = ()
+    """The legacy keys that its `optional` computes."""
 
 
 class EntryResult(Struct, frozen=True, gc=False):
@@ -91,8 +97,13 @@ class EntryResult(Struct, frozen=True, gc=False):
     costs_attempt: bool = True
 
     @classmethod
-    def from_error(cls, entry: Entry, error: RowferryError, outcome: Outcome = Outcome.FAILED) -> "EntryResult":
-        """Return the result of an entry that ended with an error; a failed one names the operation and the server."""
+    def from_error(
+        cls, entry: Entry, error: RowferryError, outcome: Outcome = Outcome.FAILED, key: str | None = None
+    ) -> "EntryResult":
+        """Return the result of an entry that ended with an error; a failed one names the operation and the server.
+
+        `key`: of the object at fault, where the entry's own text does not say it.
+        """
         reason = error.code if isinstance(error, ObjectError) else str(error)
         place = (
             f"{error.where}: " if isinstance(error, ObjectError) and error.where and outcome is Outcome.FAILED else ""
@@ -101,10 +112,15 @@ class EntryResult(Struct, frozen=True, gc=False):
             entry,
             outcome,
             reason=place + reason,
-            error=place + str(error),
+            error=name_key(entry, key) + place + str(error),
             retryable=error.retryable,
             costs_attempt=error.costs_attempt,
         )
+
+
+def name_key(entry: Entry, key: str | None) -> str:
+    """Return the beginning of a message about an object of an entry: its key, unless the entry says it."""
+    return "" if key in {None, entry.key} else f"{key!r}: "
 
 
 @dataclass(frozen=True, slots=True)

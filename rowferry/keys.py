@@ -1,60 +1,185 @@
-"""Which form a key has, and which production key a legacy key becomes. Pure; no key is normalised."""
+"""From the text in a row to the keys of its objects, and to the text that the row is to hold. Pure.
 
-from typing import Literal
+A *text* is what the column holds, a *key* is the name of an object in a bucket. They are the same unless the plan says
+otherwise (`legacy_object`, `production_object`, `encoding`, `objects`). No key is normalised.
+"""
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from rowferry.batch import Entry
 from rowferry.plan import Entries
 
-KeyForm = Literal["legacy", "production", "unexpected"]
+Form = Literal["legacy", "production"]
 
 MAX_KEY_BYTES = 1024
 """The longest S3 key, in bytes of UTF-8. Source: Amazon S3 User Guide, "Naming Amazon S3 objects"."""
 
 
+class ObjectKeys(NamedTuple):
+    """One object: where it is, and where it is to be."""
+
+    legacy: str
+    production: str
+    is_required: bool = True
+    """Whether the row may only move when it stands at both."""
+
+
+class MappedText(NamedTuple):
+    """The object of a text, and the text that takes its place."""
+
+    keys: ObjectKeys
+    text: str
+
+
+class MappedEntry(NamedTuple):
+    """The objects of an entry, and what its row holds once they are at the other side."""
+
+    objects: tuple[ObjectKeys, ...]
+    new_key: str
+
+
+class StandingObject(NamedTuple):
+    """An object that a production row points at."""
+
+    production: str
+    legacy: str | None
+    """None where no legacy text becomes this one: the application wrote it."""
+    is_required: bool = True
+
+
 def production_is_finer(entries: Entries) -> bool:
-    """Return whether the production prefix begins with the legacy prefix: a key that has both is production then."""
-    return entries.production_prefix.startswith(entries.legacy_prefix)
+    """Return whether the production prefix begins with the legacy prefix: a text that has both is production then."""
+    return entries.has_two_texts and entries.production_prefix.startswith(entries.legacy_prefix)
 
 
-def form_of_key(key: str | None, entries: Entries) -> KeyForm:
-    """Return the form of a key, as is_legacy and is_production of sql/queries/fragments.sql see it."""
-    if not key:  # An empty key names no object, whatever the prefixes.
-        return "unexpected"
-    is_legacy = key.startswith(entries.legacy_prefix)
-    is_production = key.startswith(entries.production_prefix)
-    if is_legacy and is_production:
-        return "production" if production_is_finer(entries) else "legacy"
-    return "legacy" if is_legacy else "production" if is_production else "unexpected"
+def legacy_is_finer(entries: Entries) -> bool:
+    """Return whether a text that has both prefixes is legacy."""
+    return entries.has_two_texts and not production_is_finer(entries)
 
 
-def legacy_key(key: str, entries: Entries) -> str:
-    """Return the legacy key that `production_key` maps to this key.
+def prefix_of(entries: Entries, form: Form) -> str:
+    """Return what the texts of a form begin with; rows that stay keep their legacy texts."""
+    return entries.production_prefix if form == "production" and entries.has_two_texts else entries.legacy_prefix
 
-    Raises ValueError, which says why, where there is none.
+
+def has_form(text: str | None, entries: Entries, form: Form) -> bool:
+    """Return whether a text has this form, as is_legacy and is_production of sql/queries/fragments.sql see it.
+
+    Where legacy and production rows hold the same text, it has both or none.
     """
-    if form_of_key(key, entries) != "production":
+    if not text:  # An empty text names no object, whatever the prefixes.
+        return False
+    is_legacy = text.startswith(prefix_of(entries, "legacy"))
+    is_production = text.startswith(prefix_of(entries, "production"))
+    if form == "legacy":
+        return is_legacy and not (is_production and production_is_finer(entries))
+    return is_production and not (is_legacy and legacy_is_finer(entries))
+
+
+def map_text(text: str, entries: Entries, to: Form = "production") -> MappedText:
+    """Return the object of a text, and the text that takes its place: the same bytes after the other prefix.
+
+    Raises ValueError, which says why, when the text does not have the other form, or what it becomes is unusable.
+    """
+    origin: Form = "legacy" if to == "production" else "production"
+    if not has_form(text, entries, origin):
+        raise ValueError(f"the key does not have the {origin} form")
+    rest = text[len(prefix_of(entries, origin)) :]
+    new_text = prefix_of(entries, to) + rest
+    if not new_text:
+        raise ValueError(f"the {to} key would be empty")
+    if not has_form(new_text, entries, to):
+        raise ValueError(f"the {to} key would still have the {origin} form")
+    return MappedText(name_object(entries, entries.decode(rest), to), new_text)
+
+
+def name_object(entries: Entries, rest: str, to: Form = "production") -> ObjectKeys:
+    """Return the keys of the object that has this behind its prefix on both sides; `to`: the side it is to be at.
+
+    Raises ValueError where a key is unusable.
+    """
+    keys = ObjectKeys(entries.legacy_object_prefix + rest, entries.production_object_prefix + rest)
+    for form, key in (("legacy", keys.legacy), ("production", keys.production)):
+        if not key:
+            raise ValueError(f"the {form} key would be empty")
+        if form == to and len(key.encode()) > MAX_KEY_BYTES:
+            raise ValueError(f"the {form} key would be longer than {MAX_KEY_BYTES} bytes")
+    return keys
+
+
+def map_object(key: str, entries: Entries, *, is_required: bool = True) -> ObjectKeys:
+    """Return both keys of an object, given the legacy one. Raises ValueError where it has no usable production key."""
+    prefix = entries.legacy_object_prefix
+    if not key.startswith(prefix):
+        raise ValueError(f"its object {key!r} does not begin with {prefix!r}")
+    return name_object(entries, key[len(prefix) :])._replace(is_required=is_required)
+
+
+def map_entry(entry: Entry, entries: Entries, to: Form = "production") -> MappedEntry:
+    """Return the objects of an entry, and what its row is to hold. Raises ValueError as `map_text` and `map_object`."""
+    if entries.objects is None and entries.path is None:
+        keys, new_text = map_text(entry.key, entries, to)
+        return MappedEntry((keys,), new_text)
+    if entries.objects is not None and not entries.has_two_texts:
+        return MappedEntry(tuple(_map_computed(entry, entries)), entry.key)
+    texts = _list_texts(entry.key, entries)
+    origin: Form = "legacy" if to == "production" else "production"
+    mapped = {place: map_text(text, entries, to) for place, text in texts.items() if has_form(text, entries, origin)}
+    new_texts = {place: mapped[place].text if place in mapped else text for place, text in texts.items()}
+    objects = [each.keys for each in mapped.values()] if entries.objects is None else _map_computed(entry, entries)
+    if not mapped:
+        raise ValueError(f"the key does not have the {origin} form")
+    return MappedEntry(tuple(objects), _write_texts(new_texts, entries))
+
+
+def find_objects(entry: Entry, entries: Entries) -> Iterator[StandingObject]:
+    """Yield the objects that a production row points at. Raises ValueError where a text names none."""
+    if entries.objects is not None:
+        for keys in _map_computed(entry, entries):
+            yield StandingObject(keys.production, keys.legacy, keys.is_required)
+        return
+    for text in _list_texts(entry.key, entries).values():
+        if has_form(text, entries, "production"):
+            try:
+                keys = map_text(text, entries, "legacy").keys
+                yield StandingObject(keys.production, keys.legacy)
+            except ValueError:
+                rest = entries.decode(text[len(prefix_of(entries, "production")) :])
+                yield StandingObject(entries.production_object_prefix + rest, None)
+
+
+def _map_computed(entry: Entry, entries: Entries) -> Iterator[ObjectKeys]:
+    for keys, is_required in ((entry.objects, True), (entry.optional, False)):
+        yield from (map_object(key, entries, is_required=is_required) for key in keys)
+
+
+def _list_texts(key: str, entries: Entries) -> dict[str, str]:
+    """Return the texts of a row by their places in the column, as rowferry/db/entries.py reads them."""
+    return {"": key} if entries.path is None else msgspec.json.decode(key, type=dict[str, str])
+
+
+def _write_texts(texts: Mapping[str, str], entries: Entries) -> str:
+    """Return texts by their places as rowferry/db/entries.py writes them."""
+    return texts[""] if entries.path is None else msgspec.json.encode(texts).decode()
+
+
+def are_same(one: str, other: str, entries: Entries) -> bool:
+    """Return whether a row holds the same texts, as PostgreSQL and as `map_entry` write them."""
+    return one == other or (entries.path is not None and _list_texts(one, entries) == _list_texts(other, entries))
+
+
+def object_prefixes(entries: Sequence[Entries], form: Form) -> list[str]:
+    """Return what the keys of the objects of one side begin with, each once."""
+    prefixes = (each.legacy_object_prefix if form == "legacy" else each.production_object_prefix for each in entries)
+    return list(dict.fromkeys(prefixes))
+
+
+def find_legacy_key(key: str, entries: Entries) -> str:
+    """Return the legacy key of the object that stands at a production key. Raises ValueError where there is none."""
+    prefix = entries.production_object_prefix
+    if not key.startswith(prefix):
         raise ValueError("the key does not have the production form")
-    mapped = entries.legacy_prefix + key[len(entries.production_prefix) :]
-    if not mapped:
-        raise ValueError("the legacy key would be empty")
-    if len(mapped.encode()) > MAX_KEY_BYTES:
-        raise ValueError(f"the legacy key would be longer than {MAX_KEY_BYTES} bytes")
-    if form_of_key(mapped, entries) != "legacy":
-        raise ValueError("the legacy key would have the production form")
-    return mapped
-
-
-def production_key(key: str, entries: Entries) -> str:
-    """Return the production key of a legacy key: the same bytes after the other prefix.
-
-    Raises ValueError, which says why, when the key is not legacy or its production key would be unusable.
-    """
-    if form_of_key(key, entries) != "legacy":
-        raise ValueError("the key does not have the legacy form")
-    mapped = entries.production_prefix + key[len(entries.legacy_prefix) :]
-    if not mapped:
-        raise ValueError("the production key would be empty")
-    if len(mapped.encode()) > MAX_KEY_BYTES:
-        raise ValueError(f"the production key would be longer than {MAX_KEY_BYTES} bytes")
-    if form_of_key(mapped, entries) != "production":
-        raise ValueError("the production key would still have the legacy form")
-    return mapped
+    return name_object(entries, key[len(prefix) :], "legacy").legacy

@@ -5,6 +5,7 @@ import pytest
 
 from checks import add_second_table, entries_of, row_problems
 from entry_table import EntryTable
+from key_forms import PLAIN
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
 from rowferry_enqueue.check_keys import compose_other, may_clash, other_parameters, quote_key, read_column_length
@@ -90,11 +91,11 @@ def test_prefixes_decide_whether_two_tables_need_a_comparison() -> None:
 
 def test_the_second_table_of_a_pair_has_parameters_of_its_own(database: str) -> None:
     entries = Entries("public.t", "id", "k", "a%/", "b/", "k like '%(legacy_prefix)s%%'")
-    query = compose_other(EntryQueries(entries, "bigint"), "production_keys")
+    query = compose_other(EntryQueries(entries, PLAIN), "production_keys")
     with psycopg.connect(database) as connection:
         connection.execute("create table public.t (id bigint, k text)")
         connection.execute("insert into public.t values (1, 'b/x'), (2, 'b/(legacy_prefix)s%')")
-        assert connection.execute(query, other_parameters(EntryQueries(entries, "bigint"))).fetchall() == [
+        assert connection.execute(query, other_parameters(EntryQueries(entries, PLAIN))).fetchall() == [
             ("b/(legacy_prefix)s%",)
         ]
 

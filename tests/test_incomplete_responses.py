@@ -9,6 +9,7 @@ from fake_buckets import FakeBuckets, Result, Stored, describe, header, refuse
 from migration import Migration
 from request_log import logged
 from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
+from rowferry.keys import StandingObject
 from rowferry.plan import OnConflict
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
@@ -76,7 +77,7 @@ def test_a_web_server_that_has_the_same_page_for_every_key_moves_no_row(
     with pytest.raises(ServerFault, match="NoS3Server"):
         copy_once(fake, options_of(method, on_conflict=on_conflict))
     with pytest.raises(ServerFault, match="NoS3Server"):
-        fake.run(verify_object(fake.s3, options_of(method), OLD, NEW, VerifyOptions()))
+        fake.run(verify_object(fake.s3, options_of(method), StandingObject(NEW, OLD), VerifyOptions()))
 
 
 def test_the_page_of_a_web_server_is_not_written_for_an_object() -> None:
@@ -142,7 +143,7 @@ def test_a_head_that_leaves_something_out_proves_no_two_objects_equal(name: str,
         copy_once(fake, options_of(ServerCopy("old")))
     assert caught.value.where == f"HeadObject {side}"
     with pytest.raises(ServerFault, match=words):
-        fake.run(verify_object(fake.s3, options_of(ServerCopy("old")), OLD, NEW, VerifyOptions()))
+        fake.run(verify_object(fake.s3, options_of(ServerCopy("old")), StandingObject(NEW, OLD), VerifyOptions()))
 
 
 @pytest.mark.parametrize("method", [ServerCopy("old", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])

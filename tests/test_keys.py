@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from entry_table import EntryTable
-from rowferry.db.connection import identifiers
+from key_forms import PLAIN, form_of_key, production_key
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.keys import MAX_KEY_BYTES, form_of_key, production_key
+from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import Entries
 
 pytestmark = pytest.mark.versions
@@ -85,9 +85,9 @@ select e.path, {is_legacy} as legacy, {is_production} as production from unnest(
 
 def ask_sql(table: EntryTable, plan: Entries, keys: list[str]) -> dict[str, str]:
     """Return the form of each key by the conditions that every statement uses."""
-    key = identifiers("path")
-    conditions = {name: statement(name, key=key) for name in ("is_legacy", "is_production")}
-    parameters = EntryQueries(plan, "bigint").parameters(keys=keys)
+    text = sql.SQL("e.path")
+    conditions = {name: statement(name, text=text) for name in ("is_legacy", "is_production")}
+    parameters = EntryQueries(plan, PLAIN).parameters(keys=keys)
     rows = table.execute(sql.SQL(FORMS).format(**conditions), parameters)
     assert not any(row["legacy"] and row["production"] for row in rows)
     return {

@@ -151,7 +151,8 @@ MISTAKES = {
     "same prefixes": (
         replaced('"avatar/"', '"image/"'),
         "In the plan FILE, `from` and `to` of public.avatars.path are the same, "
-        "so a row could not tell whether its object has moved: give `to` another prefix.",
+        "so a row could not tell whether its object has moved: give `to` another prefix, "
+        'name the column that tells in `moved`, or leave the rows with `rows = "stay"`.',
     ),
     "empty region": (
         replaced('"old"', '"old"\nregion = ""'),
@@ -160,7 +161,7 @@ MISTAKES = {
     ),
     "entries named twice": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2],
-        "In the plan FILE, public.avatars.path is named twice in [[entries]]: drop one of them.",
+        "In the plan FILE, public.avatars.path is named twice in [[entries]]: drop one of them, or give each a `name`.",
     ),
 }
 

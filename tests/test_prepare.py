@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from key_forms import production_key
 from migration import Migration
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
-from rowferry.keys import production_key
 from rowferry_lab.simulated.buckets import Uploads, ready_bucket
 from rowferry_lab.simulated.prepare import Prepared, prepare
 from servers import Buckets, remove_bucket

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from key_forms import form_of_key
 from rowferry.errors import UsageError
-from rowferry.keys import form_of_key
 from rowferry.plan import Entries
 from rowferry.plan_file import parse_plan
 from rowferry_lab.simulated.images import draw_images, draw_png

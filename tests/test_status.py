@@ -12,11 +12,11 @@ from psycopg import sql
 from rich.console import Console
 
 from entry_table import EntryTable
+from key_forms import form_of_key
 from migration import Migration
 from request_log import RequestLog
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
-from rowferry.keys import form_of_key
 from rowferry.plan import Entries
 from rowferry.reports.status import DataStatus, print_data_status, read_data_status
 from rowferry.s3.listing import ObjectCount

@@ -18,22 +18,25 @@ from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, update_rows
 
 UNFIT = {
-    "repeating ids": ("create table odd (id bigint not null, path text)", "is not unique; name a primary key"),
+    "repeating ids": (
+        "create table odd (id bigint not null, path text)",
+        "is not unique; name the columns of the primary key",
+    ),
     "unique where": (
         "create table odd (id bigint not null, path text); create unique index on odd (id) where id > 10",
-        "is not unique; name a primary key of one column, or make a unique index over this column alone",
+        "is not unique; name the columns of the primary key, or make a unique index over this alone",
     ),
     "unique with another": (
         "create table odd (id bigint not null, path text, unique (id, path))",
-        "is not unique; name a primary key",
+        "is not unique; name the columns of the primary key",
     ),
     "unique expression": (
         "create table odd (id bigint not null, path text); create unique index on odd ((id + 1))",
-        "is not unique; name a primary key",
+        "is not unique; name the columns of the primary key",
     ),
     "partitioned, and not unique": (
         "create table odd (id bigint not null, path text, day date not null) partition by range (day)",
-        "is not unique; name a primary key",
+        "is not unique; name the columns of the primary key",
     ),
     "null ids": ("create table odd (id bigint unique, path text)", "may be null; name a column that is `not null`"),
     "no order": ("create table odd (id json not null, path text)", "has no order; name another column"),
@@ -46,7 +49,10 @@ UNFIT = {
         "create table odd (id bigint primary key, data jsonb, path text generated always as (data ->> 'id') stored)",
         "is generated from other columns, so it cannot be rewritten; name the column that it is generated from",
     ),
-    "key of documents": ("create table odd (id bigint primary key, path jsonb)", "is jsonb, not text; name a column"),
+    "key of documents": (
+        "create table odd (id bigint primary key, path jsonb)",
+        "is jsonb, not text; say by `path` where",
+    ),
     "view": ("create view odd as select * from avatars", "is a view; name the table behind it"),
     "materialized view": (
         "create materialized view odd as select * from avatars",

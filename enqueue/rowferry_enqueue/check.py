@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
-from rowferry.db.entries import EntryQueries
+from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError, UsageError
@@ -102,12 +102,12 @@ def sample_entries(connection: Connection, plan: Plan, on_progress: OnProgress) 
         try:
             with translated_errors(), connection.transaction():
                 queries = EntryQueries.of(connection, entries)
-                rows = connection.execute(queries.compose("sample_keys"), queries.parameters(most=limit)).fetchall()
+                rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=limit)).fetchall()
         except DatabaseUnavailable:
             raise
         except RowferryError:
             continue  # the check of the table has reported it
-        samples.append(Sample(entries, tuple((row["legacy_key"], row["production_key"]) for row in rows)))
+        samples.append(Sample.of(entries, to_entries(rows)))
     return samples
 
 

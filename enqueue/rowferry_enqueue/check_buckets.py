@@ -5,6 +5,7 @@ from contextlib import closing
 from datetime import timedelta
 
 from rowferry.errors import ObjectError, RowferryError
+from rowferry.keys import object_prefixes
 from rowferry.plan import Plan, Side
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.listing import OnProgress
@@ -53,7 +54,7 @@ def _try_legacy(plan: Plan, samples: Sequence[Sample], *, is_new: bool) -> tuple
             return findings, None
         sampled = check_objects(client, side, samples, is_new=is_new)
         findings += sampled.findings
-        prefixes = [entries.legacy_prefix for entries in plan.entries]
+        prefixes = object_prefixes(plan.entries, "legacy")
         key = sampled.small_key or find_any_object(client, side, prefixes)
         if key is None:
             return [*findings, note(f"there is no legacy object in {side.bucket} to read as a test")], None

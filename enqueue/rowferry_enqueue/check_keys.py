@@ -8,7 +8,8 @@ from typing import Any, LiteralString, cast
 from psycopg import sql
 
 from rowferry.db.connection import Connection, translated_errors
-from rowferry.db.entries import EntryQueries, describe
+from rowferry.db.description import describe
+from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count
@@ -51,7 +52,7 @@ def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding
     query = queries.compose(
         "key_faults",
         legacy_keys=queries.compose("legacy_keys"),
-        becomes_production=statement("is_production", key=sql.Identifier("production_key")),
+        becomes_production=statement("is_production", text=sql.SQL("e.production_text")),
     )
     length = read_column_length(describe(connection, entries).key_type or "")
     parameters = queries.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
@@ -101,11 +102,12 @@ def may_clash(one: Entries, other: Entries) -> bool:
     Keys of one prefix never do, since they keep what follows it. Keys of two prefixes do where one production prefix
     begins with the other, unless the legacy prefixes differ by the same end.
     """
-    if len(one.production_prefix) < len(other.production_prefix):
+    if len(one.production_object_prefix) < len(other.production_object_prefix):
         one, other = other, one
-    if not one.production_prefix.startswith(other.production_prefix):
-        return False
-    return one.legacy_prefix != other.legacy_prefix + one.production_prefix[len(other.production_prefix) :]
+    longer, shorter = one.production_object_prefix, other.production_object_prefix
+    return (
+        longer.startswith(shorter) and one.legacy_object_prefix != other.legacy_object_prefix + longer[len(shorter) :]
+    )
 
 
 def find_clashing_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
@@ -118,7 +120,7 @@ def find_colliding_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
 
 
 def _overlap(one: Entries, other: Entries) -> bool:
-    prefixes = (one.production_prefix, other.production_prefix)
+    prefixes = (one.production_object_prefix, other.production_object_prefix)
     return prefixes[0].startswith(prefixes[1]) or prefixes[1].startswith(prefixes[0])
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import unquote
 
+from rowferry.batch import Entry
 from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, SideFault
 from rowferry.formatting import count
 from rowferry.http import event_loop
+from rowferry.keys import map_entry
 from rowferry.plan import Entries, Side
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import head_object, list_first_object
@@ -37,6 +39,16 @@ class Sample:
 
     entries: Entries
     keys: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, entries: Entries, sampled: Sequence[Entry]) -> "Sample":
+        """Return the required objects of sampled entries; those that name none are left to `check_keys`."""
+        keys: list[tuple[str, str]] = []
+        for entry in sampled:
+            with suppress(ValueError):
+                mapped = map_entry(entry, entries).objects
+                keys += [(each.legacy, each.production) for each in mapped if each.is_required]
+        return cls(entries, tuple(keys))
 
 
 @dataclass(frozen=True, slots=True)

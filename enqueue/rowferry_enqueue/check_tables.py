@@ -7,11 +7,12 @@ import psycopg
 from psycopg import errors, sql
 
 from rowferry.db.connection import Connection, fetch_one, summarise, translate
-from rowferry.db.entries import Description, EntryQueries, describe, split_table
+from rowferry.db.description import Description, describe, split_table
+from rowferry.db.entries import EntryQueries, fits
 from rowferry.errors import DatabaseUnavailable, UsageError
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.finding import Finding, fine, note, problem
-from rowferry_enqueue.table_shape import GRANTS, judge_table, judge_together, note_peculiarities
+from rowferry_enqueue.table_shape import GRANTS, judge_table, judge_together, name_id, note_peculiarities
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,9 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
     except psycopg.Error as error:
         return CheckedTable(entries, (_refused(entries, error),))
     problems = tuple(judge_table(entries, described))
-    if described.id_type is None or described.key_type is None or not described.may_select:
+    if described.missing or not described.may_select or not fits(entries, described):
         return CheckedTable(entries, problems, described)
-    queries = EntryQueries(entries, described.id_type, described.schema_name)
+    queries = EntryQueries(entries, described)
     probed = tuple(_probe(connection, queries))
     findings = (*problems, *probed)
     if any(finding.level == "problem" for finding in probed):
@@ -65,7 +66,7 @@ def check_together(checked: list[CheckedTable]) -> list[Finding]:
 def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterator[Finding]:
     """Yield what only `rowferry check` says: rights, peculiarities, ids that repeat."""
     entries, described = table.entries, table.described
-    if described is None or described.key_type is None:
+    if described is None or described.missing:
         return
     if not described.may_update:
         yield problem(f"this role may not update {entries.label}", GRANTS)
@@ -77,9 +78,11 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterat
         yield from note_peculiarities(entries, described)
         if described.may_update:
             unique = "is unique" if described.id_unique else "is unique within each partition"
-            yield fine(
-                f"{entries.table}: {entries.id} {unique}, {entries.key} is text, this role may read and update it"
+            kind = (
+                f"{entries.key} is {described.key_type if entries.path else 'text'}, " if entries.has_two_texts else ""
             )
+            does = "read and update it" if entries.written_columns else "read it"
+            yield fine(f"{entries.table}: {entries.id_words} {unique}, {kind}this role may {does}")
 
 
 def _find_repeated_ids(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
@@ -91,7 +94,7 @@ def _find_repeated_ids(connection: Connection, queries: EntryQueries) -> Iterato
         yield _refused(entries, error)
         return
     if row is not None:
-        what = f"{entries.table}.{entries.id} repeats in different partitions, for example {row['id']}"
+        what = f"{name_id(entries)} repeats in different partitions, for example {row['id']}"
         yield problem(what, "name a column whose values do not, or each partition in [[entries]] of its own")
 
 
@@ -105,7 +108,7 @@ def _probe(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
             row = fetch_one(connection, query, queries.parameters(quoted_table=quoted_table))
     except psycopg.Error as error:
         if isinstance(error, errors.UndefinedFunction) and "ordering operator" in summarise(error):
-            what = f"{entries.table}.{entries.id} is {queries.id_type}, which has no order"
+            what = f"{name_id(entries)} is {queries.id_type}, which has no order"
             yield problem(what, "name another column, of a type that PostgreSQL can sort")
         else:
             yield _refused(entries, error)
@@ -121,5 +124,6 @@ def _refused(entries: Entries, error: psycopg.Error) -> Finding:
         raise known from error
     if isinstance(error, errors.InsufficientPrivilege):
         return problem(f"{entries.label} cannot be read: {summarise(error)}", GRANTS)
-    remedy = "correct `where` in the plan" if entries.where else ""
+    named = [f"`{name}`" for name in ("where", "objects", "optional") if getattr(entries, name)]
+    remedy = f"correct {' or '.join(named)} in the plan" if named else ""
     return problem(f"{entries.label} cannot be read: {summarise(error)}", remedy)

@@ -37,7 +37,7 @@ class Within:
         if not chosen:
             known = ", ".join(dict.fromkeys(entries.table for entries in plan.entries))
             raise UsageError(f"The plan has no table {self.table}; it has {known}.")
-        if (self.first or self.last) and len({(entries.table, entries.id) for entries in chosen}) > 1:
+        if (self.first or self.last) and len({(entries.table, entries.ids) for entries in chosen}) > 1:
             raise UsageError("The ids are those of one table: name it with --table.")
         return chosen
 

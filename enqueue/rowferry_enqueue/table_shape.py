@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from rowferry.db.entries import Description
+from rowferry.db.description import Description
+from rowferry.db.entries import fits, name_kind
 from rowferry.plan import Entries
 from rowferry_enqueue.finding import Finding, note, problem
 
@@ -38,35 +39,57 @@ def judge_table(entries: Entries, described: Description) -> Iterator[Finding]:
         yield problem(f"other tables inherit from {table}, and their ids may repeat", remedy)
     if described.has_update_rule:
         yield problem(f"a rule rewrites every UPDATE of {table}", "drop the rule, or make it a trigger")
-    if None not in {described.id_type, described.key_type} and not described.may_select:
-        yield problem(f"this role may not select {entries.id} and {entries.key} of {table}", GRANTS)
+    if not described.missing and not described.may_select:
+        *others, last = entries.columns
+        yield problem(f"this role may not select {', '.join(others)} and {last} of {table}", GRANTS)
 
 
 def _judge_id(entries: Entries, described: Description) -> Iterator[Finding]:
-    column = f"{entries.table}.{entries.id}"
-    if described.id_type is None:
-        yield problem(f"{entries.table} has no column {entries.id}", "correct `id` in the plan")
-        return
+    what = name_id(entries)
+    for column, id_type in zip(entries.ids, described.id_types, strict=True):
+        if id_type is None:
+            yield problem(f"{entries.table} has no column {column}", "correct `id` in the plan")
+            return
+        if id_type.endswith("[]"):
+            yield problem(f"{entries.table}.{column} is an array", "name a column of single values")
     if not (described.id_unique or described.id_unique_by_partition):
-        remedy = "name a primary key of one column, or make a unique index over this column alone, without a condition"
-        yield problem(f"{column} is not unique", remedy)
+        remedy = (
+            "name the columns of the primary key, or make a unique index over this alone, without a condition"
+            if isinstance(entries.id, str)
+            else "name the columns of the primary key"
+        )
+        yield problem(f"{what} is not unique", remedy)
     if not described.id_not_null:
-        yield problem(f"{column} may be null", "name a column that is `not null`")
-    if described.id_type.endswith("[]"):
-        yield problem(f"{column} is an array", "name a column of single values")
+        yield problem(f"{what} may be null", "name a column that is `not null`")
     if described.id_is_generated:
-        yield problem(f"{column} is generated from other columns", "name an ordinary column, whose values stay")
+        yield problem(f"{what} is generated from other columns", "name an ordinary column, whose values stay")
+
+
+def name_id(entries: Entries) -> str:
+    """Return the id of entries, for messages."""
+    return f"{entries.table}.{entries.id}" if isinstance(entries.id, str) else f"{entries.table} by {entries.id_words}"
 
 
 def _judge_key(entries: Entries, described: Description) -> Iterator[Finding]:
     if described.key_type is None:
         yield problem(f"{entries.table} has no column {entries.key}", "correct `key` in the plan")
         return
-    if not described.key_is_text:
-        yield problem(f"{entries.label} is {described.key_type}, not text", "name a column that holds the whole key")
-    if described.key_is_generated:
+    for column, state_type in zip(entries.moved, described.state_types, strict=True):
+        if state_type is None:
+            yield problem(f"{entries.table} has no column {column}", "correct `moved` in the plan")
+    if entries.changed and described.changed_type is None:
+        yield problem(f"{entries.table} has no column {entries.changed}", "correct `changed` in the plan")
+    if not fits(entries, described):
+        documents = {"json", "jsonb", "array"}
+        remedy = (
+            "say by `path` where in it the key stands"
+            if entries.path is None and described.key_kind in documents
+            else "name a column that holds the whole key"
+        )
+        yield problem(f"{entries.table}.{entries.key} is {described.key_type}, not {name_kind(entries)}", remedy)
+    for column in described.generated:
         remedy = "name the column that it is generated from, if that holds the whole key as text"
-        yield problem(f"{entries.label} is generated from other columns, so it cannot be rewritten", remedy)
+        yield problem(f"{entries.table}.{column} is generated from other columns, so it cannot be rewritten", remedy)
 
 
 def judge_together(tables: Sequence[Described]) -> Iterator[Finding]:
@@ -75,15 +98,21 @@ def judge_together(tables: Sequence[Described]) -> Iterator[Finding]:
         numbers = {found.table_number, *found.ancestors}
         other_numbers = {other_found.table_number, *other_found.ancestors}
         is_same = found.table_number in other_numbers or other_found.table_number in numbers
-        if one.key == other.key and found.table_number is not None and is_same:
+        if one.key == other.key and found.table_number is not None and is_same and not _are_apart(one, other):
             what = f"{one.label} and {other.label} name the same rows and the same column"
             yield problem(what, "leave one of them out of the plan")
+
+
+def _are_apart(one: Entries, other: Entries) -> bool:
+    """Return whether no text of a column can be an entry of both: neither prefix begins with another."""
+    prefixes = [(each.legacy_prefix, each.production_prefix) for each in (one, other)]
+    return not any(a.startswith(b) or b.startswith(a) for a in prefixes[0] for b in prefixes[1])
 
 
 def note_peculiarities(entries: Entries, described: Description) -> Iterator[Finding]:
     """Yield notes about a table that is fit."""
     if described.id_unique_by_partition and not described.id_unique:
-        what = f"{entries.table} is partitioned, so no index makes {entries.id} unique by itself"
-        yield note(what, f"see that every {entries.id} is given once only, as a sequence or a uuid does")
+        what = f"{entries.table} is partitioned, so no index makes {entries.id_words} unique by itself"
+        yield note(what, f"see that every {entries.id_words} is given once only, as a sequence or a uuid does")
     for constraint in described.key_constraints:
         yield note(f"the new keys of {entries.label} have to satisfy the constraint {constraint}")

@@ -1,96 +1,121 @@
 """Queries over a user's table: the identifiers and parameters of one [[entries]] filled in."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import msgspec
 from psycopg import sql
 
-from rowferry.db.connection import Connection, fetch_one, identifiers, literal
-from rowferry.db.statements import own_queries, statement
+from rowferry.batch import Entry
+from rowferry.db import forms
+from rowferry.db.connection import Connection, identifiers, literal
+from rowferry.db.description import Description, describe, split_table
+from rowferry.db.statements import own_queries
 from rowferry.errors import MigrationFault
-from rowferry.keys import production_is_finer
+from rowferry.keys import Form, legacy_is_finer, prefix_of, production_is_finer
 from rowferry.plan import Entries
 
 _HAS_MIN_AND_MAX = re.compile(
     r"(smallint|integer|bigint|oid|real|double precision|numeric|money|date|time|timestamp|interval|text"
     r"|character varying|inet)(\(.*\))?( with(out)? time zone)?"
 )
-_NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What the catalogue says about the table and columns of entries."""
-
-    table_number: int | None
-    """The table's oid; None when there is no such table."""
-    schema_name: str | None
-    kind: str | None
-    """As pg_class.relkind has it: `r` and `p` are tables."""
-    id_type: str | None
-    """As format_type() writes it, quoted where needed; None when there is no such column."""
-    key_type: str | None
-    key_is_text: bool
-    id_not_null: bool
-    id_unique: bool
-    id_unique_by_partition: bool
-    """Whether the id is unique together with the columns that the table is partitioned by."""
-    id_is_generated: bool
-    key_is_generated: bool
-    has_children: bool
-    """Whether other tables inherit from it; partitions do not count."""
-    has_update_rule: bool
-    ancestors: Sequence[int]
-    """The oids of the tables that it is a partition of, itself included."""
-    key_constraints: Sequence[str]
-    """The names and definitions of CHECK constraints and foreign keys that the key column takes part in."""
-    may_select: bool
-    may_update: bool
-
-
-def split_table(name: str) -> tuple[str, ...]:
-    """Return the parts of `schema.table` or `"a.b".table`, exactly as written: case is not folded."""
-    return tuple(quoted.replace('""', '"') or plain for quoted, plain in _NAME_PART.findall(name))
-
-
-def describe(connection: Connection, entries: Entries) -> Description:
-    table = sql.Identifier(*split_table(entries.table)).as_string(connection)
-    row = fetch_one(connection, statement("describe_entries"), {"table": table, "id": entries.id, "key": entries.key})
-    return Description(**row)
+_COMMA = sql.SQL(", ")
 
 
 class EntryQueries:
     """The named queries over the table of one [[entries]]."""
 
-    def __init__(self, entries: Entries, id_type: str, schema_name: str | None = None) -> None:
-        """Fill in what all of them need.
-
-        `schema_name`: of the table, where the plan does not name it: a bare name could be that of one of our CTEs.
-        """
+    def __init__(self, entries: Entries, found: Description) -> None:
+        """Fill in what all of them need; `found` has all columns of the plan."""
         self.entries = entries
-        self.id_type = id_type
-        """As `describe` returns it."""
+        self.found = found
         table = split_table(entries.table)
-        key = identifiers(entries.key)
+        # A bare name could be that of one of our CTEs.
+        whole_name = (found.schema_name, *table) if found.schema_name and len(table) == 1 else table
+        text, objects = forms.read_text(entries, found), forms.read_objects(entries)
         self._parts: dict[str, sql.Composable] = {
-            "table": identifiers(*((schema_name, *table) if schema_name and len(table) == 1 else table)),
-            "id": identifiers(entries.id),
-            "key": key,
-            "id_type": literal(id_type),
-            "first_id": _outermost_id(id_type, "first"),
-            "last_id": _outermost_id(id_type, "last"),
+            "table": identifiers(*whole_name),
+            "text": text,
+            "objects": objects,
+            "object_columns": sql.SQL("{} as text, {} as objects").format(text, objects),
+            "legacy_objects": forms.list_objects(entries, "legacy"),
+            "production_objects": forms.list_objects(entries, "production"),
             # On a line of its own, the bracket is no part of a comment that ends the condition.
             "where": literal(f"({entries.where}\n)" if entries.where else "true"),
-            "is_legacy": statement("is_legacy", key=key),
-            "is_production": statement("is_production", key=key),
-        }
-        self._prefixes = {
-            "legacy_prefix": entries.legacy_prefix,
-            "production_prefix": entries.production_prefix,
+            "is_legacy": forms.has_form(entries, found, "legacy"),
+            "is_production": forms.has_form(entries, found, "production"),
+        } | self._compose_ids()
+        self._values = {
+            "legacy_prefix": prefix_of(entries, "legacy"),
+            "production_prefix": prefix_of(entries, "production"),
             "production_is_finer": production_is_finer(entries),
+            "legacy_is_finer": legacy_is_finer(entries),
+            "legacy_object": entries.legacy_object_prefix,
+            "production_object": entries.production_object_prefix,
+            **_name_states(entries, "legacy"),
+            **_name_states(entries, "production"),
         }
+
+    @property
+    def id_type(self) -> str:
+        """The types of the id's columns, for messages."""
+        return ", ".join(each or "text" for each in self.found.id_types)
+
+    def _compose_ids(self) -> dict[str, sql.Composable]:
+        """Return what tells ids: of one column its own value, of several a row, as text a JSON array of texts."""
+        columns = [sql.SQL("e.{}").format(identifiers(each)) for each in self.entries.ids]
+        texts = [sql.SQL("{}::text").format(each) for each in columns]
+        if len(columns) == 1:
+            value, id_text, id_type = columns[0], texts[0], self.found.id_types[0] or "text"
+            first_id, last_id = _outermost_id(id_type, "first"), _outermost_id(id_type, "last")
+            id_columns = sql.SQL("{} as id").format(value)
+        else:
+            value = sql.SQL("row({})").format(_COMMA.join(columns))
+            id_text = sql.SQL("jsonb_build_array({})::text").format(_COMMA.join(texts))
+            first_id = sql.SQL("(array_agg(f.id_text order by f.position))[1]")
+            last_id = sql.SQL("(array_agg(f.id_text order by f.position desc))[1]")
+            id_columns = sql.SQL("{} as id, {} as id_text").format(value, id_text)
+        bounds = {
+            "first": sql.SQL("%(first)s"),
+            "last": sql.SQL("%(last)s"),
+            "first_wanted": sql.SQL("%(first_wanted)s"),
+            "last_wanted": sql.SQL("%(last_wanted)s"),
+            "id_wanted": sql.SQL("wanted.rowferry_id"),
+            "id_held": sql.SQL("held.rowferry_id"),
+            "id_observed": sql.SQL("w.rowferry_id"),
+            "first_of_batch": sql.SQL("(q.payload ->> 'first')"),
+            "last_of_batch": sql.SQL("(q.payload ->> 'last')"),
+        }
+        composed = {name: self._read_id(text) for name, text in bounds.items()}
+        as_value = sql.SQL("{}" if len(columns) == 1 else "row({})")
+        waiting = {f"{end}_waiting": as_value.format(composed[f"{end}_of_batch"]) for end in ("first", "last")}
+        return {
+            **composed,
+            **waiting,
+            "columns": _COMMA.join(columns),
+            "id_text": id_text,
+            "id_value": value,
+            "id_columns": id_columns,
+            "first_id": first_id,
+            "last_id": last_id,
+        }
+
+    def _read_id(self, text: sql.Composable) -> sql.Composable:
+        """Return the values of the id's columns from its text."""
+        types = [each or "text" for each in self.found.id_types]
+        if len(types) == 1:
+            return sql.SQL("{}::{}").format(text, literal(types[0]))
+        # Rows compare only values of one collation.
+        collated = [
+            literal(each if collation is None else f"{each} collate {collation}")
+            for each, collation in zip(types, self.found.id_collations, strict=True)
+        ]
+        values = [
+            sql.SQL("({}::jsonb ->> {})::{}").format(text, literal(str(number)), each)
+            for number, each in enumerate(collated)
+        ]
+        return _COMMA.join(values)
 
     @classmethod
     def of(cls, connection: Connection, entries: Entries) -> "EntryQueries":
@@ -98,24 +123,29 @@ class EntryQueries:
         found = describe(connection, entries)
         if found.table_number is None:
             raise MigrationFault(f"There is no table {entries.table} in this database; correct `table` in the plan.")
-        for column, kind in ((entries.id, found.id_type), (entries.key, found.key_type)):
+        columns = (*zip(entries.ids, found.id_types, strict=True), (entries.key, found.key_type))
+        for column, kind in (*columns, *zip(entries.moved, found.state_types, strict=True)):
             if kind is None:
                 raise MigrationFault(f"Table {entries.table} has no column {column}; correct the plan.")
-        return cls(entries, found.id_type or "text", found.schema_name)
+        return cls(entries, found)
 
     def check(self, connection: Connection, *, update: bool) -> None:
         """Raise MigrationFault if the table has become unfit for the queries, or this role may not use it.
 
         `update`: for writing as well.
         """
-        entries, found = self.entries, describe(connection, self.entries)
+        entries = self.entries
         now = EntryQueries.of(connection, entries)
+        found = now.found
         if now.id_type != self.id_type:
-            change = f"Column {entries.id} of {entries.table} was of type {self.id_type} and is {now.id_type} now"
+            change = f"Column {entries.id_words} of {entries.table} was of type {self.id_type} and is {now.id_type} now"
             raise MigrationFault(f"{change}; change it back, or delete the batches that wait and enqueue again.")
-        if not found.key_is_text:
-            change = f"Column {entries.key} of {entries.table} is {found.key_type}, not text"
+        if not fits(entries, found):
+            change = f"Column {entries.key} of {entries.table} is {found.key_type}, not {name_kind(entries)}"
             raise MigrationFault(f"{change}; change it back, or correct the plan.")
+        if found.state_types != self.found.state_types:
+            change = f"The columns of `moved` of {entries.label} have other types than before"
+            raise MigrationFault(f"{change}; change them back, or correct the plan.")
         if not (found.may_select and (found.may_update or not update)):
             right = "update" if found.may_select else "read"
             remedy = "grant it that, as `rowferry init --grants` does"
@@ -125,13 +155,64 @@ class EntryQueries:
         """Return the named query over this table."""
         return own_queries()[name].format(**self._parts, **more)
 
-    def has_form(self, form: Literal["legacy", "production"]) -> sql.Composable:
-        """Return the condition that an entry's key has this form."""
+    def compose_update(self, to: Form, *, skip_locked: bool) -> sql.Composed:
+        """Return the statement that gives rows this form."""
+        same: dict[str, sql.Composable] = {
+            f"same_objects_{row}": sql.SQL("true")
+            if self.entries.objects is None
+            else sql.SQL("{} = {}::jsonb").format(self._parts["objects"], sql.SQL(f"{row}.rowferry_objects"))
+            for row in ("wanted", "held")
+        }
+        return self.compose(
+            "update_rows",
+            assignments=forms.assign(self.entries, self.found, to, sql.SQL("held.rowferry_new")),
+            origin=self.has_form("legacy" if to == "production" else "production"),
+            target=self.has_form(to),
+            skip_locked=sql.SQL("skip locked" if skip_locked else ""),
+            **same,
+        )
+
+    def has_form(self, form: Form) -> sql.Composable:
+        """Return the condition that an entry has this form."""
         return self._parts[f"is_{form}"]
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters of the conditions, and those of the query itself."""
-        return {**self._prefixes, **more}
+        return {**self._values, **more}
+
+
+def to_entries(rows: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Return the entries of the rows of a query that selects `id`, `key` and `objects`."""
+    return [
+        Entry(row["id"], row["key"])
+        if row["objects"] is None
+        else Entry(row["id"], row["key"], tuple(row["objects"][0]), tuple(row["objects"][1]))
+        for row in rows
+    ]
+
+
+def write_objects(entry: Entry) -> str:
+    """Return the computed objects of an entry as they were read, as JSON."""
+    return msgspec.json.encode((entry.objects, entry.optional)).decode()
+
+
+def fits(entries: Entries, found: Description) -> bool:
+    """Return whether the key column is of a type that the plan can mean."""
+    if entries.path is not None:
+        return found.key_kind != "other"
+    return found.key_kind == "text" or not entries.has_two_texts
+
+
+def name_kind(entries: Entries) -> str:
+    """Return the types that fit, for messages."""
+    return "text" if entries.path is None else "jsonb, json, text or an array of texts"
+
+
+def _name_states(entries: Entries, form: Form) -> dict[str, str]:
+    """Return the values of the columns of `moved` that tell a form, as PostgreSQL reads them."""
+    values = [pair[0 if form == "legacy" else 1] for pair in entries.moved.values()]
+    texts = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+    return {f"{form}_state_{number}": text for number, text in enumerate(texts)}
 
 
 def _outermost_id(id_type: str, which: Literal["first", "last"]) -> sql.SQL:

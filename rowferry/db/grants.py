@@ -6,7 +6,7 @@ from typing import Literal
 from psycopg import sql
 
 from rowferry.db.connection import Connection, translated_errors
-from rowferry.db.entries import split_table
+from rowferry.db.description import split_table
 from rowferry.db.statements import printed_statement
 from rowferry.plan import Entries, Plan
 
@@ -30,9 +30,9 @@ def compose_grants(role: str, purposes: Sequence[Purpose], plan: Plan | None) ->
 def compose_table_grants(role: str, purposes: Sequence[Purpose], plan: Plan) -> Iterator[sql.Composed]:
     for entries in plan.entries:
         if "enqueuer" in purposes or "worker" in purposes:
-            name = "grant_reading_table" if entries.where else "grant_reading_columns"
+            name = "grant_reading_table" if entries.reads_other_columns else "grant_reading_columns"
             yield _compose_for(entries, role, name)
-        if "worker" in purposes:
+        if "worker" in purposes and entries.written_columns:
             yield _compose_for(entries, role, "grant_rewriting_keys")
 
 
@@ -61,8 +61,8 @@ def _compose_for(entries: Entries, role: str, name: str) -> sql.Composed:
         role=sql.Identifier(role),
         schema=sql.Identifier(parts[-2] if len(parts) > 1 else "public"),
         table=sql.Identifier(*parts),
-        id=sql.Identifier(entries.id),
-        key=sql.Identifier(entries.key),
+        columns=sql.SQL(", ").join(map(sql.Identifier, entries.columns)),
+        written=sql.SQL(", ").join(map(sql.Identifier, entries.written_columns)),
     )
     return _end(grants)
 

@@ -28,7 +28,10 @@ begin
         from rowferry.batch_queue as q
         inner join rowferry.migration as m on q.migration_id = m.id
         cross join jsonb_array_elements(m.plan -> 'entries') as e
-        where q.id = p_batch_id and concat(e.value ->> 'table', '.', e.value ->> 'key') = q.payload ->> 'entries'
+        where
+            q.id = p_batch_id
+            and coalesce(e.value ->> 'name', concat(e.value ->> 'table', '.', e.value ->> 'key'))
+            = q.payload ->> 'entries'
     ),
 
     types as (

@@ -17,7 +17,7 @@ declare
         ((old.plan -> 'legacy') - v_mutable_keys) is distinct from ((new.plan -> 'legacy') - v_mutable_keys)
         or ((old.plan -> 'production') - v_mutable_keys) is distinct from ((new.plan -> 'production') - v_mutable_keys);
     v_unchanged constant text [] := array(
-        select concat(e.value ->> 'table', '.', e.value ->> 'key')
+        select coalesce(e.value ->> 'name', concat(e.value ->> 'table', '.', e.value ->> 'key'))
         from jsonb_array_elements(old.plan -> 'entries') as e
         inner join jsonb_array_elements(new.plan -> 'entries') as n on e.value = n.value
     );

@@ -1,67 +1,123 @@
 -- What `rowferry check` and `rowferry plan` ask before a migration.
 
 -- name: describe_entries
--- What the catalogue knows about the table and the two columns of the entries; null where it knows nothing.
+-- What the catalogue knows about the table and the columns that the plan names; null where it knows nothing.
+with found as (
+    select
+        c.oid,
+        c.relkind,
+        s.nspname
+    from (select to_regclass(%(table)s) as oid) as named
+    left join pg_class as c on named.oid = c.oid
+    left join pg_namespace as s on c.relnamespace = s.oid
+),
+
+attributes as (
+    select
+        a.attnum,
+        a.attname::text as name,
+        a.attnotnull or t.typnotnull as is_not_null,
+        a.attgenerated <> '' as is_generated,
+        format_type(a.atttypid, a.atttypmod) as type,
+        case when n.oid is not null then format('%%I.%%I', n.nspname, l.collname) end as collation,
+        case
+            when b.typname in ('json', 'jsonb') and b.typcategory = 'U' then b.typname
+            when b.typcategory = 'S' then 'text'
+            when b.typcategory = 'A' and el.typcategory = 'S' then 'array'
+            else 'other'
+        end as kind,
+        has_column_privilege(f.oid, a.attnum, 'select') as may_select,
+        has_column_privilege(f.oid, a.attnum, 'update') as may_update
+    from found as f
+    inner join pg_attribute as a on f.oid = a.attrelid and a.attnum > 0 and not a.attisdropped
+    inner join pg_type as t on a.atttypid = t.oid
+    inner join pg_type as b on coalesce(nullif(t.typbasetype, 0), t.oid) = b.oid
+    left join pg_type as el on b.typelem = el.oid
+    left join pg_collation as l on a.attcollation = l.oid
+    left join pg_namespace as n on l.collnamespace = n.oid
+    where a.attname = any(%(columns)s::text [])
+),
+
+id as (
+    select
+        array_agg(a.type order by u.number) as types,
+        array_agg(a.collation order by u.number) as collations,
+        array_agg(a.attnum) as numbers,
+        coalesce(bool_and(a.is_not_null), false) as is_not_null,
+        coalesce(bool_or(a.is_generated), false) as is_generated
+    from unnest(%(ids)s::text []) with ordinality as u (name, number)
+    left join attributes as a on u.name = a.name
+)
+
 select
-    c.oid::bigint as table_number,
-    s.nspname as schema_name,
-    c.relkind::text as kind,
-    format_type(i.atttypid, i.atttypmod) as id_type,
-    format_type(k.atttypid, k.atttypmod) as key_type,
-    coalesce(kt.typcategory = 'S', false) as key_is_text,
-    coalesce(i.attnotnull or it.typnotnull, false) as id_not_null,
+    f.oid::bigint as table_number,
+    f.nspname as schema_name,
+    f.relkind::text as kind,
+    i.types as id_types,
+    i.collations as id_collations,
+    k.type as key_type,
+    coalesce(k.kind, 'other') as key_kind,
+    array(
+        select a.type
+        from unnest(%(states)s::text []) with ordinality as u (name, number)
+        left join attributes as a on u.name = a.name
+        order by u.number
+    ) as state_types,
+    (select a.type from attributes as a where a.name = %(changed)s) as changed_type,
+    i.is_not_null as id_not_null,
     exists (
         select from pg_index as x
         where
-            x.indrelid = c.oid and x.indisunique and x.indisvalid
-            and x.indpred is null and x.indnkeyatts = 1 and x.indkey[0] = i.attnum
+            x.indrelid = f.oid and x.indisunique and x.indisvalid and x.indpred is null
+            and (x.indkey::int2 [])[0:x.indnkeyatts - 1] <@ i.numbers
     ) as id_unique,
     -- A partitioned table has no unique index without the columns that it is partitioned by.
     exists (
         select from pg_index as x
         inner join pg_partitioned_table as p on x.indrelid = p.partrelid
         where
-            x.indrelid = c.oid and x.indisunique and x.indisvalid and i.attnum = any(x.indkey)
-            and not exists (
-                select from unnest(x.indkey::int2 []) with ordinality as u (number, position)
-                where
-                    u.position <= x.indnkeyatts
-                    and u.number <> i.attnum
-                    and u.number <> all(p.partattrs::int2 [])
-            )
+            x.indrelid = f.oid and x.indisunique and x.indisvalid
+            and (x.indkey::int2 [])[0:x.indnkeyatts - 1] && i.numbers
+            and (x.indkey::int2 [])[0:x.indnkeyatts - 1] <@ (i.numbers || p.partattrs::int2 [])
     ) as id_unique_by_partition,
-    coalesce(i.attgenerated <> '', false) as id_is_generated,
-    coalesce(k.attgenerated <> '', false) as key_is_generated,
+    i.is_generated as id_is_generated,
+    array(
+        select a.name
+        from attributes as a
+        where a.is_generated and a.name = any(%(written)s::text [])
+        order by a.attnum
+    ) as generated,
     exists (
         select from pg_inherits as h
         inner join pg_class as child on h.inhrelid = child.oid
-        where h.inhparent = c.oid and not child.relispartition
+        where h.inhparent = f.oid and not child.relispartition
     ) as has_children,
-    exists (select from pg_rewrite as r where r.ev_class = c.oid and r.ev_type = '2') as has_update_rule,
+    exists (select from pg_rewrite as r where r.ev_class = f.oid and r.ev_type = '2') as has_update_rule,
     array(
         select a.relid::oid::bigint
-        from pg_partition_ancestors(c.oid) as a
+        from pg_partition_ancestors(f.oid) as a
     ) as ancestors,
     array(
         select format('%%s %%s', t.conname, pg_get_constraintdef(t.oid))
         from pg_constraint as t
+        cross join lateral (
+            select array_agg(a.attnum) as numbers
+            from attributes as a
+            where a.name = any(%(written)s::text [])
+        ) as w
         where
-            (t.contype in ('c', 'f') and t.conrelid = c.oid and k.attnum = any(t.conkey))
-            or (t.contype = 'f' and t.confrelid = c.oid and k.attnum = any(t.confkey))
+            (t.contype in ('c', 'f') and t.conrelid = f.oid and t.conkey && w.numbers)
+            or (t.contype = 'f' and t.confrelid = f.oid and t.confkey && w.numbers)
         order by t.conname
     ) as key_constraints,
-    coalesce(has_column_privilege(c.oid, i.attnum, 'select'), false)
-    and coalesce(has_column_privilege(c.oid, k.attnum, 'select'), false) as may_select,
-    coalesce(has_column_privilege(c.oid, k.attnum, 'update'), false) as may_update
-from (select to_regclass(%(table)s) as oid) as named
-left join pg_class as c on named.oid = c.oid
-left join pg_namespace as s on c.relnamespace = s.oid
-left join pg_attribute as i
-    on c.oid = i.attrelid and i.attname = %(id)s and i.attnum > 0 and not i.attisdropped
-left join pg_attribute as k
-    on c.oid = k.attrelid and k.attname = %(key)s and k.attnum > 0 and not k.attisdropped
-left join pg_type as it on i.atttypid = it.oid
-left join pg_type as kt on k.atttypid = kt.oid;
+    not exists (select from attributes as a where not a.may_select) as may_select,
+    not exists (
+        select from attributes as a
+        where not a.may_update and a.name = any(%(written)s::text [])
+    ) as may_update
+from found as f
+cross join id as i
+left join attributes as k on k.name = %(key)s;
 
 -- name: probe_entries
 -- Reads no row, and finds out whether it could: the condition is valid, this role may read all columns that it names,
@@ -70,46 +126,57 @@ select
     count(f.id) as read,
     row_security_active(%(quoted_table)s::text) as row_security
 from (
-    select e.{id} as id
+    select {id_text} as id
     from {table} as e
     where {is_legacy} and {where}
-    order by e.{id}
+    order by {columns}
     limit 0
 ) as f;
 
 -- name: repeated_ids
 -- An id of several legacy entries, where no unique index forbids it.
-select e.{id}::text as id
+select {id_text} as id
 from {table} as e
 where {is_legacy} and {where}
-group by e.{id}
+group by {columns}
 having count(*) > 1
 limit 1;
 
--- name: sample_keys
--- Some legacy keys of one table and their production keys, spread over the ids by a hash; one scan.
+-- name: sample_entries
+-- Some legacy entries of one table, spread over the ids by a hash; one scan.
 select
-    e.{key}::text as legacy_key,
-    %(production_prefix)s::text || substr(e.{key}::text, char_length(%(legacy_prefix)s::text) + 1) as production_key
+    {id_text} as id,
+    {text} as key,
+    {objects} as objects
 from {table} as e
 where {is_legacy} and {where}
-order by hashtext(e.{id}::text)
+order by hashtext({id_text})
 limit %(most)s;
 
 -- name: legacy_keys
--- The legacy keys of one table and their production keys, as rowferry/keys.py computes them.
+-- The legacy keys of one table's objects and their production keys, as rowferry/keys.py computes them, with the texts
+-- of the column that name them.
 select
-    e.{key}::text collate "C" as legacy_key,
-    %(production_prefix)s::text || substr(e.{key}::text, char_length(%(legacy_prefix)s::text) + 1) collate "C"
-    as production_key
-from {table} as e
-where {is_legacy} and {where};
+    o.legacy_text,
+    o.production_text,
+    %(legacy_object)s::text || o.rest collate "C" as legacy_key,
+    %(production_object)s::text || o.rest collate "C" as production_key
+from (
+    select {object_columns}
+    from {table} as e
+    where {is_legacy} and {where}
+) as e
+cross join lateral ({legacy_objects}) as o;
 
 -- name: production_keys
--- The keys of one table that have the production form.
-select e.{key}::text collate "C" as key
-from {table} as e
-where {is_production} and {where};
+-- The keys of the objects of one table's production entries.
+select %(production_object)s::text || o.rest collate "C" as key
+from (
+    select {object_columns}
+    from {table} as e
+    where {is_production} and {where}
+) as e
+cross join lateral ({production_objects}) as o;
 
 -- name: key_faults
 -- How many legacy keys of one table become usable production keys (null fault), and how many do not, and why.
@@ -120,7 +187,7 @@ with judged as (
             when e.production_key = '' then 'empty'
             when octet_length(convert_to(e.production_key, 'UTF8')) > %(max_bytes)s then 'too long'
             when not {becomes_production} then 'still legacy'
-            when char_length(e.production_key) > %(column_length)s then 'too wide'
+            when char_length(e.production_text) > %(column_length)s then 'too wide'
         end as fault
     from ({legacy_keys}) as e
 )

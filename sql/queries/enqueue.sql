@@ -39,9 +39,9 @@ select
 select n.*
 from (
     select
-        e.{id} as id,
+        {id_columns},
         0 as stretch,
-        row_number() over (order by e.{id}) as position
+        row_number() over (order by {columns}) as position
     from {table} as e
     where {wanted} and {where}
 ) as n
@@ -54,14 +54,14 @@ from (
 with waiting as (
     -- Returns no row, but gives the bounds below the column's collation, in which everything here is sorted.
     select
-        e.{id} as first_id,
-        e.{id} as last_id
+        {id_value} as first_id,
+        {id_value} as last_id
     from {table} as e
     where false
     union all
     select
-        (q.payload ->> 'first')::{id_type} as first_id,
-        (q.payload ->> 'last')::{id_type} as last_id
+        {first_waiting} as first_id,
+        {last_waiting} as last_id
     from rowferry.batch_queue as q
     where
         q.migration_id = %(migration_id)s
@@ -132,10 +132,10 @@ groups as (
 
 free as (
     select
-        n.id,
+        n.*,
         coalesce(k.passed + width_bucket(n.id, k.first_ids), 0) as stretch
     from (
-        select e.{id} as id
+        select {id_columns}
         from {table} as e
         where {wanted} and {where}
     ) as n
@@ -149,8 +149,7 @@ free as (
 select n.*
 from (
     select
-        f.id,
-        f.stretch,
+        f.*,
         row_number() over (partition by f.stretch order by f.id) as position
     from free as f
 ) as n
@@ -202,18 +201,16 @@ select
     count(*) filter (where c.entries > 0) as batches,
     coalesce(sum(c.entries), 0)::bigint as entries
 from (
-    select
-        (q.payload ->> 'first')::{id_type} as first_id,
-        (q.payload ->> 'last')::{id_type} as last_id
+    select q.payload
     from rowferry.batch_queue as q
     where
         q.migration_id = %(migration_id)s
         and q.queue_name = %(queue)s
         and q.status = 'ERROR'
         and q.payload ->> 'entries' = %(label)s
-) as r
+) as q
 cross join lateral (
     select count(*) as entries
     from {table} as e
-    where e.{id} >= r.first_id and e.{id} <= r.last_id and {wanted} and {where}
+    where ({columns}) >= ({first_of_batch}) and ({columns}) <= ({last_of_batch}) and {wanted} and {where}
 ) as c;

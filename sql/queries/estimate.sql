@@ -33,12 +33,15 @@ select count(*) as legacy
 from {table} as e tablesample system (%(percent)s) repeatable (%(seed)s)
 where {is_legacy} and {where};
 
--- name: sample_keys_in_blocks
--- Some of the legacy keys in these blocks, spread over the ids by a hash.
-select e.{key}::text as legacy_key
+-- name: sample_entries_in_blocks
+-- Some of the legacy entries in these blocks, spread over the ids by a hash.
+select
+    {id_text} as id,
+    {text} as key,
+    {objects} as objects
 from {table} as e tablesample system (%(percent)s) repeatable (%(seed)s)
 where {is_legacy} and {where}
-order by hashtext(e.{id}::text)
+order by hashtext({id_text})
 limit %(most)s;
 
 -- name: count_connections

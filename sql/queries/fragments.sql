@@ -1,26 +1,184 @@
 -- Conditions and clauses that other queries take in. They are no statements, so sqlfluff does not read them.
 
 -- name: is_legacy
--- An entry's key has the legacy form.
+-- A text has the legacy form.
 (
-    starts_with(e.{key}::text, %(legacy_prefix)s)
-    and e.{key}::text <> ''
-    and not (%(production_is_finer)s and starts_with(e.{key}::text, %(production_prefix)s))
+    starts_with({text}, %(legacy_prefix)s)
+    and {text} <> ''
+    and not (%(production_is_finer)s and starts_with({text}, %(production_prefix)s))
 )
 
 -- name: is_production
--- An entry's key has the production form.
+-- A text has the production form.
 (
-    starts_with(e.{key}::text, %(production_prefix)s)
-    and e.{key}::text <> ''
-    and not (not %(production_is_finer)s and starts_with(e.{key}::text, %(legacy_prefix)s))
+    starts_with({text}, %(production_prefix)s)
+    and {text} <> ''
+    and not (%(legacy_is_finer)s and starts_with({text}, %(legacy_prefix)s))
+)
+
+-- name: any_text
+-- Some text at the path of a document has a form.
+exists (
+    select from ({places}) as p
+    where jsonb_typeof(p.value) = 'string' and {has_form}
+)
+
+-- name: has_state
+-- A column of `moved` holds the value that tells one form; the parameter is the form's.
+e.{column} = {value}::{type}
+
+-- name: has_objects
+-- The expression of `objects` names an object.
+cardinality({required}) > 0
+
+-- name: computed_keys
+-- The keys that an expression of the plan yields, text or text[]; null and empty ones are none.
+array_remove(array_remove(array[]::text[] || ({expression}
+), null), '')
+
+-- name: computed_objects
+-- The required and the optional legacy keys of an entry, as a pair of arrays in JSON.
+jsonb_build_array(to_jsonb({required}), to_jsonb({optional}))
+
+-- name: root
+-- The whole document is where a path begins.
+select
+    array[]::text[] as place,
+    {document} as value
+
+-- name: member
+-- A path goes on with `.name`.
+select
+    p.place || {member}::text as place,
+    p.value -> {member}::text as value
+from ({places}) as p
+where jsonb_typeof(p.value) = 'object'
+
+-- name: members
+-- A path goes on with `.*`.
+select
+    p.place || m.key as place,
+    m.value
+from ({places}) as p
+cross join lateral jsonb_each(case jsonb_typeof(p.value) when 'object' then p.value end) as m
+
+-- name: element
+-- A path goes on with `[0]`.
+select
+    p.place || {number}::text as place,
+    p.value -> {number} as value
+from ({places}) as p
+where jsonb_typeof(p.value) = 'array'
+
+-- name: elements
+-- A path goes on with `[*]`.
+select
+    p.place || (m.number - 1)::text as place,
+    m.value
+from ({places}) as p
+cross join lateral jsonb_array_elements(case jsonb_typeof(p.value) when 'array' then p.value end)
+with ordinality as m (value, number)
+
+-- name: texts
+-- The texts at the path of a document, in a JSON object by their places.
+coalesce(
+    (
+        select jsonb_object_agg(p.place::text, p.value)
+        from ({places}) as p
+        where jsonb_typeof(p.value) = 'string'
+    ),
+    '{{}}'
+)::text
+
+-- name: put_texts
+-- The document with other texts at their places, all else as it is.
+(
+    with recursive places as (
+        select
+            row_number() over () as number,
+            w.key::text[] as place,
+            w.value
+        from jsonb_each({texts}::jsonb) as w
+    ),
+
+    documents as (
+        select
+            0::bigint as number,
+            {document} as document
+        union all
+        select
+            p.number,
+            jsonb_set(d.document, p.place, p.value, false) as document
+        from documents as d
+        inner join places as p on d.number + 1 = p.number
+    )
+
+    select d.document
+    from documents as d
+    order by d.number desc
+    limit 1
+)
+
+-- name: to_array
+-- A document that was an array of texts.
+array(select jsonb_array_elements_text({document}))
+
+-- name: object_of_text
+-- What follows the prefix in a text of the column, and the text that legacy and production rows hold.
+select
+    %(legacy_prefix)s::text || t.rest as legacy_text,
+    %(production_prefix)s::text || t.rest as production_text,
+    {decoded} as rest
+from (select substr(e.text, char_length(%({form}_prefix)s::text) + 1) as rest) as t
+
+-- name: objects_of_document
+-- The same for each text of a document that has the form.
+select
+    %(legacy_prefix)s::text || t.rest as legacy_text,
+    %(production_prefix)s::text || t.rest as production_text,
+    {decoded} as rest
+from (
+    select substr(p.value, char_length(%({form}_prefix)s::text) + 1) as rest
+    from jsonb_each_text(e.text::jsonb) as p
+    where {has_form}
+) as t
+
+-- name: computed_objects_of_entry
+-- What follows the prefix of the legacy bucket's keys in each computed key.
+select
+    null::text as legacy_text,
+    null::text as production_text,
+    substr(u.key, char_length(%(legacy_object)s::text) + 1) as rest
+from jsonb_array_elements(e.objects) as l (keys)
+cross join lateral jsonb_array_elements_text(l.keys) as u (key)
+where starts_with(u.key, %(legacy_object)s)
+
+-- name: percent_decoded
+-- The key that a percent-encoded text writes, without `?` and `#` and what follows them.
+(
+    select
+        coalesce(
+            convert_from(
+                string_agg(
+                    case
+                        when m.part[1] ~ '^%%[0-9A-Fa-f]{{2}}$' then decode(substr(m.part[1], 2), 'hex')
+                        else convert_to(m.part[1], 'UTF8')
+                    end,
+                    ''::bytea order by m.number
+                ),
+                'UTF8'
+            ),
+            ''
+        )
+    from regexp_matches(regexp_replace(t.rest, '[?#].*', ''), '%%[0-9A-Fa-f]{{2}}|.', 'g')
+    with ordinality as m (part, number)
 )
 
 -- name: is_within
 -- An entry's id lies between two bounds, inclusive; null is no bound.
 (
-    (%(first_wanted)s::{id_type} is null or e.{id} >= %(first_wanted)s::{id_type})
-    and (%(last_wanted)s::{id_type} is null or e.{id} <= %(last_wanted)s::{id_type})
+    (%(first_wanted)s::text is null or ({columns}) >= ({first_wanted}))
+    and (%(last_wanted)s::text is null or ({columns}) <= ({last_wanted}))
 )
 
 -- name: free_entries_limit

@@ -41,15 +41,15 @@ grant select on
 to {role};
 
 -- name: grant_reading_columns
--- Read the entries of {table}: their ids and keys, no other column.
+-- Read the entries of {table}: the columns that the plan names, no other.
 grant usage on schema {schema} to {role};
-grant select ({id}, {key}) on {table} to {role};
+grant select ({columns}) on {table} to {role};
 
 -- name: grant_reading_table
--- Read the entries of {table}: the whole table, since the plan's `where` may name any column.
+-- Read the entries of {table}: the whole table, since SQL of the plan may name any column.
 grant usage on schema {schema} to {role};
 grant select on {table} to {role};
 
 -- name: grant_rewriting_keys
--- Rewrite the keys of {table}, and nothing else there.
-grant update ({key}) on {table} to {role};
+-- Rewrite these columns of {table}, and nothing else there.
+grant update ({written}) on {table} to {role};

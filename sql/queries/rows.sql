@@ -3,56 +3,64 @@
 -- name: read_entries
 -- The entries of a range that (still) have the wanted form.
 select
-    e.{id}::text as id,
-    e.{key}::text as key
+    {id_text} as id,
+    {text} as key,
+    {objects} as objects
 from {table} as e
 where
-    e.{id} >= %(first)s::{id_type}
-    and e.{id} <= %(last)s::{id_type}
+    ({columns}) >= ({first})
+    and ({columns}) <= ({last})
     and {wanted}
     and {where}
-order by e.{id};
+order by {columns};
 
 -- name: cast_bounds
 -- Whether the bounds of a batch still are ids: fails where they are not.
-select
-    %(first)s::text::{id_type} as first,
-    %(last)s::text::{id_type} as last;
+select ({first}) <= ({last}) as are_ids;
 
 -- name: check_constraints_now
 -- A deferred constraint would fail only at COMMIT, too late to leave one row out.
 set constraints all immediate;
 
 -- name: update_rows
--- Gives the rows of a batch their production keys, in the order of their ids, if they still hold the legacy keys.
+-- Gives the rows of a batch their new texts and states, in the order of their ids, if all that was read of them still
+-- holds. The names of the columns are unlike those of a user's table, which `where` and `objects` may name.
 with wanted as (
     select w.*
-    from unnest(%(ids)s::text[]::{id_type}[], %(old)s::text[], %(new)s::text[]) as w (id, old, new)
+    from
+        unnest(%(ids)s::text[], %(old)s::text[], %(new)s::text[], %(objects)s::text[])
+        as w (rowferry_id, rowferry_old, rowferry_new, rowferry_objects)
 ),
 
 held as materialized (
-    select
-        e.{id} as id,
-        wanted.old,
-        wanted.new
+    select wanted.*
     from {table} as e
-    inner join wanted on e.{id} = wanted.id and e.{key}::text collate "C" = wanted.old
-    order by e.{id}
+    inner join wanted on ({columns}) = ({id_wanted}) and {text} collate "C" = wanted.rowferry_old
+    where {same_objects_wanted} and {origin} and {where}
+    order by {columns}
     for no key update of e {skip_locked}
 )
 
 update {table} as e
-set {key} = held.new
+set {assignments}
 from held
-where e.{id} = held.id and e.{key}::text collate "C" = held.old
+where
+    ({columns}) = ({id_held})
+    and {text} collate "C" = held.rowferry_old
+    and {same_objects_held}
+    and {origin}
+    and {where}
 returning
-    e.{id}::text as id,
-    e.{key}::text as key;
+    {id_text} as id,
+    {text} as key,
+    {target} as has_moved;
 
 -- name: observe_rows
--- What the rows that the update left out hold now.
+-- What the rows that the update left out hold now, and whether they still are entries of the form.
 select
-    e.{id}::text as id,
-    e.{key}::text as key
+    {id_text} as id,
+    {text} as key,
+    {objects} as objects,
+    ({origin} and {where}) is true as is_entry
 from {table} as e
-where e.{id} = any(%(ids)s::text[]::{id_type}[]);
+where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w (rowferry_id));

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import zip_longest
@@ -11,11 +11,13 @@ from statistics import mean, stdev
 
 from psycopg import errors
 
+from rowferry.batch import Entry
 from rowferry.db.connection import Connection, fetch_one, translated_errors
-from rowferry.db.entries import EntryQueries, describe
+from rowferry.db.description import describe
+from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
-from rowferry.keys import production_key
+from rowferry.keys import map_entry
 from rowferry.plan import Entries, Plan
 from rowferry_cli.estimating.intervals import Z
 
@@ -90,8 +92,8 @@ def _sample_table(connection: Connection, entries: Entries, most: int) -> TableS
 def _count_table(connection: Connection, queries: EntryQueries, most: int) -> TableSample:
     with _bounded(connection):
         count = fetch_one(connection, queries.compose("count_legacy"), queries.parameters())["legacy"]
-        rows = connection.execute(queries.compose("sample_keys"), queries.parameters(most=most)).fetchall()
-    return _make_sample(queries.entries, count, 0.0, [row["legacy_key"] for row in rows])
+        rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=most)).fetchall()
+    return _make_sample(queries.entries, count, 0.0, to_entries(rows))
 
 
 def _sample_blocks(connection: Connection, queries: EntryQueries, most: int, blocks: int) -> TableSample:
@@ -105,19 +107,19 @@ def _sample_blocks(connection: Connection, queries: EntryQueries, most: int, blo
             break
         share = min(1.0, share * WIDER)
     count, error = extrapolate([count for count, _ in draws], share)
-    return _make_sample(queries.entries, count, error, _mix([keys for _, keys in draws])[:most])
+    return _make_sample(queries.entries, count, error, _mix([sampled for _, sampled in draws])[:most])
 
 
 def _draw_blocks(
     connection: Connection, queries: EntryQueries, most: int, share: float, seed: int
-) -> tuple[int, list[str]]:
-    """Return the legacy entries in one draw of blocks, and the keys of some; all draws together read `share`."""
+) -> tuple[int, list[Entry]]:
+    """Return the legacy entries in one draw of blocks, and some of them; all draws together read `share`."""
     percent = 100.0 if share == 1 else 100 * share / DRAWS
     parameters = queries.parameters(percent=percent, seed=seed, most=most)
     with _bounded(connection):
         count = fetch_one(connection, queries.compose("count_in_blocks"), parameters)["legacy"]
-        rows = connection.execute(queries.compose("sample_keys_in_blocks"), parameters).fetchall()
-    return count, [row["legacy_key"] for row in rows]
+        rows = connection.execute(queries.compose("sample_entries_in_blocks"), parameters).fetchall()
+    return count, to_entries(rows)
 
 
 def extrapolate(counts: Sequence[int], share: float) -> tuple[float, float]:
@@ -133,17 +135,20 @@ def extrapolate(counts: Sequence[int], share: float) -> tuple[float, float]:
     return mean(totals), max(error, 1 / share)
 
 
-def _mix(lists: Sequence[Sequence[str]]) -> list[str]:
-    """Return the keys of all draws in turn, each once."""
-    return list(dict.fromkeys(key for keys in zip_longest(*lists) for key in keys if key is not None))
+def _mix(lists: Sequence[Sequence[Entry]]) -> list[Entry]:
+    """Return the entries of all draws in turn, each once."""
+    return list(dict.fromkeys(entry for each in zip_longest(*lists) for entry in each if entry is not None))
 
 
-def _make_sample(entries: Entries, count: float, error: float, legacy_keys: list[str]) -> TableSample:
+def _make_sample(entries: Entries, count: float, error: float, sampled: list[Entry]) -> TableSample:
     keys: list[tuple[str, str]] = []
-    for key in legacy_keys:
-        with suppress(ValueError):
-            keys.append((key, production_key(key, entries)))
-    return TableSample(entries, count, error, tuple(keys), len(legacy_keys) - len(keys))
+    unusable = 0
+    for entry in sampled:
+        try:
+            keys += [(each.legacy, each.production) for each in map_entry(entry, entries).objects]
+        except ValueError:
+            unusable += 1
+    return TableSample(entries, count, error, tuple(keys), unusable)
 
 
 @contextmanager

@@ -50,5 +50,5 @@ def describe_plan(plan: Plan) -> Iterator[str]:
 
 
 def _describe_entries(entries: Entries) -> Iterator[str]:
-    yield f"  rows of {entries.table} by {entries.id}{f', where {entries.where}' if entries.where else ''}"
+    yield f"  rows of {entries.table} by {entries.id_words}{f', where {entries.where}' if entries.where else ''}"
     yield f"    {entries.key}: {entries.legacy_prefix}…  becomes  {entries.production_prefix}…"

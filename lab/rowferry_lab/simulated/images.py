@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from rowferry.errors import UsageError
-from rowferry.keys import form_of_key
+from rowferry.keys import has_form
 from rowferry.plan import Entries, SideName
 
 SIDE_PIXELS = 8
@@ -32,7 +32,7 @@ def draw_images(entries: Entries, numbers: Iterator[int], rng: Random) -> Iterat
     """
     prefixes: dict[SideName, str] = {"legacy": entries.legacy_prefix, "production": entries.production_prefix}
     for side, prefix in prefixes.items():
-        if form_of_key(f"{prefix}avatar-1.png", entries) != side:
+        if not has_form(f"{prefix}avatar-1.png", entries, side):
             raise UsageError(f"No simulated {side} key can be made of `from` and `to` of {entries.label}.")
     for number in numbers:
         side = "legacy" if rng.random() < 0.5 else "production"

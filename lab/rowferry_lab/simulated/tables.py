@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from psycopg import Copy, sql
 
 from rowferry.db.connection import Connection, fetch_one
-from rowferry.db.entries import split_table
+from rowferry.db.description import split_table
 from rowferry.db.grants import PURPOSES, compose_grants, compose_table_grants
 from rowferry.db.statements import statement as core_statement
 from rowferry.errors import UsageError
@@ -24,7 +24,9 @@ class SimulatedTable:
         """Take all [[entries]] over one table. Raises UsageError when they do not agree on its id column."""
         self.name = all_entries[0].table
         self.entries = tuple(all_entries)
-        ids = {entries.id for entries in all_entries}
+        if not all(entries.is_plain for entries in all_entries):
+            raise UsageError(f"Table {self.name} cannot be simulated: only [[entries]] of id, key, from and to can.")
+        ids = {column for entries in all_entries for column in entries.ids}
         if len(ids) > 1 or ids & {entries.key for entries in all_entries}:
             raise UsageError(f"Table {self.name} cannot be simulated: its [[entries]] name different id columns.")
         self._id = ids.pop()

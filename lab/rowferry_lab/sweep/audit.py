@@ -11,7 +11,7 @@ from typing import Any
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.errors import ObjectError
 from rowferry.http import event_loop
-from rowferry.keys import production_key
+from rowferry.keys import map_text
 from rowferry.plan import Plan, Side
 from rowferry.reports.progress import read_counts
 from rowferry.s3.client import ObjectClient
@@ -46,7 +46,7 @@ class Expected:
     def of(cls, plan: Plan, images: Sequence[SampleImage], legacy: Listing) -> "Expected":
         """Work out where the images must end."""
         (entries,) = plan.entries
-        ends = {production_key(image.key, entries) if image.side == "legacy" else image.key: image for image in images}
+        ends = {map_text(image.key, entries).text if image.side == "legacy" else image.key: image for image in images}
         return cls(images, ends, legacy)
 
     @property

@@ -1,16 +1,13 @@
 """Step 2 of 5: read the entries of a batch that (still) have the form its queue works on."""
 
-from typing import Literal
-
 import psycopg
 
 from rowferry.batch import Entry
 from rowferry.db.connection import Connection, summarise
-from rowferry.db.entries import EntryQueries
+from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.errors import MigrationFault
+from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext
-
-Form = Literal["legacy", "production"]
 
 _NAMES_AND_RIGHTS = "42"
 """The class of SQLSTATE of undefined names, wrong types and missing rights."""
@@ -51,8 +48,7 @@ def read_entries(
     of times.
     """
     query = queries.compose("read_entries", wanted=queries.has_form(form))
-    rows = connection.execute(query, queries.parameters(first=first, last=last))
-    return [Entry(row["id"], row["key"]) for row in rows]
+    return to_entries(connection.execute(query, queries.parameters(first=first, last=last)))
 
 
 def refuse_unreadable(

@@ -2,17 +2,20 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 from msgspec import Struct
-from psycopg import errors, sql
+from psycopg import errors
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection, summarise, translate
-from rowferry.db.entries import EntryQueries
+from rowferry.db.entries import EntryQueries, to_entries, write_objects
 from rowferry.db.statements import own_queries
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
+from rowferry.keys import Form, are_same
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.entries import refuse_unwritable
 from rowferry_worker.monitoring import metrics
@@ -30,15 +33,17 @@ class Move(Struct, frozen=True, gc=False):
     size_bytes: int
 
 
-def rewrite_rows(context: BatchContext, queries: EntryQueries, moves: Sequence[Move]) -> list[EntryResult]:
-    """Update the rows to their new keys, within `max_rows_per_second`; return a result for each.
+def rewrite_rows(
+    context: BatchContext, queries: EntryQueries, moves: Sequence[Move], to: Form = "production"
+) -> list[EntryResult]:
+    """Update the rows to their new keys and states, within `max_rows_per_second`; return a result for each.
 
     Raises BatchReleased when the worker gives up meanwhile.
     """
     _wait_for_turn(context, len(moves))
     began = time.monotonic()
     with metrics.row_update_seconds.time():
-        updated = update_rows(context.connection, queries, moves)
+        updated = update_rows(context.connection, queries, moves, to)
     if _log.isEnabledFor(logging.DEBUG):
         log_rows(updated, time.monotonic() - began)
     return updated
@@ -64,8 +69,10 @@ def log_rows(results: Sequence[EntryResult], seconds: float) -> None:
         _log.debug("row updated" if updated else "row not updated", extra=fields)
 
 
-def update_rows(connection: Connection, queries: EntryQueries, moves: Sequence[Move]) -> list[EntryResult]:
-    """Update each row to its new key if it still holds the old one; return one result a move.
+def update_rows(
+    connection: Connection, queries: EntryQueries, moves: Sequence[Move], to: Form = "production"
+) -> list[EntryResult]:
+    """Update each row to its new key if it still holds all that was read of it; return one result a move.
 
     The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that violate a
     constraint or make a trigger fail are found by bisection; rows that other sessions hold locked are skipped after
@@ -75,52 +82,74 @@ def update_rows(connection: Connection, queries: EntryQueries, moves: Sequence[M
     if not moves:
         return []
     connection.execute(own_queries()["check_constraints_now"])
-    return _update(connection, queries, moves, wait_for_locks=True)
+    return _Update(connection, queries, to).run(moves, wait_for_locks=True)
 
 
-def _update(
-    connection: Connection, queries: EntryQueries, moves: Sequence[Move], *, wait_for_locks: bool
-) -> list[EntryResult]:
-    try:
-        with connection.transaction():
-            updated = _execute_update(connection, queries, moves, wait_for_locks=wait_for_locks)
-            skipped = [move for move in moves if move.entry.id not in updated]
-            left = _observe(connection, queries, skipped, waited=wait_for_locks)
-    except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-        if wait_for_locks:
-            return _update(connection, queries, moves, wait_for_locks=False)
-        return [_refused(move, RowBusy(summarise(error))) for move in moves]
-    except (psycopg.Error, RowRefused) as error:
-        if isinstance(error, psycopg.Error):
-            refuse_unwritable(connection, queries, error)
-        refusal = _to_refusal(error)
-        if len(moves) == 1:
-            return [_refused(moves[0], refusal)]
-        middle = len(moves) // 2
-        lower = _update(connection, queries, moves[:middle], wait_for_locks=wait_for_locks)
-        return lower + _update(connection, queries, moves[middle:], wait_for_locks=wait_for_locks)
-    done = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
-    return done + left
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """The update of rows of one table to one form."""
 
+    connection: Connection
+    queries: EntryQueries
+    to: Form
 
-def _execute_update(
-    connection: Connection, queries: EntryQueries, moves: Sequence[Move], *, wait_for_locks: bool
-) -> set[str]:
-    """Return the ids of the updated rows.
+    def run(self, moves: Sequence[Move], *, wait_for_locks: bool) -> list[EntryResult]:
+        """Return one result a move; rows that the database refuses are found by bisection."""
+        try:
+            with self.connection.transaction():
+                updated = self._execute(moves, wait_for_locks=wait_for_locks)
+                skipped = [move for move in moves if move.entry.id not in updated]
+                left = self._observe(skipped, waited=wait_for_locks)
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            if wait_for_locks:
+                return self.run(moves, wait_for_locks=False)
+            return [_refused(move, RowBusy(summarise(error))) for move in moves]
+        except (psycopg.Error, RowRefused) as error:
+            if isinstance(error, psycopg.Error):
+                refuse_unwritable(self.connection, self.queries, error)
+            refusal = _to_refusal(error)
+            if len(moves) == 1:
+                return [_refused(moves[0], refusal)]
+            middle = len(moves) // 2
+            lower = self.run(moves[:middle], wait_for_locks=wait_for_locks)
+            return lower + self.run(moves[middle:], wait_for_locks=wait_for_locks)
+        done = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
+        return done + left
 
-    Raises RowRefused when a row holds another key than it was given: that key may have no object.
-    """
-    query = queries.compose("update_rows", skip_locked=sql.SQL("" if wait_for_locks else "skip locked"))
-    parameters = {
-        "ids": [move.entry.id for move in moves],
-        "old": [move.entry.key for move in moves],
-        "new": [move.new_key for move in moves],
-    }
-    taken: dict[str, str] = {row["id"]: row["key"] for row in connection.execute(query, parameters)}
-    for move in moves:
-        if taken.get(move.entry.id, move.new_key) != move.new_key:
-            raise RowRefused(f"the row took another key than it was given, {taken[move.entry.id]!r} (a trigger?)")
-    return set(taken)
+    def _execute(self, moves: Sequence[Move], *, wait_for_locks: bool) -> set[str]:
+        """Return the ids of the updated rows.
+
+        Raises RowRefused when a row holds something else than it was given: that may have no object.
+        """
+        query = self.queries.compose_update(self.to, skip_locked=not wait_for_locks)
+        parameters = self.queries.parameters(
+            ids=[move.entry.id for move in moves],
+            old=[move.entry.key for move in moves],
+            new=[move.new_key for move in moves],
+            objects=[write_objects(move.entry) for move in moves] if self.queries.entries.objects else [],
+        )
+        taken: dict[str, Any] = {row["id"]: row for row in self.connection.execute(query, parameters)}
+        for move in moves:
+            if row := taken.get(move.entry.id):
+                self._refuse_another_text(move, row)
+        return set(taken)
+
+    def _refuse_another_text(self, move: Move, row: dict[str, Any]) -> None:
+        if not are_same(row["key"], move.new_key, self.queries.entries):
+            raise RowRefused(f"the row took another key than it was given, {row['key']!r} (a trigger?)")
+        if not row["has_moved"]:
+            raise RowRefused(f"the row does not have the {self.to} form after the update (a trigger?)")
+
+    def _observe(self, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
+        """Return why the update skipped these rows, by what they hold now."""
+        origin: Form = "legacy" if self.to == "production" else "production"
+        excused = find_excused(self.connection, self.queries, [move.entry for move in moves], origin)
+        error = (
+            RowRefused("the update left the row as it was (a trigger or rule?)")
+            if waited
+            else RowBusy("another session holds a lock on the row")
+        )
+        return [excused.get(move.entry.id) or _refused(move, error) for move in moves]
 
 
 def _to_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
@@ -133,32 +162,33 @@ def _to_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
     return RowRefused(summarise(error))
 
 
-def _observe(
-    connection: Connection, queries: EntryQueries, moves: Sequence[Move], *, waited: bool
-) -> list[EntryResult]:
-    """Return why the update skipped these rows, by the keys they hold now."""
-    excused = find_excused(connection, queries, [move.entry for move in moves])
-    error = (
-        RowRefused("the update left the row as it was (a trigger or rule?)")
-        if waited
-        else RowBusy("another session holds a lock on the row")
-    )
-    return [excused.get(move.entry.id) or _refused(move, error) for move in moves]
+def find_excused(
+    connection: Connection, queries: EntryQueries, entries: Sequence[Entry], form: Form
+) -> dict[str, EntryResult]:
+    """Return, by id, the results of entries whose rows were deleted, or are no longer as they were read.
 
-
-def find_excused(connection: Connection, queries: EntryQueries, entries: Sequence[Entry]) -> dict[str, EntryResult]:
-    """Return, by id, the results of entries whose rows were deleted, or hold another key than when they were read."""
+    `form`: that of the entries as they were read.
+    """
     if not entries:
         return {}
-    rows = connection.execute(queries.compose("observe_rows"), {"ids": [entry.id for entry in entries]})
-    held = {row["id"]: row["key"] for row in rows}
-    return {entry.id: _excuse(entry, held) for entry in entries if held.get(entry.id) != entry.key}
+    query = queries.compose("observe_rows", origin=queries.has_form(form))
+    rows = connection.execute(query, queries.parameters(ids=[entry.id for entry in entries])).fetchall()
+    held = {entry.id: (entry, row["is_entry"]) for entry, row in zip(to_entries(rows), rows, strict=True)}
+    excused = ((entry.id, _excuse(entry, *held.get(entry.id, (None, False)))) for entry in entries)
+    return {entry_id: result for entry_id, result in excused if result is not None}
 
 
-def _excuse(entry: Entry, held: Mapping[str, str | None]) -> EntryResult:
-    if entry.id not in held:
+def _excuse(entry: Entry, now: Entry | None, is_entry: bool) -> EntryResult | None:
+    if now is None:
         return EntryResult(entry, Outcome.DELETED, reason="row deleted", error="the row was deleted meanwhile")
-    words = f"the row was rewritten meanwhile and now holds {held[entry.id]!r}"
+    if now.key != entry.key:
+        words = f"the row was rewritten meanwhile and now holds {now.key!r}"
+    elif now != entry:
+        words = "the row was rewritten meanwhile and has other objects now"
+    elif not is_entry:
+        words = "the row was rewritten meanwhile and is no longer one to work on"
+    else:
+        return None
     return EntryResult(entry, Outcome.CHANGED, reason="row rewritten", error=words)
 
 

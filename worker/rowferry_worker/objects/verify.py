@@ -6,6 +6,7 @@ from typing import Literal
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectNotFound
+from rowferry.keys import StandingObject
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.compare import are_same, read_digest
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, overwrite
@@ -27,15 +28,19 @@ class VerifyOptions:
 
 
 async def verify_object(
-    s3: ObjectRequests, copy_options: CopyOptions, legacy_key: str | None, key: str, options: VerifyOptions
+    s3: ObjectRequests, copy_options: CopyOptions, subject: StandingObject, options: VerifyOptions
 ) -> CopyResult:
     """Return what was found: KEPT, the production object is equal; MIGRATED, it was not and has been copied again.
 
-    Where there is no legacy object, or no `legacy_key`, a production object that can be read is KEPT. Raises
-    ObjectNotFound when there is no production object, ObjectsDiffer when it differs and is not to be repaired.
+    Where there is no legacy object, or no legacy key, a production object that can be read is KEPT, and so is an
+    optional one that is nowhere. Raises ObjectNotFound when there is no production object, ObjectsDiffer when it
+    differs and is not to be repaired.
     """
+    key, legacy_key = subject.production, subject.legacy
     existing = await s3.find("production", key)
     source = None if legacy_key is None else await s3.find("legacy", legacy_key)
+    if source is None and existing is None and not subject.is_required:
+        return CopyResult(Outcome.KEPT)
     if legacy_key is None or source is None:
         return await _verify_alone(s3, key, existing, options)
     if existing is None:

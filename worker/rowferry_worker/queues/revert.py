@@ -1,14 +1,14 @@
 """The queue `revert`: point the rows of a batch back at their legacy objects, which are where they always were."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import NotStarted, ObjectNotFound
-from rowferry.keys import legacy_key
-from rowferry.plan import Entries
+from rowferry.errors import ObjectNotFound
+from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import Form, find_queries, read_range
+from rowferry_worker.batch.entries import find_queries, read_range
+from rowferry_worker.batch.objects import MappedRow, find_obstacle, is_started, list_objects, map_rows, result_of
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
@@ -24,29 +24,18 @@ def perform(context: BatchContext) -> list[EntryResult]:
     MIGRATED: the row holds its legacy key again. KEPT: it stays production, since there is no legacy object.
     """
     queries = find_queries(context, update=True)
-    entries = read_range(context, FORM, queries)
-    old_keys = map_back(entries, queries.entries)
+    rows = map_rows(read_range(context, FORM, queries), queries.entries, "legacy")
     s3 = context.object_requests()
-    by_key = run_copies(context, lambda key: find_legacy(s3, old_keys[key]), old_keys)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(by_key.get(entry.key), NotStarted))
-    moves, results = choose_moves(started, old_keys, by_key)
-    return results + rewrite_rows(context, queries, moves)
+    by_key = run_copies(context, lambda key: find_legacy(s3, key), list_objects(rows))
+    row_of = {row.entry: row for row in rows}
+    started = context.leave_unstarted([row.entry for row in rows], lambda entry: is_started(row_of[entry], by_key))
+    moves, results = choose_moves([row_of[entry] for entry in started], by_key)
+    return results + rewrite_rows(context, queries, moves, "legacy")
 
 
 def read(context: BatchContext) -> list[Entry]:
     """Return the entries of the batch's range that are production, in the order of their ids."""
     return read_range(context, FORM)
-
-
-def map_back(entries: list[Entry], plan: Entries) -> dict[str, str]:
-    """Return the legacy key of each production key, of those that can come from one."""
-    old_keys: dict[str, str] = {}
-    for entry in entries:
-        try:
-            old_keys[entry.key] = legacy_key(entry.key, plan)
-        except ValueError:
-            continue
-    return old_keys
 
 
 async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:
@@ -55,18 +44,16 @@ async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:
     return CopyResult(Outcome.MIGRATED)
 
 
-def choose_moves(
-    entries: list[Entry], old_keys: Mapping[str, str], by_key: Mapping[str, ObjectResult]
-) -> tuple[list[Move], list[EntryResult]]:
-    """Return the rows that have a legacy object to go back to, and the results of the others."""
+def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> tuple[list[Move], list[EntryResult]]:
+    """Return the rows that have legacy objects to go back to, and the results of the others."""
     moves: list[Move] = []
     others: list[EntryResult] = []
-    for entry in entries:
-        result = by_key.get(entry.key)
-        if isinstance(result, CopyResult):
-            moves.append(Move(entry, old_keys[entry.key], Outcome.MIGRATED, 0))
-        elif result is None or isinstance(result, ObjectNotFound):
-            others.append(EntryResult(entry, Outcome.KEPT))
+    for row in rows:
+        obstacle = find_obstacle(row, by_key)
+        if obstacle is None:
+            moves.append(Move(row.entry, row.new_key, Outcome.MIGRATED, 0))
+        elif row.fault is not None or isinstance(obstacle[1], ObjectNotFound):
+            others.append(EntryResult(row.entry, Outcome.KEPT))
         else:
-            others.append(EntryResult.from_error(entry, result))
+            others.append(result_of(row, obstacle))
     return moves, others

@@ -1,15 +1,15 @@
-"""The queue `verify`: hold each production entry's object against its legacy object, and repair it where asked to."""
+"""The queue `verify`: hold each production entry's objects against its legacy objects; repair them where asked to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.entries import EntryQueries
-from rowferry.errors import NotStarted, ObjectNotFound
-from rowferry.keys import legacy_key
+from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
+from rowferry.keys import Form, StandingObject, find_objects
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import Form, find_queries, read_range
+from rowferry_worker.batch.entries import find_queries, read_range
 from rowferry_worker.batch.rows import find_excused
 from rowferry_worker.objects.copy import CopyResult, log_copy
 from rowferry_worker.objects.scheduler import ObjectResult
@@ -18,14 +18,18 @@ from rowferry_worker.objects.verify import ObjectsDiffer, VerifyOptions, verify_
 FORM: Form = "production"
 UPDATES_ROWS = False
 
+Objects = tuple[StandingObject, ...] | ObjectRejected
+"""Those of one entry, or why it names none."""
+
 
 def perform(context: BatchContext) -> list[EntryResult]:
     """Verify the objects of the production entries of the batch's range; return one result for each of them."""
     queries = find_queries(context)
     entries = read_range(context, FORM, queries)
-    by_key = verify_objects(context, [entry.key for entry in entries], queries.entries)
-    started = context.leave_unstarted(entries, lambda entry: not isinstance(by_key[entry.key], NotStarted))
-    return look_again(context, queries, judge_entries(started, by_key))
+    objects = {entry: list_objects(entry, queries.entries) for entry in entries}
+    by_key = verify_objects(context, [each for each in objects.values() if isinstance(each, tuple)])
+    started = context.leave_unstarted(entries, lambda entry: is_started(objects[entry], by_key))
+    return look_again(context, queries, judge_entries(started, objects, by_key))
 
 
 def read(context: BatchContext) -> list[Entry]:
@@ -33,46 +37,70 @@ def read(context: BatchContext) -> list[Entry]:
     return read_range(context, FORM)
 
 
-def verify_objects(context: BatchContext, keys: list[str], plan: Entries) -> dict[str, ObjectResult]:
-    """Verify the object of each production key, many at once, and return what was found."""
+def list_objects(entry: Entry, plan: Entries) -> Objects:
+    """Return the objects of an entry."""
+    try:
+        return tuple(find_objects(entry, plan))
+    except ValueError as error:
+        return ObjectRejected("KeyCannotBeMapped", str(error))
+
+
+def verify_objects(context: BatchContext, objects: Sequence[tuple[StandingObject, ...]]) -> dict[str, ObjectResult]:
+    """Verify the object of each production key once, many at once, and return what was found."""
     s3, copy_options, payload = context.object_requests(), context.migration.copy_options("fail"), context.batch.payload
     options = VerifyOptions(payload.get("deep", False), payload.get("repair", "nothing"))
+    by_key = {each.production: each for entry in objects for each in entry}
     return run_copies(
-        context,
-        lambda key: log_copy(verify_object(s3, copy_options, find_legacy_key(key, plan), key, options), key, key),
-        keys,
+        context, lambda key: log_copy(verify_object(s3, copy_options, by_key[key], options), key, key), by_key
     )
 
 
-def find_legacy_key(key: str, plan: Entries) -> str | None:
-    """Return the legacy key that a production key comes from; None when no legacy key can become it."""
-    try:
-        return legacy_key(key, plan)
-    except ValueError:
-        return None
+def is_started(objects: Objects, by_key: Mapping[str, ObjectResult]) -> bool:
+    """Return whether all objects of an entry were begun within the time budget."""
+    if isinstance(objects, ObjectRejected):
+        return True
+    return not any(isinstance(by_key[each.production], NotStarted) for each in objects)
 
 
-def judge_entries(entries: list[Entry], by_key: Mapping[str, ObjectResult]) -> list[EntryResult]:
+def judge_entries(
+    entries: list[Entry], objects: Mapping[Entry, Objects], by_key: Mapping[str, ObjectResult]
+) -> list[EntryResult]:
     """Return the results of the entries. Several may point at one object: it was repaired for the first of them."""
     results: list[EntryResult] = []
     repaired: set[str] = set()
     for entry in entries:
-        result = by_key[entry.key]
-        if not isinstance(result, CopyResult):
-            results.append(EntryResult.from_error(entry, result, _outcome_of(result)))
-        elif entry.key in repaired:
-            results.append(EntryResult(entry, Outcome.KEPT))
-        else:
-            results.append(EntryResult(entry, result.outcome, result.size_bytes))
-            repaired.add(entry.key)
+        found = objects[entry]
+        if isinstance(found, ObjectRejected):
+            results.append(EntryResult.from_error(entry, found))
+            continue
+        results.append(_judge_entry(entry, found, by_key, repaired))
+        repaired.update(each.production for each in found)
     return results
+
+
+def _judge_entry(
+    entry: Entry, objects: Sequence[StandingObject], by_key: Mapping[str, ObjectResult], repaired: set[str]
+) -> EntryResult:
+    """Return the worst of what was found of an entry's objects: failed, missing, different, repaired, equal."""
+    errors = [(each.production, result) for each in objects if isinstance(result := by_key[each.production], Exception)]
+    if errors:
+        key, error = min(errors, key=lambda each: _ORDER.index(_outcome_of(each[1])))
+        return EntryResult.from_error(entry, error, _outcome_of(error), key)
+    first_seen = {each.production for each in objects} - repaired
+    copies = [result for key in first_seen if isinstance(result := by_key[key], CopyResult)]
+    was_repaired = any(result.outcome is Outcome.MIGRATED for result in copies)
+    outcome = Outcome.MIGRATED if was_repaired else Outcome.KEPT
+    return EntryResult(entry, outcome, sum(result.size_bytes for result in copies))
 
 
 def look_again(context: BatchContext, queries: EntryQueries, results: list[EntryResult]) -> list[EntryResult]:
     """Return the results, but for rows that no longer hold the key: what became of its object is not theirs."""
     unsettled = [result.entry for result in results if not result.outcome.settled]
-    excused = find_excused(context.connection, queries, unsettled)
+    excused = find_excused(context.connection, queries, unsettled, FORM)
     return [excused.get(result.entry.id, result) for result in results]
+
+
+_ORDER = (Outcome.FAILED, Outcome.MISSING, Outcome.CONFLICT)
 
 
 def _outcome_of(error: ObjectResult) -> Outcome:

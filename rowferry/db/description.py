@@ -1,0 +1,77 @@
+"""What PostgreSQL's catalogue says about the table and columns of entries."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from psycopg import sql
+
+from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.statements import statement
+from rowferry.plan import Entries
+
+_NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+KeyKind = Literal["text", "json", "jsonb", "array", "other"]
+"""What the key column is: text of any kind, a document, an array of texts, or something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the catalogue says; of columns, only those that the plan names."""
+
+    table_number: int | None
+    """The table's oid; None when there is no such table."""
+    schema_name: str | None
+    kind: str | None
+    """As pg_class.relkind has it: `r` and `p` are tables."""
+    id_types: Sequence[str | None]
+    """As format_type() writes them, quoted where needed; None where there is no such column."""
+    id_collations: Sequence[str | None]
+    """Of the columns that have one, quoted."""
+    key_type: str | None
+    key_kind: KeyKind
+    state_types: Sequence[str | None]
+    """Of the columns of `moved`, in the order of the plan."""
+    changed_type: str | None
+    id_not_null: bool
+    id_unique: bool
+    """Whether a unique index covers the columns of the id, or some of them."""
+    id_unique_by_partition: bool
+    """Whether the id is unique together with the columns that the table is partitioned by."""
+    id_is_generated: bool
+    generated: Sequence[str]
+    """The columns to be rewritten that are generated from others."""
+    has_children: bool
+    """Whether other tables inherit from it; partitions do not count."""
+    has_update_rule: bool
+    ancestors: Sequence[int]
+    """The oids of the tables that it is a partition of, itself included."""
+    key_constraints: Sequence[str]
+    """The names and definitions of CHECK constraints and foreign keys that a rewritten column takes part in."""
+    may_select: bool
+    may_update: bool
+
+    @property
+    def missing(self) -> bool:
+        """Whether the table lacks a column that queries need."""
+        return None in {*self.id_types, self.key_type, *self.state_types}
+
+
+def split_table(name: str) -> tuple[str, ...]:
+    """Return the parts of `schema.table` or `"a.b".table`, exactly as written: case is not folded."""
+    return tuple(quoted.replace('""', '"') or plain for quoted, plain in _NAME_PART.findall(name))
+
+
+def describe(connection: Connection, entries: Entries) -> Description:
+    parameters = {
+        "table": sql.Identifier(*split_table(entries.table)).as_string(connection),
+        "ids": list(entries.ids),
+        "key": entries.key,
+        "states": list(entries.moved),
+        "changed": entries.changed,
+        "written": list(entries.written_columns),
+        "columns": list(entries.columns),
+    }
+    return Description(**fetch_one(connection, statement("describe_entries"), parameters))

@@ -1,0 +1,112 @@
+"""The SQL that reads and writes the key column of entries, by the forms that the plan can give them.
+
+All parts are over the alias `e` of the user's table; they come from sql/queries/fragments.sql.
+"""
+
+from functools import reduce
+from typing import Literal
+
+from psycopg import sql
+
+from rowferry.db.connection import identifiers, literal
+from rowferry.db.description import Description
+from rowferry.db.statements import statement
+from rowferry.keys import Form
+from rowferry.plan import Entries
+from rowferry.plan.path import ANY_ELEMENT, ANY_MEMBER, parse_path
+
+AND = sql.SQL(" and ")
+NO_OBJECTS = sql.SQL("null::jsonb")
+
+
+def read_text(entries: Entries, found: Description) -> sql.Composable:
+    """Return what the entry's text is: the column, or the texts of its document by their places."""
+    if entries.path is None:
+        return sql.SQL("e.{}::text").format(identifiers(entries.key))
+    return statement("texts", places=_find_places(entries.path, _read_document(entries, found)))
+
+
+def has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
+    """Return the condition that an entry has this form: its text, its states, its objects."""
+    conditions = [_text_has_form(entries, found, form)]
+    for number, (column, type_name) in enumerate(zip(entries.moved, found.state_types, strict=True)):
+        value = sql.Placeholder(f"{form}_state_{number}")
+        conditions.append(
+            statement("has_state", column=identifiers(column), value=value, type=literal(type_name or "text"))
+        )
+    if entries.objects is not None:
+        conditions.append(statement("has_objects", required=_compute_keys(entries.objects)))
+    return sql.SQL("({})").format(AND.join(conditions))
+
+
+def read_objects(entries: Entries) -> sql.Composable:
+    """Return the computed objects of an entry, null where the text names them."""
+    if entries.objects is None:
+        return NO_OBJECTS
+    required, optional = _compute_keys(entries.objects), _compute_keys(entries.optional)
+    return statement("computed_objects", required=required, optional=optional)
+
+
+def list_objects(entries: Entries, form: Form) -> sql.Composable:
+    """Return the query for the objects of an entry of this form, whose `text` or `objects` were read as `e`."""
+    if entries.objects is not None:
+        return statement("computed_objects_of_entry")
+    decoded = sql.SQL("t.rest") if entries.encoding == "none" else statement("percent_decoded")
+    parts: dict[str, sql.Composable] = {"form": sql.SQL(form), "decoded": decoded}
+    if entries.path is None:
+        return statement("object_of_text", **parts)
+    return statement("objects_of_document", **parts, has_form=statement(f"is_{form}", text=sql.SQL("p.value")))
+
+
+def assign(entries: Entries, found: Description, to: Form, new_text: sql.Composable) -> sql.Composable:
+    """Return the assignments that give a row the other form; `new_text`: what `map_entry` made of its text."""
+    assignments: list[sql.Composable] = []
+    if entries.has_two_texts:
+        value = new_text if entries.path is None else _put_texts(entries, found, new_text)
+        assignments.append(sql.SQL("{} = {}").format(identifiers(entries.key), value))
+    for number, (column, type_name) in enumerate(zip(entries.moved, found.state_types, strict=True)):
+        value = sql.SQL("{}::{}").format(sql.Placeholder(f"{to}_state_{number}"), literal(type_name or "text"))
+        assignments.append(sql.SQL("{} = {}").format(identifiers(column), value))
+    return sql.SQL(", ").join(assignments)
+
+
+def _text_has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
+    if entries.path is None:
+        return statement(f"is_{form}", text=read_text(entries, found))
+    of_text = statement(f"is_{form}", text=sql.SQL("(p.value #>> array[]::text[])"))
+    return statement("any_text", places=_find_places(entries.path, _read_document(entries, found)), has_form=of_text)
+
+
+def _compute_keys(expression: str | None) -> sql.Composable:
+    return statement("computed_keys", expression=literal(expression or "array[]::text[]"))
+
+
+def _read_document(entries: Entries, found: Description) -> sql.Composable:
+    """Return the column as jsonb."""
+    ways: dict[str, Literal["to_jsonb(e.{})", "e.{}::jsonb"]] = {"array": "to_jsonb(e.{})"}
+    return sql.SQL(ways.get(found.key_kind, "e.{}::jsonb")).format(identifiers(entries.key))
+
+
+def _find_places(path: str, document: sql.Composable) -> sql.Composable:
+    """Return the query for the places and values that a path leads to."""
+    return reduce(_take_step, parse_path(path), statement("root", document=document))
+
+
+def _take_step(places: sql.Composable, step: str) -> sql.Composable:
+    if step == ANY_MEMBER:
+        return statement("members", places=places)
+    if step == ANY_ELEMENT:
+        return statement("elements", places=places)
+    if step.startswith("["):
+        return statement("element", places=places, number=literal(step.strip("[]")))
+    member = literal(sql.Literal(step.removeprefix(".")).as_string(None))
+    return statement("member", places=places, member=member)
+
+
+def _put_texts(entries: Entries, found: Description, texts: sql.Composable) -> sql.Composable:
+    """Return the column's value with other texts at their places, in the column's own type."""
+    document: sql.Composable = statement("put_texts", document=_read_document(entries, found), texts=texts)
+    if found.key_kind == "array":
+        document = statement("to_array", document=document)
+    kind = "json" if found.key_kind == "json" else found.key_type or "text"
+    return sql.SQL("{}::{}").format(document, literal("text" if found.key_kind == "text" else kind))

@@ -1,0 +1,104 @@
+"""The plan, each field once: `rowferry.toml`, the database's jsonb and the code all have this shape.
+
+A new field is an edit here (and in docs/plan.md): its type is read, checked and explained by `plan_file`. What a type
+cannot say, `__post_init__` checks, so that no plan is ever held that cannot be meant.
+"""
+
+import re
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from rowferry.errors import PlanError
+from rowferry.plan.entries import Entries
+from rowferry.plan.sides import AboveZero, Addressing, LegacySide, ProductionSide, Side, SideName
+from rowferry.plan.table import Table
+
+__all__ = [
+    "Addressing",
+    "DatabaseLimits",
+    "Entries",
+    "LegacySide",
+    "MigrationSettings",
+    "OnConflict",
+    "Plan",
+    "ProductionSide",
+    "Side",
+    "SideName",
+    "Transfer",
+]
+
+Transfer = Literal["auto", "server", "stream"]
+OnConflict = Literal["fail", "keep", "older", "overwrite"]
+"""What to do where a different production object exists: report it, trust it, replace it if it was written before the
+legacy object, or replace it."""
+
+PartSize = Annotated[int, Meta(ge=5 * 1024**2, le=5 * 1024**3)]
+"""Bytes of a part. Source: Amazon S3 User Guide, "Multipart upload limits"."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+class MigrationSettings(Table, frozen=True):
+    """`[migration]`."""
+
+    name: str
+    transfer: Transfer = "auto"
+    max_attempts: Annotated[int, Meta(ge=1)] = 5
+    simulated: bool = False
+    multipart_threshold_bytes: PartSize | None = None
+    """Larger objects are copied in parts of at most this size; None: only objects too large for one request."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise PlanError("the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`")
+
+
+class DatabaseLimits(Table, frozen=True):
+    """`[database]`."""
+
+    max_rows_per_second: AboveZero | None = None
+    """Rows rewritten per second, by all workers together; None: no limit."""
+    max_replica_lag: AboveZero | None = None
+    """Seconds that a streaming replica may be behind before workers stop claiming; None: they do not look."""
+
+
+class Plan(Table, frozen=True):
+    """One migration: the whole file."""
+
+    migration: MigrationSettings
+    legacy: LegacySide
+    production: ProductionSide
+    entries: tuple[Entries, ...]
+    database: DatabaseLimits = DatabaseLimits()
+
+    def __post_init__(self) -> None:
+        if not self.entries:
+            raise PlanError("there is no [[entries]]: name at least one table")
+        self._refuse_copies_onto_themselves()
+        labels = [entries.label for entries in self.entries]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise PlanError(f"{label} is named twice in [[entries]]: drop one of them, or give each a `name`")
+
+    def _refuse_copies_onto_themselves(self) -> None:
+        if (self.legacy.server, self.legacy.bucket) != (self.production.server, self.production.bucket):
+            return
+        for entries in self.entries:
+            if entries.legacy_object_prefix == entries.production_object_prefix:
+                raise PlanError(
+                    f"both sides are one bucket, and the objects of {entries.label} have the same keys in both: "
+                    "name another production bucket, or other keys by `to` or `production_object`"
+                )
+
+    @property
+    def name(self) -> str:
+        """The name of the migration."""
+        return self.migration.name
+
+    @property
+    def server_side(self) -> bool:
+        """Whether the production server copies by itself; auto: both sides are one endpoint and region."""
+        if self.migration.transfer != "auto":
+            return self.migration.transfer == "server"
+        return (self.legacy.server, self.legacy.region) == (self.production.server, self.production.region)

@@ -1,0 +1,161 @@
+"""`[[entries]]`: which rows point at objects, and how a row says where its object is."""
+
+from collections.abc import Iterator
+from typing import Literal
+from urllib.parse import unquote
+
+from msgspec import field
+
+from rowferry.errors import PlanError
+from rowferry.plan.path import parse_path
+from rowferry.plan.table import Table
+from rowferry.sql_condition import find_fault
+
+Encoding = Literal["none", "percent"]
+"""How the text of a column writes a key: as it is, or percent-encoded as in a URL, whose `?…` and `#…` are no key."""
+State = str | int | bool
+
+
+class Entries(Table, frozen=True):
+    """`[[entries]]`: one key column of one table. Its rows are the entries of the migration."""
+
+    table: str
+    """`schema.table` or `table`."""
+    id: str | tuple[str, ...]
+    """The column, or the columns together, that name a row."""
+    key: str
+    """The column that names the row's objects. A row where it is null or empty is no entry."""
+    legacy_prefix: str = field(name="from")
+    """Legacy texts of the column begin with this."""
+    production_prefix: str = field(name="to")
+    """Production texts begin with this instead."""
+    where: str | None = None
+    """An SQL condition over the table's columns; a row that does not meet it is not an entry."""
+    name: str | None = None
+    """A name for these entries, where the column is named twice."""
+    legacy_object: str | None = None
+    """What keys in the legacy bucket begin with in the place of `from`; None: `from` itself."""
+    production_object: str | None = None
+    """The same for the production bucket and `to`."""
+    encoding: Encoding = "none"
+    moved: dict[str, tuple[State, State]] = field(default_factory=dict[str, tuple[State, State]])
+    """Columns that say where the row's objects are: the value of legacy and of production rows."""
+    path: str | None = None
+    """Where the texts stand in a column of JSON, or `$[*]` in an array."""
+    objects: str | None = None
+    """An SQL expression over the row that yields the legacy keys of its objects (text or text[]); None: the column."""
+    optional: str | None = None
+    """The same for objects that may be missing."""
+    rows: Literal["move", "stay"] = "move"
+    """Whether rows are rewritten. Where they stay, only the queue knows what was copied."""
+    changed: str | None = None
+    """A column of times: later passes take the rows that changed since the one before. Only where rows stay."""
+
+    def __post_init__(self) -> None:
+        if not (self.table and self.key and self.ids and all(self.ids)):
+            raise PlanError("an [[entries]] has an empty `table`, `id` or `key`")
+        if fault := next(self._faults(), None):
+            raise PlanError(fault)
+        if self.path is not None:
+            parse_path(self.path)
+
+    @property
+    def label(self) -> str:
+        """`table.key` or the name, unique in a plan: names these entries in batches, views and messages."""
+        return self.name or f"{self.table}.{self.key}"
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns of the id."""
+        return (self.id,) if isinstance(self.id, str) else self.id
+
+    @property
+    def id_words(self) -> str:
+        """The columns of the id, for messages."""
+        return ", ".join(self.ids)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the plan names, each once."""
+        more = (self.changed,) if self.changed else ()
+        return tuple(dict.fromkeys((*self.ids, self.key, *self.moved, *more)))
+
+    @property
+    def written_columns(self) -> tuple[str, ...]:
+        """The columns that a worker rewrites."""
+        if self.rows == "stay":
+            return ()
+        return (*((self.key,) if self.has_two_texts else ()), *self.moved)
+
+    @property
+    def legacy_object_prefix(self) -> str:
+        """What the keys of legacy objects begin with."""
+        return self.decode(self.legacy_prefix) if self.legacy_object is None else self.legacy_object
+
+    @property
+    def production_object_prefix(self) -> str:
+        """What the keys of production objects begin with."""
+        return self.decode(self.production_prefix) if self.production_object is None else self.production_object
+
+    def decode(self, text: str) -> str:
+        """Return the part of a key that a text writes. Raises ValueError where it is not encoded as the plan says."""
+        if self.encoding == "none":
+            return text
+        try:
+            return unquote(text.partition("#")[0].partition("?")[0], errors="strict")
+        except UnicodeDecodeError:
+            raise ValueError("its percent-encoding is not that of UTF-8") from None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether one column names the row, and another holds the whole key, whose prefix tells where the object is."""
+        names = (self.legacy_object, self.production_object, self.path, self.objects, *self.moved)
+        return isinstance(self.id, str) and not any(names) and self.encoding == "none" and self.rows == "move"
+
+    @property
+    def reads_other_columns(self) -> bool:
+        """Whether SQL of the plan may name any column of the table."""
+        return any((self.where, self.objects, self.optional))
+
+    @property
+    def has_two_texts(self) -> bool:
+        """Whether the text of a legacy row differs from that of a production row."""
+        return self.rows == "move" and self.legacy_prefix != self.production_prefix
+
+    def _faults(self) -> Iterator[str]:
+        """Yield what cannot be meant."""
+        label = self.label
+        if len(set(self.ids)) < len(self.ids):
+            yield f"`id` of {label} names a column twice: name each once"
+        if not self.has_two_texts and not self.moved and self.rows == "move":
+            yield (
+                f"`from` and `to` of {label} are the same, so a row could not tell whether its object has moved: give "
+                '`to` another prefix, name the column that tells in `moved`, or leave the rows with `rows = "stay"`'
+            )
+        if self.key in self.ids and self.has_two_texts:
+            yield f"`id` and `key` of {label} are one column: the id must stay what it is while the key changes"
+        yield from self._faults_of_states()
+        yield from self._faults_of_objects()
+        if self.changed and self.rows == "move":
+            yield f'`changed` of {label} is for rows that stay: add `rows = "stay"`, or leave it out'
+        for name, expression in (("where", self.where), ("objects", self.objects), ("optional", self.optional)):
+            if expression and (fault := find_fault(expression)):
+                yield f"the `{name}` of {label} {fault}"
+
+    def _faults_of_states(self) -> Iterator[str]:
+        if self.moved and self.rows == "stay":
+            yield f'`moved` of {self.label} rewrites rows, and `rows = "stay"` does not: leave one of them out'
+        for column, (legacy, production) in self.moved.items():
+            if column in {*self.ids, self.key}:
+                yield f"`moved` of {self.label} names {column}, which is its `id` or `key`: name another column"
+            if type(legacy) is not type(production) or legacy == production:
+                yield (
+                    f"`moved.{column}` of {self.label} needs two different values of one kind: that of rows whose "
+                    "objects are still in the legacy bucket, then that of the others"
+                )
+
+    def _faults_of_objects(self) -> Iterator[str]:
+        if self.objects is None and self.optional is not None:
+            yield f"`optional` of {self.label} adds to `objects`: give that too"
+        if self.objects is not None and self.encoding != "none":
+            yield f"`objects` of {self.label} yields the keys of objects, which are not encoded: leave out `encoding`"

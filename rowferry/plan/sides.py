@@ -1,0 +1,76 @@
+"""`[legacy]` and `[production]`: the two buckets."""
+
+import re
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from rowferry.errors import PlanError
+from rowferry.plan.table import Table
+
+SideName = Literal["legacy", "production"]
+Addressing = Literal["auto", "path", "virtual"]
+AboveZero = Annotated[float, Meta(gt=0)]
+
+_BUCKET = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+"""Bucket names that servers take; AWS takes fewer now, but had longer ones once."""
+
+
+class Side(Table, frozen=True):
+    """A bucket, where it is served, and which AWS profile has the credentials for it."""
+
+    name: ClassVar[SideName]
+    bucket: str
+    endpoint_url: str | None = None
+    """None: AWS itself, in `region`."""
+    region: str = "us-east-1"
+    profile: str | None = None
+    addressing: Addressing = "auto"
+    """Whether a URL names the bucket in its path or its host; auto: the path if there is an `endpoint_url`."""
+    max_requests_per_second: AboveZero | None = None
+    """Requests to this side per second, by all workers together; None: no limit."""
+
+    def __post_init__(self) -> None:
+        if not self.bucket:
+            raise PlanError(f"[{self.name}] has an empty `bucket`")
+        if not _BUCKET.fullmatch(self.bucket):
+            correction = _correct_bucket(self.bucket)
+            raise PlanError(f"`bucket` of [{self.name}] must be the bucket's name alone, {correction}")
+        if not self.region:
+            remedy = 'leave it out, or write the server\'s own, such as "us-east-1"'
+            raise PlanError(f"[{self.name}] has an empty `region`: {remedy}")
+
+    @property
+    def server(self) -> str | None:
+        """The endpoint, normalised: lower case, no default port, no slash at the end; None: AWS."""
+        if self.endpoint_url is None:
+            return None
+        scheme, _, rest = self.endpoint_url.partition("://")
+        authority, _, path = rest.partition("/")
+        scheme, authority = scheme.lower(), authority.lower()
+        authority = authority.removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":"))
+        return f"{scheme}://{authority}/{path.strip('/')}".rstrip("/")
+
+
+class LegacySide(Side, frozen=True):
+    """`[legacy]`: where the objects are. It is only read."""
+
+    name: ClassVar[SideName] = "legacy"
+
+
+class ProductionSide(Side, frozen=True):
+    """`[production]`: where the objects go. It is written."""
+
+    name: ClassVar[SideName] = "production"
+
+
+def _correct_bucket(bucket: str) -> str:
+    """Return what is wrong with a bucket's name, which goes into the URL as it is, and what to write instead."""
+    if bucket.startswith("arn:"):
+        return f"not {bucket!r}: access points and other ARNs are not supported"
+    name, _, folder = bucket.removeprefix("s3://").strip("/").partition("/")
+    if not _BUCKET.fullmatch(name) or ".." in folder:
+        return f"not {bucket!r}: letters, digits, `.`, `_` and `-`, at most 255, and no `..`"
+    if folder:
+        return f"not {bucket!r}: write {name!r}, and put {folder + '/'!r} into `from` or `to` of [[entries]]"
+    return f"not {bucket!r}: write {name!r}"
