@@ -2,9 +2,11 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 
@@ -71,6 +73,15 @@ def read_blocks(*languages: str, pages: list[Path] = PAGES) -> list[Block]:
         for found in _FENCE.finditer(text)
         if not languages or found["language"] in languages
     ]
+
+
+def read_plan_document(block: Block) -> dict[str, Any]:
+    """Return the plan in a block; what a page leaves out of it because it matters not there is filled in."""
+    shown = tomllib.loads(block.text)
+    if "migration" in shown:
+        return shown
+    sides = {side: {"bucket": side, **shown.pop(side, {})} for side in ("legacy", "production")}
+    return {"migration": {"name": "shown"}, **sides, **shown}
 
 
 def strip_indent(found: re.Match[str]) -> str:

@@ -25,12 +25,14 @@ from doc_pages import (
     read_blocks,
     read_code,
     read_links,
+    read_plan_document,
     read_section,
     read_table,
 )
 from key_forms import form_of_key, production_key
 from migration import Migration
 from processes import DEADLINE
+from rowferry.keys import map_text
 from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings, ProductionSide, Side
 from rowferry.plan_file import parse_plan
 from rowferry.s3.credentials import _name_variables
@@ -273,7 +275,7 @@ def test_the_outcomes_and_verdicts_of_the_docs_are_those_of_the_schema(database:
 
 @each_block("toml")
 def test_every_plan_is_one(block: Block) -> None:
-    parse_plan(tomllib.loads(block.text), str(block))
+    parse_plan(read_plan_document(block), str(block))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_the_values_of_transfer_and_addressing_are_all_named() -> None:
         assert set(re.findall(r'"(\w+)"', rows[name])) == set(get_args(get_type_hints(struct)[name]))
 
 
-@pytest.mark.parametrize("row", read_table(PLAN, "Which form a key has"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", read_table(PLAN, "Which form a row has"), ids=lambda row: row[0])
 def test_the_longer_prefix_wins_as_told(row: list[str]) -> None:
     legacy_prefix, production_prefix, legacy_key, production = (
         "" if cell == "*(empty)*" else cell.strip("`") for cell in row
@@ -311,6 +313,15 @@ def test_the_longer_prefix_wins_as_told(row: list[str]) -> None:
     assert form_of_key(legacy_key, entries) == "legacy"
     assert production_key(legacy_key, entries) == production
     assert form_of_key(production, entries) == "production"
+
+
+def test_a_text_becomes_what_the_page_shows() -> None:
+    (block,) = [one for one in read_blocks("toml", pages=[PLAN]) if is_in_section(one, "URLs and other texts")]
+    (entries,) = parse_plan(read_plan_document(block), str(block)).entries
+    (row,) = read_table(PLAN, "URLs and other texts")
+    before, legacy, production, after = (cell.strip("`") for cell in row)
+    keys, text = map_text(before, entries)
+    assert (keys.legacy, keys.production, text) == (legacy, production, after)
 
 
 # SQL
