@@ -154,6 +154,10 @@ class ObjectDamaged(ObjectError):
     retryable = True
 
 
+class ListingUnusable(ObjectError):
+    """A server's listing does not name each key once, in the order of their bytes: no range can be cut from it."""
+
+
 class ServerFault(ObjectError):
     """The server failed (500, InternalError, or an unreadable response)."""
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from rowferry.batch import Entry
-from rowferry.plan import Entries
+from rowferry.plan import Entries, ObjectPrefix
 
 Form = Literal["legacy", "production"]
 
@@ -96,7 +96,7 @@ def map_text(text: str, entries: Entries, to: Form = "production") -> MappedText
     return MappedText(name_object(entries, entries.decode(rest), to), new_text)
 
 
-def name_object(entries: Entries, rest: str, to: Form = "production") -> ObjectKeys:
+def name_object(entries: Entries | ObjectPrefix, rest: str, to: Form = "production") -> ObjectKeys:
     """Return the keys of the object that has this behind its prefix on both sides; `to`: the side it is to be at.
 
     Raises ValueError where a key is unusable.
@@ -110,7 +110,7 @@ def name_object(entries: Entries, rest: str, to: Form = "production") -> ObjectK
     return keys
 
 
-def map_object(key: str, entries: Entries, *, is_required: bool = True) -> ObjectKeys:
+def map_object(key: str, entries: Entries | ObjectPrefix, *, is_required: bool = True) -> ObjectKeys:
     """Return both keys of an object, given the legacy one. Raises ValueError where it has no usable production key."""
     prefix = entries.legacy_object_prefix
     if not key.startswith(prefix):
@@ -171,13 +171,13 @@ def are_same(one: str, other: str, entries: Entries) -> bool:
     return one == other or (entries.path is not None and _list_texts(one, entries) == _list_texts(other, entries))
 
 
-def object_prefixes(entries: Sequence[Entries], form: Form) -> list[str]:
+def object_prefixes(entries: Sequence[Entries | ObjectPrefix], form: Form) -> list[str]:
     """Return what the keys of the objects of one side begin with, each once."""
     prefixes = (each.legacy_object_prefix if form == "legacy" else each.production_object_prefix for each in entries)
     return list(dict.fromkeys(prefixes))
 
 
-def find_legacy_key(key: str, entries: Entries) -> str:
+def find_legacy_key(key: str, entries: Entries | ObjectPrefix) -> str:
     """Return the legacy key of the object that stands at a production key. Raises ValueError where there is none."""
     prefix = entries.production_object_prefix
     if not key.startswith(prefix):

@@ -56,10 +56,11 @@ def explain(message: str) -> str:
         return f"{_table(place)} has an unknown key `{found[1]}`: `rowferry plan --example` shows those that there are"
     if found := re.match(r"Object missing required field `(.+)`", fault):
         return f"{_table(place)} lacks the key `{found[1]}`"
-    if place == "entries" and "array" in fault:
-        return "[entries] needs two brackets: write [[entries]], since a plan may name several tables"
+    if place in {"entries", "objects"} and "array" in fault:
+        several = "tables" if place == "entries" else "prefixes"
+        return f"[{place}] needs two brackets: write [[{place}]], since a plan may name several {several}"
     table, _, key = place.rpartition(".")
-    named = f"`{key}` of {_table(table)}" if table.startswith("entries[") else f"`{place}`"
+    named = f"`{key}` of {_table(table)}" if table.startswith(("entries[", "objects[")) else f"`{place}`"
     if found := re.match(r"Invalid enum value '?(.*?)'?$", fault):
         return f'{named} is "{found[1]}": write one of {", ".join(_allowed_values(place))}'
     if (found := re.match(r"Expected `([^`]+)`(?: ([<>]=?) (\d+))?", fault)) and (kinds := _name_types(found[1])):
@@ -69,8 +70,8 @@ def explain(message: str) -> str:
 
 
 def _table(place: str) -> str:
-    if found := re.fullmatch(r"entries\[(\d+)\]", place):
-        return f"[[entries]] number {int(found[1]) + 1}"
+    if found := re.fullmatch(r"(entries|objects)\[(\d+)\]", place):
+        return f"[[{found[1]}]] number {int(found[2]) + 1}"
     return f"[{place}]" if place else "the file"
 
 

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.errors import PlanError
-from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings, Plan, ProductionSide, Side
+from rowferry.plan import (
+    DatabaseLimits,
+    Entries,
+    LegacySide,
+    MigrationSettings,
+    ObjectPrefix,
+    Plan,
+    ProductionSide,
+    Side,
+)
 from rowferry.plan_file import parse_plan, plan_document, read_plan
 from rowferry.sql_condition import find_fault
 
@@ -59,15 +68,32 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     )
 
 
+def test_objects_need_no_table(path: Path) -> None:
+    path.write_text(MINIMAL.partition("[[")[0] + '[[objects]]\nprefix = ""\n[[objects]]\nprefix = "a/"\nname = "b"')
+    plan = read_plan(path)
+    assert (plan.entries, plan.labels) == ((), ["*", "b"])
+    assert [objects.production_object_prefix for objects in plan.objects] == ["", "a/"]
+
+
 def replaced(old: str, new: str) -> str:
     assert old in MINIMAL
     return MINIMAL.replace(old, new)
 
 
+NOTHING_TO_MOVE = (
+    "In the plan FILE, there is no [[entries]]: name at least one table, or a prefix of keys by [[objects]]."
+)
+OBJECTS = MINIMAL + '[[objects]]\nprefix = "variants/"\n'
+ONE_BUCKET = OBJECTS.replace('"new"', '"old"')
+LISTED_AGAIN = (
+    "In the plan FILE, both sides are one bucket, where the copies of variants/* would be listed as legacy objects "
+    "again: name another production bucket, or a `to` outside of `prefix`."
+)
+
 MISTAKES = {
     "no name": (replaced('name = "avatars"', ""), "In the plan FILE, [migration] lacks the key `name`."),
     "empty file": ("", "In the plan FILE, the file lacks the key `migration`."),
-    "no entries": (MINIMAL.partition("[[")[0], "In the plan FILE, the file lacks the key `entries`."),
+    "no entries": (MINIMAL.partition("[[")[0], NOTHING_TO_MOVE),
     "unknown table": (
         MINIMAL + "[other]\na = 1",
         "In the plan FILE, the file has an unknown key `other`: `rowferry plan --example` shows those that there are.",
@@ -95,9 +121,28 @@ MISTAKES = {
         replaced("[[entries]]", "[entries]"),
         "In the plan FILE, [entries] needs two brackets: write [[entries]], since a plan may name several tables.",
     ),
+    "one bracket around objects": (
+        OBJECTS.replace("[[objects]]", "[objects]"),
+        "In the plan FILE, [objects] needs two brackets: write [[objects]], since a plan may name several prefixes.",
+    ),
+    "objects without a prefix": (
+        OBJECTS.replace("prefix =", "to ="),
+        "In the plan FILE, [[objects]] number 1 lacks the key `prefix`.",
+    ),
+    "a wrong type in objects": (
+        OBJECTS.replace('"variants/"', "1"),
+        "In the plan FILE, `prefix` of [[objects]] number 1 is wrong: write text in quotes.",
+    ),
+    "objects named twice": (
+        OBJECTS + '[[objects]]\nprefix = "variants/"\nto = "v/"',
+        "In the plan FILE, variants/* is named twice in [[objects]]: drop one of them, or give each a `name`.",
+    ),
+    "objects that are copied onto themselves": (ONE_BUCKET, LISTED_AGAIN),
+    "objects that are copied into themselves": (ONE_BUCKET + 'to = "variants/new/"', LISTED_AGAIN),
+    "objects that are copied around themselves": (ONE_BUCKET + 'to = ""', LISTED_AGAIN),
     "empty list of entries": (
         "entries = []\n" + MINIMAL.partition("[[")[0],
-        "In the plan FILE, there is no [[entries]]: name at least one table.",
+        NOTHING_TO_MOVE,
     ),
     "wrong type in the second entries": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2].replace('"path"', "[]"),
@@ -208,6 +253,7 @@ ENTRIES = st.builds(
     st.text().filter(lambda prefix: prefix != "a/"),
     st.none() | st.text().filter(lambda where: find_fault(where) is None),
 )
+OBJECT_PREFIXES = st.builds(ObjectPrefix, st.text("c", min_size=1), st.text("d", min_size=1))
 PLANS = st.builds(
     Plan,
     st.builds(
@@ -222,6 +268,7 @@ PLANS = st.builds(
     sides(ProductionSide),
     st.lists(ENTRIES, min_size=1, unique_by=lambda e: e.table).map(tuple),
     st.builds(DatabaseLimits, st.none() | st.floats(1, 100), st.none() | st.floats(1, 100)),
+    st.lists(OBJECT_PREFIXES, max_size=2, unique_by=lambda objects: objects.label).map(tuple),
 )
 
 

@@ -57,6 +57,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     | ENTRIES
     | {
         "EXECUTE rowferry.heartbeat",
+        "EXECUTE rowferry.add_ranges",
         "EXECUTE rowferry.begin_attempts",
         "EXECUTE rowferry.claim_batch",
         "EXECUTE rowferry.end_attempt",

@@ -48,7 +48,11 @@ def check_plan(
     findings += show_examples(samples)
     findings += check_emptiness(connection, plan, samples, allow_empty=allow_empty)
     is_new = find_migration(connection, plan.name) is None
-    return [*findings, *check_buckets(plan, on_progress, samples, may_write=may_write, is_new=is_new)]
+    may_be_empty = allow_empty or not is_new
+    return [
+        *findings,
+        *check_buckets(plan, on_progress, samples, may_write=may_write, is_new=is_new, may_be_empty=may_be_empty),
+    ]
 
 
 def check_rows(
@@ -95,7 +99,7 @@ def _check_replica_lag(connection: Connection, plan: Plan) -> Iterator[Finding]:
 
 def sample_entries(connection: Connection, plan: Plan, on_progress: OnProgress) -> list[Sample]:
     """Return legacy entries of each readable table, spread over its ids; one scan a table."""
-    limit = max(MIN_SAMPLED, SAMPLED // len(plan.entries))
+    limit = max(MIN_SAMPLED, SAMPLED // max(1, len(plan.entries)))
     samples: list[Sample] = []
     for entries in plan.entries:
         on_progress(f"choosing examples of {entries.label}")
@@ -123,7 +127,7 @@ def check_emptiness(
     connection: Connection, plan: Plan, samples: Sequence[Sample], *, allow_empty: bool
 ) -> list[Finding]:
     """Return a problem where no table has a legacy entry, unless that is allowed."""
-    if allow_empty or len(samples) < len(plan.entries) or any(sample.keys for sample in samples):
+    if allow_empty or not plan.entries or len(samples) < len(plan.entries) or any(sample.keys for sample in samples):
         return []
     counts = ", ".join(_count_forms(connection, sample.entries) for sample in samples)
     remedy = "correct `from`, `key` or `where` in the plan, or add --allow-empty where all is migrated already"

@@ -13,6 +13,7 @@ from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.bucket_errors import check_bucket_exists, refuse, summarise_error
 from rowferry_enqueue.check_objects import Sample, check_objects, find_any_object
+from rowferry_enqueue.check_prefixes import check_prefixes
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.probe import Probe, written_probe
 
@@ -28,20 +29,24 @@ def check_buckets(
     *,
     may_write: bool = True,
     is_new: bool = True,
+    may_be_empty: bool = False,
 ) -> Iterator[Finding]:
     """Yield what requests show, sent by the client that workers use.
 
     Reads from the legacy side: the objects of the samples, or any that is listed. Writes probe objects to the
     production side and removes them, unless `may_write` is false. `is_new`: the migration was never enqueued.
+    `may_be_empty`: it is no problem that a prefix of [[objects]] has no object.
     """
     on_progress("reading the legacy bucket")
-    findings, source_key = _try_legacy(plan, samples, is_new=is_new)
+    findings, source_key = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)
     yield from findings
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
     yield from _try_production(plan, source_key, may_write=may_write)
 
 
-def _try_legacy(plan: Plan, samples: Sequence[Sample], *, is_new: bool) -> tuple[list[Finding], str | None]:
+def _try_legacy(
+    plan: Plan, samples: Sequence[Sample], *, is_new: bool, may_be_empty: bool
+) -> tuple[list[Finding], str | None]:
     """Return the findings, and a legacy object that is small enough to be copied as a test, if there is one."""
     side = plan.legacy
     try:
@@ -53,8 +58,8 @@ def _try_legacy(plan: Plan, samples: Sequence[Sample], *, is_new: bool) -> tuple
         if any(finding.level == "problem" for finding in findings):
             return findings, None
         sampled = check_objects(client, side, samples, is_new=is_new)
-        findings += sampled.findings
-        prefixes = object_prefixes(plan.entries, "legacy")
+        findings += [*sampled.findings, *check_prefixes(client, plan, may_be_empty=may_be_empty)]
+        prefixes = object_prefixes(plan.parts, "legacy")
         key = sampled.small_key or find_any_object(client, side, prefixes)
         if key is None:
             return [*findings, note(f"there is no legacy object in {side.bucket} to read as a test")], None

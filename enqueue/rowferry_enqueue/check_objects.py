@@ -75,7 +75,7 @@ def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *
 def find_any_object(client: ObjectClient, side: Side, prefixes: Sequence[str]) -> str | None:
     """Return the first listed object that begins with one of the prefixes and is small enough to be copied."""
     for prefix in dict.fromkeys(prefixes):
-        key = _list_first(client, side, prefix)
+        key = list_first(client, side, prefix)
         with suppress(ObjectError):
             if key and (client.ask(head_object(side.name, key), tries=TRIES).content_length or 0) <= MAX_COPIED_BYTES:
                 return key
@@ -127,7 +127,7 @@ def _judge(
     if 2 * len(missing) <= len(results):
         yield note(what, "their entries will end as missing: see `rowferry errors` then")
         return
-    cause = guess_cause(missing, _list_first(client, side))
+    cause = guess_cause(missing, list_first(client, side))
     yield problem(what, cause) if is_new and not found else note(what, cause)
 
 
@@ -147,7 +147,7 @@ def guess_cause(missing: Sequence[str], existing: str | None) -> str:
     return f"{remedy}{holds}"
 
 
-def _list_first(client: ObjectClient, side: Side, prefix: str = "") -> str | None:
+def list_first(client: ObjectClient, side: Side, prefix: str = "") -> str | None:
     """Return the first key of a bucket that begins with `prefix`; None without one, or without the right to list."""
     try:
         return read_text(client.ask(list_first_object(side.name, prefix), tries=TRIES).body, "Key") or None

@@ -1,88 +1,23 @@
 """Cuts the entries of a plan into batches and puts them in the queue, with one statement a table."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
 
 import psycopg
 from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
-from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.db.connection import Connection, call, fetch_one, summarise, translate, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
-from rowferry.plan import Entries, OnConflict, Plan
+from rowferry.plan import Plan
 from rowferry.plan_file import plan_document
 from rowferry_enqueue.check_tables import refuse_unfit_tables
+from rowferry_enqueue.listings import add_listings, find_listings
+from rowferry_enqueue.request import Enqueued, Repair, Request, Within
 
-Repair = Literal["nothing", "older", "all"]
-"""What `verify` copies again: nothing; what is missing or older than its legacy object; all that differs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """Limits a request to one table, or to a range of its ids, both ends included; all None: no limit."""
-
-    table: str | None = None
-    """A table, or `table.key`, as the plan names it."""
-    first: str | None = None
-    last: str | None = None
-
-    def choose(self, plan: Plan) -> Sequence[Entries]:
-        """Return the [[entries]] that are meant. Raises UsageError where there are none, or ids of several tables."""
-        chosen = [entries for entries in plan.entries if self.table in {None, entries.table, entries.label}]
-        if not chosen:
-            known = ", ".join(dict.fromkeys(entries.table for entries in plan.entries))
-            raise UsageError(f"The plan has no table {self.table}; it has {known}.")
-        if (self.first or self.last) and len({(entries.table, entries.ids) for entries in chosen}) > 1:
-            raise UsageError("The ids are those of one table: name it with --table.")
-        return chosen
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Which batches to make, and what their workers shall do."""
-
-    batch_size: int = DEFAULT_BATCH_SIZE
-    limit: int | None = None
-    """Entries at most, over all tables."""
-    on_conflict: OnConflict = "fail"
-    queue: Literal["migrate", "verify", "revert"] = "migrate"
-    within: Within = Within()
-    deep: bool = False
-    """verify: read the bytes of both objects, even if their ETags are equal."""
-    repair: Repair = "nothing"
-
-    @property
-    def form(self) -> Literal["legacy", "production"]:
-        """The form of the keys that the queue works on."""
-        return "legacy" if self.queue == "migrate" else "production"
-
-    @property
-    def choices(self) -> dict[str, Any]:
-        """The payload of a batch, beside its range.
-
-        `read_again` names the outcomes whose entries the next attempt at a batch reads again.
-        """
-        match self.queue:
-            case "verify":
-                return {"deep": self.deep, "repair": self.repair, "read_again": ["migrated", "kept"]}
-            case "revert":
-                return {"read_again": ["kept"]}
-            case _:
-                return {"on_conflict": self.on_conflict}
-
-
-@dataclass(frozen=True, slots=True)
-class Enqueued:
-    """The batches that one pass added, or would add, for one table."""
-
-    label: str
-    batches: int
-    entries: int
+__all__ = ["Enqueued", "Repair", "Request", "Within", "enqueue", "find_migration", "preview"]
 
 
 def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
@@ -110,7 +45,9 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
         connection.execute(statement("lift_timeouts"))
         refuse_unfit_tables(connection, plan)
         migration_id = find_migration(connection, plan.name)
-        return list(_enqueue_tables(connection, plan, request, migration_id, "count_chunks"))
+        listings = find_listings(connection, plan, request, migration_id)
+        tables = list(_enqueue_tables(connection, plan, request, migration_id, "count_chunks"))
+        return tables + add_listings(connection, listings, request, tables)
 
 
 def find_migration(connection: Connection, name: str) -> int | None:
@@ -131,8 +68,11 @@ def _wait_for_turn(connection: Connection, plan: Plan) -> None:
 def _add_batches(
     connection: Connection, plan: Plan, request: Request, migration_id: int, revision: int
 ) -> list[Enqueued]:
+    listings = find_listings(connection, plan, request, migration_id)
     call(connection, "renew_batches", migration_id, request.queue, Jsonb(request.choices))
     added = list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
+    target = {"migration_id": migration_id, "max_attempts": plan.migration.max_attempts}
+    added += add_listings(connection, listings, request, added, target)
     (row,) = call(connection, "record_pass", migration_id, revision)
     if not row["record_pass"]:
         raise UsageError(f"The plan of migration {plan.name} was changed meanwhile: run `rowferry enqueue` again.")

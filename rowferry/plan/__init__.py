@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from rowferry.errors import PlanError
 from rowferry.plan.entries import Entries
+from rowferry.plan.objects import ObjectPrefix
 from rowferry.plan.sides import AboveZero, Addressing, LegacySide, ProductionSide, Side, SideName
 from rowferry.plan.table import Table
 
@@ -20,6 +21,7 @@ __all__ = [
     "Entries",
     "LegacySide",
     "MigrationSettings",
+    "ObjectPrefix",
     "OnConflict",
     "Plan",
     "ProductionSide",
@@ -69,17 +71,29 @@ class Plan(Table, frozen=True):
     migration: MigrationSettings
     legacy: LegacySide
     production: ProductionSide
-    entries: tuple[Entries, ...]
+    entries: tuple[Entries, ...] = ()
     database: DatabaseLimits = DatabaseLimits()
+    objects: tuple[ObjectPrefix, ...] = ()
+    """Objects that no row names."""
 
     def __post_init__(self) -> None:
-        if not self.entries:
-            raise PlanError("there is no [[entries]]: name at least one table")
+        if not self.parts:
+            raise PlanError("there is no [[entries]]: name at least one table, or a prefix of keys by [[objects]]")
         self._refuse_copies_onto_themselves()
-        labels = [entries.label for entries in self.entries]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise PlanError(f"{label} is named twice in [[entries]]: drop one of them, or give each a `name`")
+        for label in self.labels:
+            if self.labels.count(label) > 1:
+                named = "[[entries]]" if any(label == each.label for each in self.entries) else "[[objects]]"
+                raise PlanError(f"{label} is named twice in {named}: drop one of them, or give each a `name`")
+
+    @property
+    def parts(self) -> tuple[Entries | ObjectPrefix, ...]:
+        """All that moves: entries, and objects without rows."""
+        return (*self.entries, *self.objects)
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of all parts."""
+        return [part.label for part in self.parts]
 
     def _refuse_copies_onto_themselves(self) -> None:
         if (self.legacy.server, self.legacy.bucket) != (self.production.server, self.production.bucket):
@@ -89,6 +103,13 @@ class Plan(Table, frozen=True):
                 raise PlanError(
                     f"both sides are one bucket, and the objects of {entries.label} have the same keys in both: "
                     "name another production bucket, or other keys by `to` or `production_object`"
+                )
+        for objects in self.objects:
+            prefix, to = objects.prefix, objects.production_object_prefix
+            if prefix.startswith(to) or to.startswith(prefix):
+                raise PlanError(
+                    f"both sides are one bucket, where the copies of {objects.label} would be listed as legacy "
+                    "objects again: name another production bucket, or a `to` outside of `prefix`"
                 )
 
     @property

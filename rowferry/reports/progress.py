@@ -79,8 +79,10 @@ class Throughput:
 
     @property
     def share(self) -> float:
-        """Return the finished part of the entries, from 0 to 1; 1 when there are none."""
-        return self.counts.finished / self.counts.entries if self.counts.entries else 1.0
+        """Return the finished part of the entries, from 0 to 1; without any, 1 unless a listing may find some."""
+        return (
+            self.counts.finished / self.counts.entries if self.counts.entries else float(not self.counts.batches_init)
+        )
 
     @property
     def rate(self) -> float:

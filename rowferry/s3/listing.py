@@ -12,7 +12,7 @@ from threading import Event
 
 from rowferry.errors import ObjectError, ObjectNotFound, UsageError
 from rowferry.keys import Form, find_legacy_key, object_prefixes
-from rowferry.plan import Entries, Plan, Side, SideName
+from rowferry.plan import Entries, ObjectPrefix, Plan, Side, SideName
 from rowferry.s3.boto import Bucket, Upload, open_bucket
 from rowferry.s3.credentials import load_credentials
 
@@ -98,7 +98,7 @@ def find_left_uploads(bucket: Bucket, plan: Plan, older_than: timedelta) -> Iter
     """
     latest = datetime.now(UTC) - older_than
     seen: set[tuple[str, str]] = set()
-    for prefix in object_prefixes(plan.entries, "production"):
+    for prefix in object_prefixes(plan.parts, "production"):
         for upload in bucket.list_uploads(prefix):
             known = (upload.key, upload.id)
             if known not in seen and upload.begun_at < latest and is_ours(upload.key, plan):
@@ -108,7 +108,7 @@ def find_left_uploads(bucket: Bucket, plan: Plan, older_than: timedelta) -> Iter
 
 def is_ours(key: str, plan: Plan) -> bool:
     """Return whether workers write this key: production for some table, and legacy in the same bucket for none."""
-    forms = {_form_of_object(key, entries) for entries in plan.entries}
+    forms = {_form_of_object(key, part) for part in plan.parts}
     same_bucket = (plan.legacy.bucket, plan.legacy.endpoint_url) == (
         plan.production.bucket,
         plan.production.endpoint_url,
@@ -116,11 +116,11 @@ def is_ours(key: str, plan: Plan) -> bool:
     return "production" in forms and not (same_bucket and "legacy" in forms)
 
 
-def _form_of_object(key: str, entries: Entries) -> Form | None:
+def _form_of_object(key: str, part: Entries | ObjectPrefix) -> Form | None:
     """Return which side's prefix the key of an object begins with, the longer of two; None: neither."""
     prefixes: dict[Form, str] = {
-        "legacy": entries.legacy_object_prefix,
-        "production": entries.production_object_prefix,
+        "legacy": part.legacy_object_prefix,
+        "production": part.production_object_prefix,
     }
     found: list[tuple[int, Form]] = [(len(prefix), form) for form, prefix in prefixes.items() if key.startswith(prefix)]
     return max(found)[1] if found else None
@@ -131,9 +131,9 @@ def has_legacy_object(legacy: Bucket, upload: Upload, plan: Plan) -> bool:
 
     One HEAD; raises ObjectError when the legacy side cannot be asked.
     """
-    for entries in plan.entries:
+    for part in plan.parts:
         try:
-            legacy.head(find_legacy_key(upload.key, entries))
+            legacy.head(find_legacy_key(upload.key, part))
         except (ValueError, ObjectNotFound):
             continue
         return True

@@ -109,6 +109,21 @@ def list_first_object(side: SideName, prefix: str = "") -> Request:
     return Request(side, "ListObjectsV2", "GET", "", _encode_query(query), query)
 
 
+def list_keys(
+    side: SideName, prefix: str, *, after: str = "", token: str | None = None, max_keys: int = 1000
+) -> Request:
+    """Return the request for at most `max_keys` keys that begin with `prefix` and come behind `after`, in their order.
+
+    `token` continues a listing in the place of `after`. Keys come percent-encoded: not every one can be written in XML.
+    """
+    query: Pairs = (("encoding-type", "url"), ("list-type", "2"), ("max-keys", str(max_keys)), ("prefix", prefix))
+    if token is not None:
+        query = (("continuation-token", token), *query)
+    elif after:
+        query = (*query, ("start-after", after))
+    return Request(side, "ListObjectsV2", "GET", "", _encode_query(query), query)
+
+
 def _build(
     side: SideName,
     operation: str,

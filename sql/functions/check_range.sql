@@ -3,7 +3,8 @@
 --   nothing where that type cannot be found here (a table that the plan names without its schema, outside `public`), or
 --   where its input could run another role's code with the rights of this schema's owner: arrays, composites, ranges.
 --   A domain is checked by its base type, whose input runs no CHECK.
---   Writes: nothing. Called by: rowferry.split_batch.
+--   Ranges of object keys are compared as bytes; the last one of a listing has no end.
+--   Writes: nothing. Called by: rowferry.split_batch, rowferry.add_ranges.
 create or replace function rowferry.check_range(p_batch_id bigint, p_first text, p_last text)
 returns void
 language plpgsql
@@ -14,6 +15,15 @@ declare
     v_id_type text;
     v_is_inside boolean;
 begin
+    select q.payload into strict v_own from rowferry.batch_queue as q where q.id = p_batch_id;
+    if v_own ? 'objects' then
+        if p_first collate "C" < v_own ->> 'first' or p_last collate "C" > v_own ->> 'last' then
+            raise invalid_parameter_value using
+            message = format('%s to %s does not lie inside of batch %s', p_first, p_last, p_batch_id);
+        end if;
+        return;
+    end if;
+
     with recursive batch as (
         select
             q.payload,

@@ -2,7 +2,7 @@
 --   Trigger: gives a changed plan a new revision, so that workers read it again. While batches wait, the settings of a
 --   side may change, its bucket and endpoint may not.
 --   Raises invalid_parameter_value where batches wait (INIT or ERROR) that were planned otherwise: for other buckets or
---   endpoints, or for entries that the new plan does not have in the same form.
+--   endpoints, or for entries or objects that the new plan does not have in the same form.
 --   Writes: the row itself. Called by: any UPDATE of migration.plan to another value.
 create or replace function rowferry.guard_plan()
 returns trigger
@@ -20,6 +20,10 @@ declare
         select coalesce(e.value ->> 'name', concat(e.value ->> 'table', '.', e.value ->> 'key'))
         from jsonb_array_elements(old.plan -> 'entries') as e
         inner join jsonb_array_elements(new.plan -> 'entries') as n on e.value = n.value
+        union all
+        select coalesce(o.value ->> 'name', concat(o.value ->> 'prefix', '*'))
+        from jsonb_array_elements(old.plan -> 'objects') as o
+        inner join jsonb_array_elements(new.plan -> 'objects') as n on o.value = n.value
     );
 begin
     select count(*) into v_waiting

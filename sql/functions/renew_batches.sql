@@ -1,7 +1,7 @@
 -- rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb)
 --   Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are
 --   due again, and entries that will be read again are no longer counted. Returns how many batches.
---   Only queues whose batches read entries again (`read_again` in their payload) are renewed: verify, revert.
+--   Only the queues whose passes read entries again (`read_again` in payload and choices) are renewed: verify, revert.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py.
 create or replace function rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb)
 returns bigint
@@ -17,6 +17,7 @@ as $$
             and q.queue_name = p_queue_name
             and q.status in ('INIT', 'ERROR')
             and q.payload ? 'read_again'
+            and p_choices ? 'read_again'
         for update skip locked
     ),
 

@@ -194,6 +194,23 @@ select
     coalesce(sum(i.entry_count), 0)::bigint as entries
 from inserted as i;
 
+-- name: find_waiting_objects
+-- Whether an earlier pass over these objects is unfinished, and whether batches of theirs are in ERROR.
+select
+    coalesce(bool_or(q.status = 'INIT'), false) as is_unfinished,
+    coalesce(bool_or(q.status = 'ERROR'), false) as has_errors
+from rowferry.batch_queue as q
+where
+    q.migration_id = %(migration_id)s
+    and q.queue_name = %(queue)s
+    and q.status in ('INIT', 'ERROR')
+    and q.payload ->> 'entries' = %(label)s;
+
+-- name: insert_listing
+-- Puts the listing of a prefix in the queue: how many objects there are, its worker finds out.
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
+values (%(migration_id)s, %(queue)s, %(payload)s, 0, %(max_attempts)s);
+
 -- name: count_left_alone
 -- How many wanted entries of a table no enqueue takes up, since batches in ERROR of the queue cover their ids, and in
 -- how many batches. One range scan of the table for each batch in ERROR.

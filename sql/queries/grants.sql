@@ -19,9 +19,9 @@ grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on r
 -- Work: claim batches and write their verdicts, through these functions only.
 grant execute on function
     rowferry.claim_batch, rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
-    rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.heartbeat, rowferry.deregister_worker,
-    rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload, rowferry.record_parts,
-    rowferry.end_upload
+    rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges, rowferry.heartbeat,
+    rowferry.deregister_worker, rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload,
+    rowferry.record_parts, rowferry.end_upload
 to {role};
 
 -- name: grant_operator

@@ -69,7 +69,8 @@ order by p.queue_name, p.label;
 
 -- name: read_manifest
 -- The entries that were neither migrated nor kept, so that its lines add up to the report: one line an entry; and one a
--- range for each batch that waits, is parked (set to ERROR by hand), or failed before its entries had outcomes.
+-- range for each batch that waits, is parked (set to ERROR by hand), or failed before its entries had outcomes. A
+-- listing that waits or failed has a line with 0 entries.
 with mine as not materialized (
     select q.*
     from rowferry.batch_queue as q
@@ -117,7 +118,7 @@ lines as (
         from rowferry.entry_failure as f
         where f.batch_id = q.id and f.outcome = 'failed'
     ) as listed
-    where q.status = 'ERROR' and q.failed > listed.failed
+    where q.status = 'ERROR' and (q.failed > listed.failed or q.payload ->> 'objects' = 'listing')
     union all
     select
         q.queue_name as queue,
@@ -141,7 +142,9 @@ lines as (
             q.entry_count - q.migrated - q.kept - q.changed - q.deleted
             - case when q.status = 'INIT' then 0 else q.missing + q.conflict + q.failed end as entries
     ) as w
-    where q.status in ('INIT', 'ERROR') and w.entries > 0
+    where
+        (q.status in ('INIT', 'ERROR') and w.entries > 0)
+        or (q.status = 'INIT' and q.payload ->> 'objects' = 'listing')
 )
 
 select *

@@ -6,7 +6,7 @@ from pathlib import Path
 from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
 from rowferry.db.schema import check_version, initialise
 from rowferry.errors import UsageError
-from rowferry.formatting import count_batches, count_entries
+from rowferry.formatting import count_batches
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.pause import find_pause
@@ -77,7 +77,7 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
 
 
 def _introduce(plan: Plan, reporter: Reporter) -> None:
-    tables = ", ".join(entries.label for entries in plan.entries)
+    tables = ", ".join(plan.labels)
     reporter.print(f"Migration {plan.name}: {tables} in {name_database()}")
     for line in describe_direction(plan):
         reporter.print(line)
@@ -111,8 +111,7 @@ def _show_status(connection: Connection, plan: Plan, options: MigrateOptions, re
 
 def _show_preview(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
     for table in preview(connection, plan, options.request):
-        counts = f"{count_entries(table.entries)} in {count_batches(table.batches)}"
-        reporter.print(f"{table.label}: {counts} would be enqueued")
+        reporter.print(f"{table} would be enqueued")
     _show_skipped(connection, plan, reporter)
     reporter.print(DRY_RUN)
 

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -108,11 +108,12 @@ class Run:
 
     def _enqueue(self, number: int) -> int:
         """Make one pass and return how many batches it added."""
-        tables = enqueue(self.connection, self.plan, self.request)
+        tables = enqueue(self.connection, self.plan, replace(self.request, lists_objects=number == 1))
         batches, entries = sum(table.batches for table in tables), sum(table.entries for table in tables)
         if batches or number == 1:
+            listings = "".join(f", {table}" for table in tables if table.is_listing)
             new = count(batches, "new batch", "new batches")
-            self.reporter.print(f"Pass {number}: {count_entries(entries)} in {new}")
+            self.reporter.print(f"Pass {number}: {count_entries(entries)} in {new}{listings}")
         return batches
 
     def _empty_queue(self, workers: LocalWorkers, before: Counts, started: float) -> None:

@@ -47,6 +47,9 @@ def describe_plan(plan: Plan) -> Iterator[str]:
     yield f"  objects: {copies}; at most {plan.migration.max_attempts} attempts per batch"
     for entries in plan.entries:
         yield from _describe_entries(entries)
+    for objects in plan.objects:
+        yield "  objects without rows"
+        yield f"    {objects.prefix}…  becomes  {objects.production_object_prefix}…"
 
 
 def _describe_entries(entries: Entries) -> Iterator[str]:

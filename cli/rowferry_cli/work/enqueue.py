@@ -27,7 +27,6 @@ def command(
     """
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
-    from rowferry.formatting import count_batches, count_entries
     from rowferry.plan_file import read_plan
     from rowferry_enqueue.enqueue import Request, enqueue, preview
     from rowferry_enqueue.skipped import find_skipped
@@ -38,7 +37,7 @@ def command(
         check_version(connection)
         planned = preview(connection, plan, request)
         for table in planned:
-            click.echo(f"{table.label}: {count_entries(table.entries)} in {count_batches(table.batches)} to enqueue")
+            click.echo(f"{table} to enqueue")
         if left := find_skipped(connection, plan):
             click.echo(left.describe(plan.name))
         if dry_run or not any(table.batches for table in planned):

@@ -62,6 +62,10 @@ def _preview(connection: Connection, plan: Plan, request: Request, reporter: Rep
             f"{count_batches(counts.batches_init)} of migration {plan.name} still wait to migrate and would migrate "
             "reverted rows again: let the workers finish them, or delete them from rowferry.batch_queue."
         )
+    for objects in request.within.choose_objects(plan):
+        reporter.print(f"{objects.label}: no row names these objects, so nothing is reverted; their copies stay.")
+    if not request.within.choose(plan):
+        raise UsageError("There are no rows to revert.")
     for table in preview(connection, plan, request):
         reporter.print(f"{table.label} in {name_database()}: {count_entries(table.entries)} to revert")
     if counts.batches_error:

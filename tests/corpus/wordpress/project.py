@@ -6,7 +6,7 @@ from urllib.parse import quote, unquote
 from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row
 
 HOST = "old.example.com/wp-content/uploads/"
-NEW = "media.example.com"
+NEW = "https://media.example.com/"
 FOLDER = "wp-content/uploads/"
 
 
@@ -21,7 +21,6 @@ class WordPress(Project):
             by_check_alone=True,
         ),
         Refusal("the encoding left out", ({"encoding": None},), ABSENT, by_check_alone=True),
-        Refusal("two prefixes that become one", ({}, {}, {"to": "https://media.example.com/"}), "name the same rows"),
     )
 
     def upload(self, number: int) -> list[Row]:
@@ -56,13 +55,14 @@ class WordPress(Project):
         if columns.get("post_type") == "page":
             return {}
         key = unquote(url.partition("?")[0].partition("#")[0])
-        host, _, rest = key.partition("//")[2].partition("/")
-        if host == NEW:
-            return {"file": Place("production", rest)}
-        return {"file": Place("legacy", rest)} if host == "old.example.com" else {}
+        if key.startswith(NEW):
+            return {"file": Place("production", key.removeprefix(NEW))}
+        _, found, rest = key.partition(HOST)
+        return {"file": Place("legacy", FOLDER + rest)} if found else {}
 
     def moved(self, table: str, columns: Columns) -> Columns:
         if columns.get("post_type") == "page":
             return columns
         column = "guid" if table == "wp_posts" else "image_url"
-        return {**columns, column: columns[column].replace(f"//{HOST}", f"//{NEW}/")}
+        url = columns[column]
+        return {**columns, column: url.replace(f"http://{HOST}", NEW).replace(f"https://{HOST}", NEW)}

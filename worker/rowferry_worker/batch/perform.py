@@ -16,6 +16,7 @@ from rowferry_worker.batch.crash_policy import (
     count_strikes,
     describe_crashes,
 )
+from rowferry_worker.batch.listing import cut_listing, kind_of
 from rowferry_worker.batch.verdict import judge
 from rowferry_worker.objects.scheduler import CopyScheduler
 
@@ -61,6 +62,9 @@ def perform(context: BatchContext, queue: Queue) -> BatchResult:
 def _run_queue(context: BatchContext, queue: Queue) -> BatchResult:
     """Do the queue's work, and put back what the time budget did not suffice for."""
     batch, started = context.batch, context.started
+    if kind_of(batch) == "listing":
+        cut_listing(context)
+        return BatchResult(Judgement(Verdict.DONE))
     results, remaining = _choose_remaining(context, queue.perform(context))
     if remaining and not started:
         return _put_back_first(context, results, remaining)

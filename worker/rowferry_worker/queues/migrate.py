@@ -7,6 +7,7 @@ from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import find_queries, read_range
+from rowferry_worker.batch.listing import kind_of
 from rowferry_worker.batch.objects import (
     Arrivals,
     MappedRow,
@@ -16,6 +17,7 @@ from rowferry_worker.batch.objects import (
     map_rows,
     result_of,
 )
+from rowferry_worker.batch.ranges import read_objects, run_range
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.objects.copy import copy_object, log_copy
 from rowferry_worker.objects.scheduler import ObjectResult
@@ -25,6 +27,10 @@ FORM: Form = "legacy"
 
 def perform(context: BatchContext) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
+    if kind_of(context.batch) == "range":
+        return run_range(
+            context, lambda objects: copy_objects(context, {keys.legacy: keys.production for keys in objects})
+        )
     queries = find_queries(context, update=True)
     rows = map_rows(read_range(context, FORM, queries), queries.entries)
     by_key = copy_objects(context, list_objects(rows))
@@ -42,6 +48,8 @@ def perform(context: BatchContext) -> list[EntryResult]:
 
 def read(context: BatchContext) -> list[Entry]:
     """Return the entries of the batch's range that are still legacy, in the order of their ids."""
+    if kind_of(context.batch) == "range":
+        return read_objects(context)
     return read_range(context, FORM)
 
 

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
-from rowferry.keys import Form, StandingObject, find_objects
+from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.entries import find_queries, read_range
+from rowferry_worker.batch.listing import kind_of
+from rowferry_worker.batch.ranges import read_objects, run_range
 from rowferry_worker.batch.rows import find_excused
 from rowferry_worker.objects.copy import CopyResult, log_copy
 from rowferry_worker.objects.scheduler import ObjectResult
@@ -24,6 +26,8 @@ Objects = tuple[StandingObject, ...] | ObjectRejected
 
 def perform(context: BatchContext) -> list[EntryResult]:
     """Verify the objects of the production entries of the batch's range; return one result for each of them."""
+    if kind_of(context.batch) == "range":
+        return run_range(context, lambda objects: verify_listed(context, objects))
     queries = find_queries(context)
     entries = read_range(context, FORM, queries)
     objects = {entry: list_objects(entry, queries.entries) for entry in entries}
@@ -34,7 +38,15 @@ def perform(context: BatchContext) -> list[EntryResult]:
 
 def read(context: BatchContext) -> list[Entry]:
     """Return the entries of the batch's range that are production, in the order of their ids."""
+    if kind_of(context.batch) == "range":
+        return read_objects(context)
     return read_range(context, FORM)
+
+
+def verify_listed(context: BatchContext, objects: Sequence[ObjectKeys]) -> dict[str, ObjectResult]:
+    """Verify the copies of listed objects, and return by legacy key what was found."""
+    found = verify_objects(context, [(StandingObject(keys.production, keys.legacy),) for keys in objects])
+    return {keys.legacy: found[keys.production] for keys in objects}
 
 
 def list_objects(entry: Entry, plan: Entries) -> Objects:

@@ -1,0 +1,81 @@
+"""Puts a batch in the queue for each [[objects]] of a plan: a listing, which workers cut into ranges."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.statements import statement
+from rowferry.plan import Plan
+from rowferry_enqueue.request import Enqueued, Request
+
+READ_AGAIN = ("migrated", "kept")
+"""No row says what was done: each attempt at a range looks at all its objects again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The listing of one [[objects]] that a pass adds."""
+
+    label: str
+    payload: dict[str, Any] | None
+    """None: an earlier pass is unfinished, so that none is added."""
+
+
+def find_listings(connection: Connection, plan: Plan, request: Request, migration_id: int | None) -> list[Listing]:
+    """Return the listings of a new pass; call it before batches in ERROR are renewed.
+
+    An earlier pass is unfinished while one of its batches is INIT. What batches in ERROR cover is left out when the
+    listing is cut. `migration_id` None: nothing was ever enqueued.
+    """
+    if not request.lists_objects or request.queue == "revert":
+        return []
+    found: list[Listing] = []
+    for objects in request.within.choose_objects(plan):
+        waiting = _find_waiting(connection, objects.label, request.queue, migration_id)
+        payload = {
+            "entries": objects.label,
+            "objects": "listing",
+            "first": max(objects.prefix, request.within.first or ""),
+            "last": request.within.last,
+            "size": request.batch_size,
+            **request.choices,
+            "read_again": READ_AGAIN,
+            **({"beside_waiting": True} if waiting["has_errors"] else {}),
+        }
+        found.append(Listing(objects.label, None if waiting["is_unfinished"] else payload))
+    return found
+
+
+def _find_waiting(connection: Connection, label: str, queue: str, migration_id: int | None) -> dict[str, Any]:
+    if migration_id is None:
+        return {"is_unfinished": False, "has_errors": False}
+    parameters = {"migration_id": migration_id, "queue": queue, "label": label}
+    return fetch_one(connection, statement("find_waiting_objects"), parameters)
+
+
+def add_listings(
+    connection: Connection,
+    listings: Iterable[Listing],
+    request: Request,
+    tables: Sequence[Enqueued],
+    target: dict[str, Any] | None = None,
+) -> list[Enqueued]:
+    """Put the listings in the queue, and return them; with `target` None return what would be added.
+
+    `tables`: what the pass has added before, which counts for the request's limit. The first listing takes what is left
+    of it, since nothing is known of the others before it has ended.
+    """
+    left = None if request.limit is None else request.limit - sum(table.entries for table in tables)
+    added: list[Enqueued] = []
+    for listing in listings:
+        is_added = listing.payload is not None and left != 0
+        if listing.payload is not None and is_added and target is not None:
+            payload = listing.payload | ({} if left is None else {"limit": left})
+            parameters = {"queue": request.queue, "payload": Jsonb(payload), **target}
+            connection.execute(statement("insert_listing"), parameters)
+        left = 0 if is_added and left is not None else left
+        added.append(Enqueued(listing.label, int(is_added), 0, is_listing=True))
+    return added

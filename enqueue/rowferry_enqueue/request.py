@@ -1,0 +1,93 @@
+"""What a pass is asked for, and what it has added."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rowferry.batch import DEFAULT_BATCH_SIZE
+from rowferry.errors import UsageError
+from rowferry.formatting import count_batches, count_entries
+from rowferry.plan import Entries, ObjectPrefix, OnConflict, Plan
+
+Repair = Literal["nothing", "older", "all"]
+"""What `verify` copies again: nothing; what is missing or older than its legacy object; all that differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Limits a request to one table, or to a range of its ids, both ends included; all None: no limit."""
+
+    table: str | None = None
+    """A table, `table.key`, or the label of [[objects]], as the plan names it."""
+    first: str | None = None
+    last: str | None = None
+
+    def choose_objects(self, plan: Plan) -> Sequence[ObjectPrefix]:
+        """Return the [[objects]] that are meant."""
+        return [objects for objects in plan.objects if self.table in {None, objects.label}]
+
+    def choose(self, plan: Plan) -> Sequence[Entries]:
+        """Return the [[entries]] that are meant. Raises UsageError where nothing is, or ids of several tables."""
+        chosen = [entries for entries in plan.entries if self.table in {None, entries.table, entries.label}]
+        objects = self.choose_objects(plan)
+        if not chosen and not objects:
+            known = [*(entries.table for entries in plan.entries), *(objects.label for objects in plan.objects)]
+            raise UsageError(f"The plan has no table {self.table}; it has {', '.join(dict.fromkeys(known))}.")
+        if (self.first or self.last) and objects and (chosen or len(objects) > 1):
+            raise UsageError("The ids are those of one table, or keys of one [[objects]]: name it with --table.")
+        if (self.first or self.last) and len({(entries.table, entries.ids) for entries in chosen}) > 1:
+            raise UsageError("The ids are those of one table: name it with --table.")
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which batches to make, and what their workers shall do."""
+
+    batch_size: int = DEFAULT_BATCH_SIZE
+    limit: int | None = None
+    """Entries at most, over all tables."""
+    on_conflict: OnConflict = "fail"
+    queue: Literal["migrate", "verify", "revert"] = "migrate"
+    within: Within = Within()
+    deep: bool = False
+    """verify: read the bytes of both objects, even if their ETags are equal."""
+    repair: Repair = "nothing"
+    lists_objects: bool = True
+    """Whether [[objects]] are listed: once in the passes of one run."""
+
+    @property
+    def form(self) -> Literal["legacy", "production"]:
+        """The form of the keys that the queue works on."""
+        return "legacy" if self.queue == "migrate" else "production"
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """The payload of a batch, beside its range.
+
+        `read_again` names the outcomes whose entries the next attempt at a batch reads again.
+        """
+        match self.queue:
+            case "verify":
+                return {"deep": self.deep, "repair": self.repair, "read_again": ["migrated", "kept"]}
+            case "revert":
+                return {"read_again": ["kept"]}
+            case _:
+                return {"on_conflict": self.on_conflict}
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The batches that one pass added, or would add, for one table."""
+
+    label: str
+    batches: int
+    entries: int
+    is_listing: bool = False
+    """Whether these are [[objects]], whose entries workers count."""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        if self.is_listing:
+            return f"{self.label}: {'a listing' if self.batches else 'no listing, as the last one is unfinished'}"
+        return f"{self.label}: {count_entries(self.entries)} in {count_batches(self.batches)}"

@@ -1,0 +1,92 @@
+"""Steps 2 to 4 for a range of objects without rows: list it anew, work on each object, and see what vanished."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.errors import NotStarted, ObjectRejected
+from rowferry.keys import ObjectKeys, map_object
+from rowferry.plan import ObjectPrefix
+from rowferry.s3.key_listing import ListedKeys
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.listing import find_prefix, list_legacy
+from rowferry_worker.batch.objects import MappedRow, result_of
+from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.objects.verify import ObjectsDiffer
+
+Work = Callable[[Sequence[ObjectKeys]], Mapping[str, ObjectResult]]
+"""Copies or verifies objects, and returns by legacy key how each ended."""
+
+LISTED_PAGES = 50
+
+
+def run_range(context: BatchContext, work: Work) -> list[EntryResult]:
+    """Work on the objects of the batch's range, which are its entries; return one result for each of them.
+
+    Objects that the application has added since are among them, up to a quarter more than a batch has; what is beyond
+    them goes back as a batch of its own.
+    """
+    prefix = find_prefix(context)
+    entries = read_objects(context)
+    most = choose_most(context)
+    rows = [map_row(entry, prefix) for entry in entries[:most]]
+    by_key = work([keys for row in rows for keys in row.objects])
+    row_of = {row.entry.id: row for row in rows}
+    started = context.leave_unstarted(
+        entries, lambda entry: entry.id in row_of and not isinstance(by_key.get(entry.key), NotStarted)
+    )
+    return look_again(context, [judge(row_of[entry.id], by_key) for entry in started])
+
+
+def choose_most(context: BatchContext) -> int:
+    """Return how many objects a range is worked on with."""
+    size: int = context.batch.payload["size"]
+    return size + size // 4
+
+
+def read_objects(context: BatchContext) -> list[Entry]:
+    """Return the objects of the batch's range as entries whose id is the key, in the order of their bytes.
+
+    Where there are more than `choose_most`, the last one stands for all of them.
+    """
+    listed = list_legacy(context, most_keys=choose_most(context), is_enough=lambda page: page > LISTED_PAGES)
+    keys = listed.keys if listed.next is None else [*listed.keys, listed.next]
+    return [Entry(key, key) for key in keys]
+
+
+def map_row(entry: Entry, prefix: ObjectPrefix) -> MappedRow:
+    """Return the object's keys on both sides, or why it has none."""
+    try:
+        return MappedRow(entry, (map_object(entry.key, prefix),))
+    except ValueError as error:
+        return MappedRow(entry, fault=ObjectRejected("KeyCannotBeMapped", str(error)))
+
+
+def judge(row: MappedRow, by_key: Mapping[str, ObjectResult]) -> EntryResult:
+    """Return the outcome of one object."""
+    result = row.fault or by_key[row.entry.key]
+    if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
+        return EntryResult(row.entry, result.outcome, result.size_bytes)
+    if isinstance(result, ObjectsDiffer):
+        return EntryResult.from_error(row.entry, result, Outcome.CONFLICT)
+    return result_of(row, (None, result))
+
+
+def look_again(context: BatchContext, results: list[EntryResult]) -> list[EntryResult]:
+    """Return the results, but for missing objects that are no longer listed: nothing points at them, so none is owed.
+
+    One that is still listed stays missing: the server names a key that it does not know.
+    """
+    if not any(result.outcome is Outcome.MISSING for result in results):
+        return results
+    listed = list_legacy(context, most_keys=4 * choose_most(context), is_enough=lambda page: page > LISTED_PAGES)
+    return [_excuse(result, listed) for result in results]
+
+
+def _excuse(result: EntryResult, listed: ListedKeys) -> EntryResult:
+    key = result.entry.key
+    is_seen = listed.next is None or key < listed.next
+    if result.outcome is not Outcome.MISSING or key in listed.keys or not is_seen:
+        return result
+    words = "the legacy object was deleted after it was listed"
+    return EntryResult(result.entry, Outcome.DELETED, reason="object deleted", error=words)
