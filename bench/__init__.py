@@ -16,6 +16,7 @@ BENCHES = {
     "stream": "Two endpoints: 20 kB, 1 MB and 100 MB streamed, against rclone and boto3; memory of a worker.",
     "link": "One object of 1 GiB over many slow connections, and with a killed worker.",
     "scale": "1, 2, 4, 8 workers where latency is the bound.",
+    "forms": "Each form of entries against the plain one: pace at 70 ms, enqueue, claim and read.",
     "memory": "The worker's memory during 1,000,000 entries.",
     "rerun": "Batches run again over rows that are finished.",
     "enqueue": "Enqueue of 10,000,000 rows against count(*) with the same condition.",
@@ -32,6 +33,7 @@ QUESTIONS = {
     "throttled": "What does a server see that allows 1,000 writes a second? Accepted and refused, by workers.",
     "outage": "How fast is the pace back after an outage?",
     "spread": "What if latency is lognormal, and half of the objects have 20 kB, half 4 MB?",
+    "forms": "What do URLs, states, documents, composite ids and computed keys cost? Objects a second, by form.",
     "stream": "How fast are streams between two providers, where the bytes pass through the worker?",
     "link": "How long does one large object take over slow connections, and if its worker is killed?",
 }

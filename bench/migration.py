@@ -37,10 +37,16 @@ def enqueue_rows(
     legacy_url: str, production_url: str, batch_size: int, *, production_bucket: str = "production"
 ) -> None:
     """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production` or as it is named."""
-    sides = LegacySide("legacy", legacy_url), ProductionSide(production_bucket, production_url)
-    plan = Plan(MigrationSettings("bench"), *sides, (Entries("pictures", "id", "path", "image/", "avatar/"),))
+    entries = Entries("pictures", "id", "path", "image/", "avatar/")
+    plan = make_plan(entries, legacy_url, production_url, production_bucket)
     with connect("bench", autocommit=True) as connection:
         enqueue(connection, plan, Request(batch_size))
+
+
+def make_plan(entries: Entries, legacy_url: str, production_url: str, production_bucket: str = "production") -> Plan:
+    """Return the plan that moves entries from the bucket `legacy` to the bucket `production` or as it is named."""
+    sides = LegacySide("legacy", legacy_url), ProductionSide(production_bucket, production_url)
+    return Plan(MigrationSettings("bench"), *sides, (entries,))
 
 
 def fix_pace(parallel: int) -> tuple[str, ...]:

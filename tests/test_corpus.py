@@ -8,14 +8,22 @@ from pathlib import Path
 import pytest
 
 from cli import Done
+from corpus.discourse.project import Discourse
+from corpus.events.project import Events
+from corpus.gitlab.project import GitLab
 from corpus.project import Project, Refusal
+from corpus.shop.project import Shop
+from corpus.shrine.project import Shrine
 from corpus.wagtail.project import Wagtail
+from corpus.wordpress.project import WordPress
 from corpus.world import Corpus
 from rowferry.batch import Outcome
 from rowferry_worker.batch import verdict
 from servers import find_versitygw, fresh_buckets
 
-PROJECTS: dict[str, type[Project]] = {project.name: project for project in (Wagtail,)}
+PROJECTS: dict[str, type[Project]] = {
+    project.name: project for project in (Discourse, Events, GitLab, Shop, Shrine, Wagtail, WordPress)
+}
 
 UPLOADS = 12
 BATCH_SIZE = 5
@@ -141,7 +149,7 @@ def test_a_plan_that_cannot_serve_is_refused(name: str, refusal: Refusal, corpus
     world.write_plan()
     commands = ("check",) if refusal.by_check_alone else ("check", "enqueue")
     for command in commands:
-        refused = world.run(command)
+        refused = world.run(command, *(["--yes"] if command == "enqueue" else []))
         assert refused.returncode == 2, refused.stdout + refused.stderr
         assert refusal.words in refused.stdout + refused.stderr
         assert len(refused.stderr.strip().splitlines()) == 1

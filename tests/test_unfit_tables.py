@@ -113,6 +113,27 @@ def test_a_partition_that_is_named_beside_its_table_is_refused(table: EntryTable
         table.enqueue()
 
 
+@pytest.mark.parametrize(
+    ("path", "other", "are_apart"),
+    [
+        ("$.id", "$.derivatives.*.id", True),
+        ("$.small.id", "$.large.id", True),
+        ("$[0]", "$[1]", True),
+        ("$[0].id", "$.*.id", True),
+        ("$.*.id", "$.large.id", False),
+        ("$[*]", "$[1]", False),
+        ("$.id", '$."id"', False),
+    ],
+)
+def test_one_document_may_be_named_for_several_places(
+    path: str, other: str, are_apart: bool, table: EntryTable
+) -> None:
+    table.execute("alter table avatars add column data jsonb")
+    entries_of(table).update({"key": "data", "path": path})
+    table.plan["entries"].append({**entries_of(table), "path": other, "name": "the other"})
+    assert any("name the same rows" in found for found in row_problems(table)) is not are_apart
+
+
 def test_two_columns_of_one_table_are_no_column_named_twice(table: EntryTable) -> None:
     table.execute("alter table avatars add column thumbnail text")
     table.plan["entries"].append({**entries_of(table), "key": "thumbnail"})

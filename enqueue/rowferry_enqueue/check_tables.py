@@ -124,6 +124,6 @@ def _refused(entries: Entries, error: psycopg.Error) -> Finding:
         raise known from error
     if isinstance(error, errors.InsufficientPrivilege):
         return problem(f"{entries.label} cannot be read: {summarise(error)}", GRANTS)
-    named = [f"`{name}`" for name in ("where", "objects", "optional") if getattr(entries, name)]
+    named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
     remedy = f"correct {' or '.join(named)} in the plan" if named else ""
     return problem(f"{entries.label} cannot be read: {summarise(error)}", remedy)

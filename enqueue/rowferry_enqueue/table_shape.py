@@ -6,6 +6,7 @@ from itertools import combinations
 from rowferry.db.description import Description
 from rowferry.db.entries import fits, name_kind
 from rowferry.plan import Entries
+from rowferry.plan.path import are_apart, parse_path
 from rowferry_enqueue.finding import Finding, note, problem
 
 GRANTS = "see `rowferry init --grants`"
@@ -100,11 +101,13 @@ def judge_together(tables: Sequence[Described]) -> Iterator[Finding]:
         is_same = found.table_number in other_numbers or other_found.table_number in numbers
         if one.key == other.key and found.table_number is not None and is_same and not _are_apart(one, other):
             what = f"{one.label} and {other.label} name the same rows and the same column"
-            yield problem(what, "leave one of them out of the plan")
+            yield problem(what, "leave one of them out of the plan, or give each a `from` and a `to` of its own")
 
 
 def _are_apart(one: Entries, other: Entries) -> bool:
-    """Return whether no text of a column can be an entry of both: neither prefix begins with another."""
+    """Return whether no text of a column can be an entry of both: other places, or neither prefix begins another."""
+    if one.path is not None and other.path is not None and are_apart(parse_path(one.path), parse_path(other.path)):
+        return True
     prefixes = [(each.legacy_prefix, each.production_prefix) for each in (one, other)]
     return not any(a.startswith(b) or b.startswith(a) for a in prefixes[0] for b in prefixes[1])
 

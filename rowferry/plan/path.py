@@ -1,6 +1,7 @@
 """The paths of JSON documents: where in a column the keys of objects stand."""
 
 import re
+from collections.abc import Sequence
 
 from rowferry.errors import PlanError
 
@@ -40,3 +41,16 @@ def parse_path(path: str) -> tuple[str, ...]:
             steps.append("." + (step["name"] or re.sub(r"\\(.)", r"\1", step["quoted"])))
         position = step.end()
     return tuple(steps)
+
+
+def are_apart(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether the steps of two paths never lead to the same text: there is no text below another."""
+    return len(one) != len(other) or any(map(_differ, one, other))
+
+
+def _differ(one: str, other: str) -> bool:
+    """Return whether two steps never lead to the same value: a member is no element, and each has one name."""
+    is_element = one.startswith("[")
+    if is_element != other.startswith("["):
+        return True
+    return one != other and (ANY_ELEMENT if is_element else ANY_MEMBER) not in {one, other}

@@ -32,11 +32,13 @@ with wanted as (
         as w (rowferry_id, rowferry_old, rowferry_new, rowferry_objects)
 ),
 
+-- No join clause, since a `where` that names tableoid finds it only in a list of tables.
 held as materialized (
     select wanted.*
-    from {table} as e
-    inner join wanted on ({columns}) = ({id_wanted}) and {text} collate "C" = wanted.rowferry_old
-    where {same_objects_wanted} and {origin} and {where}
+    from {table} as e, wanted
+    where
+        ({columns}) = ({id_wanted}) and {text} collate "C" = wanted.rowferry_old
+        and {same_objects_wanted} and {origin} and {where}
     order by {columns}
     for no key update of e {skip_locked}
 )

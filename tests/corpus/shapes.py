@@ -112,7 +112,7 @@ REFUSED = {
             "create unique index on shapes (id) where path is not null",
             FORTY,
         ),
-        refusal="is not unique; name a primary key of one column, or make a unique index over this column alone",
+        refusal="is not unique; name the columns of the primary key, or make a unique index over this alone, without a",
     ),
     "a unique id that may be null": Shape(
         ("create table shapes (id bigint unique, path text)", FORTY, "insert into shapes values (null, 'image/x')"),

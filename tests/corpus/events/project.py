@@ -9,7 +9,9 @@ from corpus.project import Columns, Place, Project, Refusal, Row
 class Events(Project):
     name = "events"
     ids: ClassVar = {"events": ("day", "number")}
-    refusals = (Refusal("the number alone", ({"id": "number"},), "repeats in different partitions"),)
+    refusals = (
+        Refusal("the number alone", ({"id": "number"},), "repeats in different partitions", by_check_alone=True),
+    )
 
     def upload(self, number: int) -> list[Row]:
         day = (date(2026, 1, 20) + timedelta(days=number)).isoformat()

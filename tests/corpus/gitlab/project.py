@@ -12,7 +12,11 @@ class GitLab(Project):
     name = "gitlab"
     ids: ClassVar = {"uploads": ("id",), "lfs_objects": ("id",)}
     refusals = (
-        Refusal("a number as text", ({}, {"moved": {"file_store": ["local", "remote"]}}), "file_store"),
+        Refusal(
+            "a number as text",
+            ({}, {"moved": {"file_store": ["local", "remote"]}}),
+            'integer: "local"; correct `moved`',
+        ),
         Refusal("nothing that tells", ({}, {"moved": None}), "could not tell whether"),
     )
 

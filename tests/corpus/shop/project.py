@@ -13,7 +13,7 @@ class Shop(Project):
     ids: ClassVar = {"tenants": ("id",), "product_files": ("tenant_id", "file_no"), "products": ("tenant_id", "sku")}
     refusals = (
         Refusal("half of the id", ({"id": "file_no"},), "is not unique"),
-        Refusal("an array without a path", ({}, {"path": None}), "array"),
+        Refusal("an array without a path", ({}, {"path": None}), "is text[], not text; say by `path` where in it"),
     )
 
     def prepare(self) -> Iterator[Row]:

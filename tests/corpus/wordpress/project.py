@@ -6,7 +6,7 @@ from urllib.parse import quote, unquote
 from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row
 
 HOST = "old.example.com/wp-content/uploads/"
-NEW = "https://media.example.com/"
+NEW = "media.example.com"
 FOLDER = "wp-content/uploads/"
 
 
@@ -21,6 +21,7 @@ class WordPress(Project):
             by_check_alone=True,
         ),
         Refusal("the encoding left out", ({"encoding": None},), ABSENT, by_check_alone=True),
+        Refusal("two prefixes that become one", ({}, {}, {"to": "https://media.example.com/"}), "name the same rows"),
     )
 
     def upload(self, number: int) -> list[Row]:
@@ -55,14 +56,13 @@ class WordPress(Project):
         if columns.get("post_type") == "page":
             return {}
         key = unquote(url.partition("?")[0].partition("#")[0])
-        if key.startswith(NEW):
-            return {"file": Place("production", key.removeprefix(NEW))}
-        _, found, rest = key.partition(HOST)
-        return {"file": Place("legacy", FOLDER + rest)} if found else {}
+        host, _, rest = key.partition("//")[2].partition("/")
+        if host == NEW:
+            return {"file": Place("production", rest)}
+        return {"file": Place("legacy", rest)} if host == "old.example.com" else {}
 
     def moved(self, table: str, columns: Columns) -> Columns:
         if columns.get("post_type") == "page":
             return columns
         column = "guid" if table == "wp_posts" else "image_url"
-        url = columns[column]
-        return {**columns, column: url.replace(f"http://{HOST}", NEW).replace(f"https://{HOST}", NEW)}
+        return {**columns, column: columns[column].replace(f"//{HOST}", f"//{NEW}/")}
