@@ -96,11 +96,13 @@ def _find_change(connection: Connection, queries: EntryQueries, rewriting: Entry
         if not _reads_rewritten(connection, queries, rewriting, columns):
             return None
         are_legacy = form == "legacy"
+        found = queries.compose("condition_and_objects")
+        rewritten = _rewrite(rewriting, columns, "production" if are_legacy else "legacy")
         query = queries.compose(
             "rows_that_change",
             has_form=queries.row_has_form(form),
-            condition_and_objects=queries.compose("condition_and_objects"),
-            columns_rewritten=_rewrite(rewriting, columns, "production" if are_legacy else "legacy"),
+            condition_and_objects=found,
+            of_rewritten_row=statement("of_rewritten_row", condition_and_objects=found, columns_rewritten=rewritten),
             found_in_legacy=identifiers("as_it_is" if are_legacy else "rewritten"),
             found_later=identifiers("rewritten" if are_legacy else "as_it_is"),
         )

@@ -188,10 +188,7 @@ from (
         select
             {id_text} as id,
             {condition_and_objects} as as_it_is,
-            (
-                select {condition_and_objects} as found
-                from (select {columns_rewritten}) as e
-            ) as rewritten
+            {of_rewritten_row} as rewritten
         from {table} as e
         where {has_form}
     ) as t
@@ -201,9 +198,14 @@ where
     and (r.legacy -> 1 -> 0) is distinct from '[]'::jsonb
     and r.legacy <> r.later;
 
--- name: one_snapshot
--- Has all statements of a transaction see the same rows.
-set transaction isolation level repeatable read;
+-- name: objects_of_entries
+-- The objects of some entries, computed twice.
+select
+    {id_text} as id,
+    {objects} as objects,
+    {objects} as again
+from {table} as e
+where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w (rowferry_id));
 
 -- name: set_timezone
 -- Sets TimeZone for the rest of a transaction.

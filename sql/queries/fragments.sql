@@ -217,6 +217,13 @@ case when {has_form} then {value} else e.{column} end
 -- Whether a row meets the condition, and which objects it has then, as a pair in JSON.
 jsonb_build_array(({where}) is true, case when ({where}) is true then {objects} end)
 
+-- name: of_rewritten_row
+-- The condition and the objects of a row, once columns of it are rewritten.
+(
+    select {condition_and_objects}
+    from (select {columns_rewritten}) as e
+)
+
 -- name: is_within
 -- An entry's id lies between two bounds, inclusive; null is no bound.
 (
