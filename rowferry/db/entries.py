@@ -45,9 +45,6 @@ class EntryQueries:
             "where": literal(f"({entries.where}\n)" if entries.where else "true"),
             "is_legacy": forms.has_form(entries, found, "legacy"),
             "is_production": forms.has_form(entries, found, "production"),
-            "is_legacy_row": forms.row_has_form(entries, found, "legacy"),
-            "is_production_row": forms.row_has_form(entries, found, "production"),
-            "required_keys": forms.compute_keys(entries.objects),
         } | self._compose_ids()
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),
@@ -178,10 +175,6 @@ class EntryQueries:
     def has_form(self, form: Form) -> sql.Composable:
         """Return the condition that an entry has this form."""
         return self._parts[f"is_{form}"]
-
-    def row_has_form(self, form: Form) -> sql.Composable:
-        """Return the condition that a row has this form, whatever objects it has."""
-        return self._parts[f"is_{form}_row"]
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters of the conditions, and those of the query itself."""

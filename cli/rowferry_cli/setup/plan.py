@@ -1,29 +1,82 @@
-"""`rowferry plan`: an example plan, or your plan in words."""
+"""`rowferry plan`: an example plan, a plan for what a database holds, or your plan in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rowferry_cli.command import Command
+from rowferry_cli.command import Command, Group
 from rowferry_cli.messages import describe_direction
-from rowferry_cli.options import plan_option
+from rowferry_cli.options import json_option, plan_option
 
 if TYPE_CHECKING:
     from rowferry.plan import Entries, Plan
 
+GROUPS = (
+    Group(
+        "Buckets",
+        "With --discover: where the URL alone does not say it.",
+        ("--legacy-region", "--production-region", "--legacy-profile", "--production-profile"),
+    ),
+    Group("Sample", "With --discover: how much is looked at.", ("--sample",)),
+    Group("Scripts and editors", "What a program reads.", ("--json", "--schema")),
+)
 
-@click.command("plan", cls=Command)
+
+def side_option(side: str, option: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Return an option about one side."""
+    return click.option(f"--{side}-{option}", metavar="NAME", help=f"The {side} bucket's {what}.")
+
+
+@click.command("plan", cls=Command, groups=GROUPS)
+@click.argument("fields", nargs=-1, metavar="[TABLE.COLUMN]...")
 @click.option("--example", is_flag=True, help="Print a commented example to save as rowferry.toml.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of plans, for editors.")
+@click.option("--discover", is_flag=True, help="Look at the database and the legacy bucket, and write a plan.")
+@click.option("--for", "known", metavar="NAME", help="The same for an application that is known, or by a TOML file.")
+@click.option("--legacy", metavar="URL", help="The legacy bucket: https://server/bucket, or s3://bucket on AWS.")
+@click.option("--production", metavar="URL", help="The production bucket.")
+@side_option("legacy", "region", "region")
+@side_option("production", "region", "region")
+@side_option("legacy", "profile", "AWS profile")
+@side_option("production", "profile", "AWS profile")
+@click.option(
+    "--sample",
+    type=click.IntRange(1, 10_000),
+    default=500,
+    show_default=True,
+    help="Rows of each column to look at.",
+)
+@json_option
 @plan_option
-def command(example: bool, plan_path: Path) -> None:
+def command(
+    fields: tuple[str, ...],
+    example: bool,
+    schema: bool,
+    discover: bool,
+    known: str | None,
+    legacy: str | None,
+    production: str | None,
+    legacy_region: str | None,
+    production_region: str | None,
+    legacy_profile: str | None,
+    production_profile: str | None,
+    sample: int,
+    as_json: bool,
+    plan_path: Path,
+) -> None:
     """Explain the plan in words, or say what is wrong with it; connects to nothing.
+
+    With --discover, finds the columns that name objects of the legacy bucket, and writes the plan. Reads samples of
+    rows in read-only transactions, and asks the bucket for their objects; writes nothing to either.
 
     \b
     To start:
+      rowferry plan --discover --legacy URL --production URL
+      rowferry plan --for discourse --legacy URL --production URL
       rowferry plan --example > rowferry.toml
     """
     from rowferry.plan_file import read_plan
@@ -31,6 +84,29 @@ def command(example: bool, plan_path: Path) -> None:
     if example:
         click.echo(EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return
+    if schema:
+        from rowferry.plan_schema import write_schema
+
+        click.echo(write_schema(), nl=False)
+        return
+    if discover or known:
+        from rowferry_cli.setup.discover import Wanted, discover_plan
+
+        discover_plan(
+            Wanted(
+                plan_path=plan_path,
+                schema=known,
+                fields=fields,
+                buckets={"legacy": legacy, "production": production},
+                regions={"legacy": legacy_region, "production": production_region},
+                profiles={"legacy": legacy_profile, "production": production_profile},
+                sample=sample,
+                as_json=as_json,
+            )
+        )
+        return
+    if fields or legacy or production or as_json:
+        raise click.UsageError("this needs --discover or --for")
     for line in describe_plan(read_plan(plan_path)):
         click.echo(line)
 

@@ -63,6 +63,7 @@ def make_account(number: int, version: str = "") -> Row:
         "domain": "far.example" if number % 4 == 1 else None,
         "avatar_file_name": f"{version}{number:x}.{kind}",
         "avatar_content_type": f"image/{kind}",
+        "avatar_storage_schema_version": 1,
     }
     return Row("accounts", columns, find_keys("accounts", columns))
 
@@ -75,6 +76,7 @@ def make_media(number: int) -> Row:
         "type": VIDEO if number % 3 == 0 else 0,
         "remote_url": "https://far.example/x" if number % 4 == 1 else "",
         "file_meta": {"original": {"width": 10, "height": number}},
+        "file_storage_schema_version": 1,
         "processing": IN_PROGRESS if number % 5 == 4 else COMPLETE,
     }
     return Row("media_attachments", columns, find_keys("media_attachments", columns))

@@ -1,0 +1,146 @@
+"""Looks at the legacy bucket: which keys name objects, and how keys begin. Only HEAD and listing requests."""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+
+from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, ObjectRejected, UsageError
+from rowferry.http import event_loop
+from rowferry.plan import Side
+from rowferry.s3.boto import open_bucket
+from rowferry.s3.client import open_object_client
+from rowferry.s3.credentials import load_credentials
+from rowferry.s3.operations import head_object
+from rowferry.s3.retry import send_with_retries
+from rowferry_enqueue.bucket_errors import check_bucket_exists
+
+AT_ONCE = 32
+"""Requests in flight."""
+DEADLINE = timedelta(seconds=30)
+"""Of one request."""
+MAX_HEADS = 50_000
+"""Of one run: at most some cents at any provider."""
+MAX_LISTINGS = 150
+MAX_PREFIXES = 24
+"""Folders that may stand before what a column holds."""
+
+_ID = re.compile(r"\d+|[0-9a-f]{2,3}|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|_?X{1,4}", re.IGNORECASE)
+"""A folder that is named after an id, a digest or a part of one."""
+
+
+class LegacyBucket:
+    """The legacy bucket, with what is known of it so far."""
+
+    def __init__(self, side: Side, on_progress: Callable[[str], None]) -> None:
+        """Connect. Raises UsageError, one sentence, where the bucket cannot be looked at."""
+        self.side = side
+        self._on_progress = on_progress
+        self._client = open_object_client(side, max_in_flight=AT_ONCE, deadline=DEADLINE)
+        self._known: dict[str, bool] = {}
+        self._listed: dict[tuple[str, bool], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self.denied = 0
+        """Keys that may not be looked at, or do not exist: AWS does not say which without s3:ListBucket."""
+        self.refusal: ObjectError | None = None
+        """Why listing ended early."""
+        self._check()
+
+    def __enter__(self) -> Self:
+        """Return itself; the end of the block closes the connections."""
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _check(self) -> None:
+        for finding in check_bucket_exists(self._client, self.side):
+            if finding.level == "problem":
+                self._client.close()
+                raise UsageError(f"{finding.what}; {finding.remedy}." if finding.remedy else f"{finding.what}.")
+
+    @property
+    def heads(self) -> int:
+        """Keys that were asked for."""
+        return len(self._known)
+
+    def find(self, keys: Iterable[str]) -> set[str]:
+        """Return those of the keys that name objects. Raises UsageError where the bucket may not be read."""
+        listed = dict.fromkeys(keys)
+        wanted = [key for key in listed if key not in self._known][: MAX_HEADS - len(self._known)]
+        self._known |= event_loop.run(self._ask(wanted)) if wanted else {}
+        return {key for key in listed if self._known.get(key, False)}
+
+    async def _ask(self, keys: Sequence[str]) -> dict[str, bool]:
+        found: dict[str, bool] = {}
+        refusals: list[ObjectError] = []
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def ask(key: str) -> None:
+            async with room:
+                if refusals and not any(found.values()):
+                    return
+                try:
+                    await send_with_retries(self._client.send, head_object("legacy", key))
+                    found[key] = True
+                except (ObjectNotFound, ObjectRejected):  # no such object, or nothing that could be a key
+                    found[key] = False
+                except AccessDenied:  # without the right to list, AWS says so of a missing object as well
+                    found[key] = False
+                    self.denied += 1
+                except ObjectError as error:
+                    refusals.append(error)
+
+        await asyncio.gather(*[ask(key) for key in keys])
+        if refusals:
+            raise UsageError(f"The legacy bucket {self.side.bucket} stopped answering: {refusals[0]}; try again later.")
+        return found
+
+    def list_folder(self, prefix: str, *, deep: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the folders and the keys, up to 1,000 together, directly below a prefix; `deep`: all keys below it.
+
+        One request; nothing once MAX_LISTINGS are spent, or where listing is not allowed.
+        """
+        if (prefix, deep) not in self._listed:
+            if len(self._listed) >= MAX_LISTINGS or self.refusal is not None:
+                return (), ()
+            self._on_progress(f"listing {self.side.bucket}/{prefix}")
+            try:
+                with open_bucket(self.side, load_credentials(self.side, os.environ)) as bucket:
+                    self._listed[prefix, deep] = bucket.list_folder(prefix, deep=deep)
+            except ObjectError as error:
+                self.refusal = error
+                return (), ()
+        return self._listed[prefix, deep]
+
+    def has_prefix(self, prefix: str) -> bool:
+        """Return whether objects begin with a prefix; true where that cannot be seen."""
+        found = self.list_folder(prefix)
+        return any(found) or self.refusal is not None
+
+    def list_prefixes(self) -> list[str]:
+        """Return the folders that may stand before what a column holds: of the first two levels, the shortest first."""
+        first = [folder for folder in self.list_folder("")[0] if not _ID.fullmatch(folder.rstrip("/"))][:MAX_PREFIXES]
+        second: list[str] = []
+        for folder in first[:8]:
+            below = [name for name in self.list_folder(folder)[0] if not _ID.fullmatch(name[len(folder) : -1])]
+            second += below[:8]
+        return [*first, *second][:MAX_PREFIXES]
+
+    def list_samples(self) -> list[str]:
+        """Return some keys of each folder, down to those that are named after ids."""
+        found: list[str] = []
+        folders = [""]
+        while folders:
+            folder = folders.pop(0)
+            below, keys = self.list_folder(folder)
+            found += keys[:20]
+            named = [name for name in below if not _ID.fullmatch(name[len(folder) : -1])]
+            if len(named) < len(below) and folder:
+                found += self.list_folder(folder, deep=True)[1][:60]
+            if folder.count("/") < 4:
+                folders += named[:20]
+        return found

@@ -1,0 +1,200 @@
+"""Reads the tables of the database and samples of their columns, in short read-only transactions."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from itertools import groupby
+from typing import Literal
+
+from psycopg import errors, sql
+
+from rowferry.db.connection import Connection, fetch_one, identifiers, literal, translated_errors
+from rowferry.db.entries import split_table
+from rowferry.db.statements import statement
+
+STATEMENT_TIMEOUT = timedelta(seconds=5)
+SCANNED_BLOCKS = 2000
+"""The largest table that is read from its first row on: 16 MB."""
+SAMPLED_BLOCKS = (200, 4000)
+"""Blocks of a larger table that are read: 1.6 MB; and 32 MB where these held few texts of the column."""
+MAX_STORED_BYTES = 20_000
+"""Longer values, as stored, are not read: they are no keys, and cost a live server memory."""
+SEED = 12
+OWN_TABLES = (
+    *("batch_attempt", "batch_queue", "batch_tally", "claim_key", "entry_failure", "installation"),
+    *("migration", "pass", "schema_migration", "upload", "worker"),
+)
+"""Of the schema rowferry, in which a role of that name keeps its other tables too."""
+EVERY_ROW = sql.SQL("true")
+
+Kind = Literal["text", "json", "array"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, and which kind of texts it holds; None: no texts."""
+
+    name: str
+    type: str
+    kind: Kind | None
+    is_generated: bool
+
+
+@dataclass(frozen=True)
+class UserTable:
+    """A table of the application."""
+
+    schema: str
+    name: str
+    is_visible: bool
+    """Whether the search path finds it by its bare name."""
+    columns: dict[str, Column]
+    unique: tuple[tuple[str, ...], ...] = field(default=())
+    """The columns of each unique index that names every row, the primary key first."""
+
+    @cached_property
+    def plan_name(self) -> str:
+        """The name as a plan writes it."""
+        return ".".join(f'"{part}"' if "." in part or '"' in part else part for part in (self.schema, self.name))
+
+    @property
+    def id(self) -> tuple[str, ...]:
+        """The columns of the id; empty where nothing names every row."""
+        return self.unique[0] if self.unique else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sampled row: the texts of its id, and of its value."""
+
+    id: tuple[str, ...]
+    value: str
+
+
+class Catalogue:
+    """The tables of the database, and samples of them. Each statement is a read-only transaction of its own."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Take a connection that is in autocommit."""
+        self._connection = connection
+        self.timed_out: list[str] = []
+        """Columns that could not be read within the timeout, or whose table was locked."""
+
+    @cached_property
+    def tables(self) -> tuple[UserTable, ...]:
+        """The tables that this role may read, in the order of their names."""
+        with self._reading(), translated_errors():
+            columns = self._connection.execute(statement("list_columns"), {"own_tables": list(OWN_TABLES)}).fetchall()
+            indexes = self._connection.execute(statement("list_unique_columns"), {}).fetchall()
+        unique: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+        for row in indexes:
+            unique.setdefault((row["schema_name"], row["table_name"]), []).append(tuple(row["columns"]))
+        found: list[UserTable] = []
+        for (schema, name), rows in groupby(columns, key=lambda row: (row["schema_name"], row["table_name"])):
+            listed = list(rows)
+            of_table = {
+                row["column_name"]: Column(row["column_name"], row["type"], row["kind"], row["is_generated"])
+                for row in listed
+            }
+            indexed = tuple(unique.get((schema, name), ()))
+            found.append(UserTable(schema, name, listed[0]["is_visible"], of_table, indexed))
+        return tuple(found)
+
+    def find_table(self, name: str) -> UserTable | None:
+        """Return the table that `schema.table` or `table` names; None where there is none."""
+        parts = split_table(name)
+        for table in self.tables:
+            if (table.schema, table.name) == parts or (len(parts) == 1 and table.name == name and table.is_visible):
+                return table
+        return None
+
+    def sample_column(
+        self, table: UserTable, column: Column, most: int, condition: sql.Composable = EVERY_ROW
+    ) -> list[Row]:
+        """Return rows in which the column has a text; where the table is large, spread over it."""
+        name = sql.SQL("e.") + identifiers(column.name)
+        value = sql.SQL("array_to_json({})::text").format(name) if column.kind == "array" else name + sql.SQL("::text")
+        empty = sql.SQL(" and {} <> ''").format(name) if column.kind == "text" else sql.SQL("")
+        where = sql.SQL("{name} is not null and pg_column_size({name}) < {most} and {condition}").format(
+            name=name, most=MAX_STORED_BYTES, condition=condition
+        )
+        return self.sample(table, value, where + empty, most, named=f"{table.plan_name}.{column.name}")
+
+    def sample(
+        self, table: UserTable, value: sql.Composable, where: sql.Composable, most: int, *, named: str
+    ) -> list[Row]:
+        """Return rows that meet a condition, each with the text that an expression over it yields."""
+        try:
+            with self._reading():
+                return self._sample(table, value, where, most)
+        except (errors.QueryCanceled, errors.LockNotAvailable):
+            self.timed_out.append(named)
+            return []
+        except errors.Error as error:
+            if isinstance(error, errors.OperationalError | errors.InterfaceError):
+                with translated_errors():
+                    raise
+            return []  # an expression of a known schema that does not fit this version of it
+
+    def _sample(self, table: UserTable, value: sql.Composable, where: sql.Composable, most: int) -> list[Row]:
+        parts = {"id": self._id_texts(table), "value": value, "table": _name(table), "wanted": where}
+        size = fetch_one(self._connection, statement("table_blocks"), {"table": _name(table).as_string()})["blocks"]
+        if size <= SCANNED_BLOCKS:
+            rows = self._connection.execute(statement("sample_rows", **parts), {"most": most}).fetchall()
+            return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
+        found: list[Row] = []
+        for blocks in SAMPLED_BLOCKS:
+            # Ten times as many rows as are wanted, so that they come from all of the blocks.
+            parameters = {"percent": min(100.0, 100 * blocks / size), "seed": SEED, "most": 10 * most}
+            rows = self._connection.execute(statement("sample_rows_in_blocks", **parts), parameters).fetchall()
+            found = [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
+            if 10 * len(found) >= most:
+                break
+        step = max(1, len(found) // most)
+        return found[::step][:most]
+
+    def find_rows(self, table: UserTable, column: Column, ids: Sequence[str]) -> list[Row]:
+        """Return the rows with these ids, of a table whose id is one column; none where the texts are no such ids."""
+        (id_column,) = table.id
+        parts = {
+            "id": self._id_texts(table),
+            "value": sql.SQL("e.{}::text").format(identifiers(column.name)),
+            "table": _name(table),
+            "id_column": identifiers(id_column),
+            "id_type": literal(table.columns[id_column].type),
+        }
+        try:
+            with self._reading():
+                rows = self._connection.execute(statement("find_by_ids", **parts), {"ids": list(ids)}).fetchall()
+        except (errors.DataError, errors.QueryCanceled, errors.ProgrammingError):
+            return []
+        return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
+
+    def count_values(self, table: UserTable, column: str, most: int) -> dict[str, int]:
+        """Return the most common values of a column in some rows, with how many of these rows have each."""
+        name = sql.SQL("e.{}::text").format(identifiers(column))
+        found = self.sample(table, name, sql.SQL("true"), most, named=f"{table.plan_name}.{column}")
+        counts: dict[str, int] = {}
+        for row in found:
+            counts[row.value] = counts.get(row.value, 0) + 1
+        return dict(sorted(counts.items(), key=lambda pair: -pair[1])[:5])
+
+    @staticmethod
+    def _id_texts(table: UserTable) -> sql.Composable:
+        columns = [sql.SQL("e.{}::text").format(identifiers(name)) for name in table.id]
+        return sql.SQL("array[{}]::text []").format(sql.SQL(", ").join(columns))
+
+    @contextmanager
+    def _reading(self) -> Generator[None]:
+        """One transaction that cannot write and does not last."""
+        milliseconds = f"{int(STATEMENT_TIMEOUT.total_seconds() * 1000)}ms"
+        with self._connection.transaction():
+            self._connection.execute(statement("read_only"))
+            self._connection.execute(statement("limit_statement"), {"timeout": milliseconds})
+            yield
+
+
+def _name(table: UserTable) -> sql.Identifier:
+    return identifiers(table.schema, table.name)

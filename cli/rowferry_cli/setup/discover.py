@@ -1,0 +1,226 @@
+"""What `rowferry plan --discover` does: finds the two buckets, discovers, writes the plan, and says what was seen."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rowferry.errors import PlanError, UsageError
+from rowferry.formatting import count, show_text
+from rowferry.plan import LegacySide, ProductionSide, Side
+
+if TYPE_CHECKING:
+    from rowferry_cli.discovering.discover import Discovered
+
+_URL = re.compile(r"(?P<server>https?://[^/]+(?:/.*)?)/(?P<bucket>[^/]+)/?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The options of `rowferry plan` that discovering needs."""
+
+    plan_path: Path
+    schema: str | None
+    """A known schema's name or file (`--for`)."""
+    fields: Sequence[str]
+    buckets: Mapping[str, str | None]
+    """`--legacy` and `--production`."""
+    regions: Mapping[str, str | None]
+    profiles: Mapping[str, str | None]
+    sample: int
+    as_json: bool
+
+
+def discover_plan(wanted: Wanted) -> None:
+    """Discover, write the plan, and print what was seen. Raises UsageError where nothing was found."""
+    from rowferry.db.connection import connect, name_database
+    from rowferry_cli.discovering.bucket import LegacyBucket
+    from rowferry_cli.discovering.discover import Discovery, Request
+    from rowferry_cli.discovering.known import read_known
+
+    known = None if wanted.schema is None else read_known(wanted.schema)
+    document = _read_document(wanted.plan_path)
+    if not wanted.as_json and document.get("entries"):
+        raise UsageError(
+            f"There is a plan with [[entries]] at {wanted.plan_path}: name another file with --plan, or add --json to "
+            "see what would be written."
+        )
+    legacy, production = choose_side("legacy", document, wanted), choose_side("production", document, wanted)
+    request = Request(legacy, production, wanted.sample, known, wanted.fields)
+    with (
+        _show_progress() as on_step,
+        connect("plan --discover", autocommit=True) as connection,
+        LegacyBucket(legacy, lambda words: on_step(words, 0, 0)) as bucket,
+    ):
+        discovered = Discovery(connection, bucket, request, on_step).run()
+        refusal, denied = bucket.refusal, bucket.denied
+    name = document.get("migration", {}).get("name") or _choose_name(discovered, name_database())
+    text = write_text(wanted.plan_path, document, name, (legacy, production), discovered)
+    if wanted.as_json:
+        click.echo(json.dumps(describe_as_json(discovered, text), indent=2, ensure_ascii=False))
+        return
+    if not discovered.proposals:
+        raise UsageError(_explain_nothing(discovered, legacy, denied))
+    _write(wanted.plan_path, text)
+    _report(wanted.plan_path, discovered, legacy)
+    if refusal is not None:
+        click.echo(
+            f"The legacy bucket cannot be listed ({refusal}), so prefixes outside of the columns were not tried."
+        )
+    click.echo("Next: read the plan, then run `rowferry check`.")
+
+
+# The sides
+
+
+def choose_side(name: str, document: Mapping[str, Any], wanted: Wanted) -> Side:
+    """Return a side from the options, or from a plan without entries. Raises UsageError where neither names it."""
+    kind = LegacySide if name == "legacy" else ProductionSide
+    given = wanted.buckets[name]
+    if given is None and name in document:
+        return _convert_side(document[name], kind)
+    if given is None:
+        example = "https://fra1.digitaloceanspaces.com/my-bucket, or s3://my-bucket on AWS"
+        raise UsageError(f"Which is the {name} bucket? Add --{name} with its URL, such as {example}.")
+    fields = parse_bucket(given, name)
+    for option, values in (("region", wanted.regions), ("profile", wanted.profiles)):
+        if (value := values[name]) is not None:
+            fields[option] = value
+    return _convert_side(fields, kind)
+
+
+def _convert_side(fields: object, kind: type[Side]) -> Side:
+    import msgspec
+
+    from rowferry.plan_file import explain
+
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"In [{kind.name}], {explain(str(error))}.") from error
+    except PlanError as error:
+        raise UsageError(f"{error}.") from error
+
+
+def parse_bucket(url: str, name: str) -> dict[str, str]:
+    """Return `bucket` and `endpoint_url` of `s3://bucket`, `bucket` or `https://server/bucket`."""
+    if "://" not in url:
+        return {"bucket": url}
+    if url.startswith("s3://"):
+        return {"bucket": url.removeprefix("s3://").rstrip("/")}
+    if (found := _URL.fullmatch(url)) is None:
+        raise UsageError(f"--{name} is {url!r}: write the server and then the bucket, such as https://server/bucket.")
+    return {"bucket": found["bucket"], "endpoint_url": found["server"]}
+
+
+# The plan
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """Return the plan that is there, which may lack its entries; empty where there is none."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"The plan {path} cannot be read: {error}.") from error
+
+
+def _choose_name(discovered: Discovered, database: str) -> str:
+    names = [schema.name for schema in discovered.schemas] or [database.partition(" ")[0]]
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", names[0]).strip("-._")[:63] or "objects"
+
+
+def write_text(
+    path: Path, document: Mapping[str, Any], name: str, sides: tuple[Side, Side], discovered: Discovered
+) -> str:
+    """Return the plan: what is in the file already, and the entries."""
+    from rowferry_cli.discovering.plan_text import write_entries, write_sides
+
+    before = write_sides(name, *sides, discovered.production)
+    if document:
+        before = path.read_text(encoding="utf-8").rstrip() + "\n"
+    notes = [f"{schema.title}: {schema.note}" for schema in discovered.schemas if schema.note]
+    if discovered.left_out:
+        notes.append("Not in this plan: " + "; ".join(discovered.left_out) + ".")
+    return before + write_entries(discovered.proposals, discovered.objects, notes)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The plan cannot be written to {path} ({error.strerror}): name another file.") from error
+
+
+# What was seen
+
+
+@contextmanager
+def _show_progress() -> Generator[Callable[[str, int, int], None]]:
+    """Show a progress bar on stderr, on a terminal; yield what moves it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True, highlight=False)
+    columns = (BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as live:
+        task = live.add_task("connecting", total=None)
+
+        def move(words: str, done: int, total: int) -> None:
+            if total:
+                live.update(task, description=show_text(words), completed=done, total=total)
+            else:
+                live.update(task, description=show_text(words))
+
+        yield move
+
+
+def describe_as_json(discovered: Discovered, text: str) -> dict[str, Any]:
+    """Return what was found as plain values."""
+    return {
+        "schemas": [schema.name for schema in discovered.schemas],
+        "columns": discovered.columns,
+        "requests": discovered.heads,
+        "entries": [
+            {**proposal.entries, "sampled": proposal.sampled, "existing": proposal.existing}
+            for proposal in discovered.proposals
+        ],
+        "left_out": discovered.left_out,
+        "plan": text,
+    }
+
+
+def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
+    schemas = ", ".join(f"{schema.title} ({schema.versions})" for schema in discovered.schemas)
+    if schemas:
+        click.echo(f"This is {schemas}.")
+    for proposal in discovered.proposals:
+        entries = proposal.entries
+        place = f"{entries['table']}.{entries['key']}{' ' + entries['path'] if 'path' in entries else ''}"
+        seen = f"{proposal.existing:,} of {proposal.sampled:,} sampled rows name existing objects"
+        click.echo(show_text(f"  {place}: {seen}"))
+    looked = f"Looked at {count(discovered.columns, 'column', 'columns')} and " if discovered.columns else "Looked at "
+    click.echo(f"{looked}{count(discovered.heads, 'key', 'keys')} of {legacy.bucket}; nothing was changed there.")
+    click.echo(f"Wrote {path} with {count(len(discovered.proposals), '[[entries]]', '[[entries]]')}.")
+
+
+def _explain_nothing(discovered: Discovered, legacy: Side, denied: int) -> str:
+    if denied and denied == discovered.heads:
+        return (
+            f"All {denied:,} requests to {legacy.bucket} were refused (403): give the legacy credentials s3:GetObject "
+            "and s3:ListBucket there, and try again."
+        )
+    looked = f"{discovered.heads:,} keys from {count(discovered.columns, 'column', 'columns')}"
+    return (
+        f"No column of this database names an object in {legacy.bucket} ({looked} were tried): see that --legacy and "
+        "DATABASE_URL belong together, or name the schema with --for."
+    )

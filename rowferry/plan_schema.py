@@ -1,0 +1,78 @@
+"""The JSON Schema of the plan file, for editors: from the structs of the plan, with their docstrings."""
+
+import ast
+import inspect
+import json
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from rowferry.plan import Plan
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def write_schema() -> str:
+    """Return the schema as text, always the same for one version of rowferry."""
+    return json.dumps(make_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def make_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `rowferry.toml`."""
+    schema = msgspec.json.schema(Plan)
+    for name, found in schema["$defs"].items():
+        struct = _find_struct(name)
+        for field, words in describe_fields(struct).items():
+            if field in found.get("properties", {}):
+                found["properties"][field]["description"] = words
+    return {"$schema": DIALECT, "title": "A migration plan of rowferry", **schema}
+
+
+def _find_struct(name: str) -> type[msgspec.Struct]:
+    """Return the struct of the plan that a definition of the schema is about."""
+    structs = [Plan]
+    for struct in structs:
+        if struct.__name__ == name:
+            return struct
+        structs += [one for one in _list_structs(msgspec.inspect.type_info(struct)) if one not in structs]
+    raise LookupError(name)
+
+
+def _list_structs(node: Any) -> list[type[msgspec.Struct]]:
+    """Return the structs that the fields of a struct are, in lists and unions too."""
+    if isinstance(node, msgspec.inspect.StructType):
+        kinds = [field.type for field in node.fields]
+        return [kind.cls for kind in _flatten(kinds) if isinstance(kind, msgspec.inspect.StructType)]
+    return []
+
+
+def _flatten(kinds: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for kind in kinds:
+        below = [*getattr(kind, "types", ()), *filter(None, [getattr(kind, "item_type", None)])]
+        found += [kind, *_flatten(below)]
+    return found
+
+
+def describe_fields(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the docstrings of a struct's fields, its bases' included, by the names that the file has."""
+    encoded = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
+    found: dict[str, str] = {}
+    for base in reversed(struct.__mro__):
+        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
+            found |= {encoded[name]: words for name, words in _read_docstrings(base).items() if name in encoded}
+    return found
+
+
+def _read_docstrings(struct: type) -> dict[str, str]:
+    """Return the text that stands below each field in the source."""
+    (definition,) = ast.parse(inspect.cleandoc("\n" + inspect.getsource(struct))).body
+    found: dict[str, str] = {}
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    for node, below in pairwise(body):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(below, ast.Expr):
+            words = below.value
+            if isinstance(words, ast.Constant) and isinstance(words.value, str):
+                found[node.target.id] = " ".join(words.value.split())
+    return found
