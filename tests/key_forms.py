@@ -34,6 +34,7 @@ PLAIN = Description(
     key_kind="text",
     state_types=(),
     changed_type=None,
+    changed_kind="other",
     id_not_null=True,
     id_unique=True,
     id_unique_by_partition=False,

@@ -35,7 +35,7 @@ MEMORY = Path("/dev/shm")
 MANY = 50
 """Objects to remove in one request; few are removed one by one, since not every key can be written in its XML."""
 ENOUGH_BYTES = 3 * 1024**3
-TEST_SETTINGS = {"autovacuum": "off", "jit": "on"}
+TEST_SETTINGS = {"max_prepared_transactions": "4", "autovacuum": "off", "jit": "on"}
 """What a test holds locked, and what the planner knows of its tables, must not depend on when the daemon passes by.
 
 JIT is on as it is at users': what is compiled there is compiled here, where the installation can.

@@ -36,6 +36,7 @@ VIEWS = {
 QUEUE = VIEWS | {
     "SELECT rowferry.batch_queue",
     "SELECT rowferry.migration",
+    "SELECT rowferry.pass",
     "SELECT rowferry.schema_migration",
 }
 ENTRIES = {"SELECT public.avatars(id)", "SELECT public.avatars(path)"}
@@ -44,6 +45,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     "enqueuer": QUEUE
     | ENTRIES
     | {
+        "EXECUTE rowferry.begin_pass",
         "EXECUTE rowferry.record_pass",
         "EXECUTE rowferry.register_migration",
         "EXECUTE rowferry.renew_batches",

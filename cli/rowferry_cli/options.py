@@ -55,10 +55,9 @@ def on_conflict_option(function: F) -> F:
     """Add --on-conflict: what to do with a different production object."""
     return click.option(
         "--on-conflict",
-        type=click.Choice(["fail", "keep", "overwrite"]),
-        default="fail",
-        show_default=True,
-        help="If a different object exists at the production key: report it, keep it, or overwrite it.",
+        type=click.Choice(["fail", "keep", "older", "overwrite"]),
+        help="If a different object exists at the production key: report it, keep it, overwrite it if it is older than "
+        "the legacy object, or overwrite it.  [default: fail; older, where rows stay]",
     )(function)
 
 

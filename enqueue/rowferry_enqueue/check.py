@@ -31,7 +31,7 @@ def check_plan(
     connection: Connection,
     plan: Plan,
     *,
-    on_conflict: OnConflict = "fail",
+    on_conflict: OnConflict | None = None,
     allow_empty: bool = False,
     may_write: bool = True,
     on_progress: OnProgress = ignore_progress,
@@ -39,8 +39,8 @@ def check_plan(
     """Return the findings about tables, keys and buckets, in this order.
 
     Writes probe objects to the production bucket and removes them, unless `may_write` is false; writes nothing else.
-    `on_conflict`: what the migration will do where a different production object exists; only with "fail" is that a
-    problem. `allow_empty`: it is no problem that there is no legacy entry.
+    `on_conflict`: what the migration will do where a different production object exists; only with "fail", or
+    None, is that a problem. `allow_empty`: it is no problem that there is no legacy entry.
     Raises DatabaseUnavailable when the connection is lost.
     """
     findings = list(check_rows(connection, plan, on_conflict, on_progress))
@@ -56,7 +56,7 @@ def check_plan(
 
 
 def check_rows(
-    connection: Connection, plan: Plan, on_conflict: OnConflict, on_progress: OnProgress
+    connection: Connection, plan: Plan, on_conflict: OnConflict | None, on_progress: OnProgress
 ) -> Iterator[Finding]:
     """Yield what the database shows; asks the buckets only about collisions with production entries."""
     yield from _check_server(connection)
@@ -72,7 +72,7 @@ def check_rows(
         yield from check_rights_and_rows(connection, table)
     yield from check_together(checked)
     yield from check_keys(connection, usable, on_progress)
-    yield from check_collisions(connection, plan, usable, on_conflict, on_progress)
+    yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)
 
 
 def _check_server(connection: Connection) -> Iterator[Finding]:

@@ -116,7 +116,8 @@ def find_clashing_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
 
 def find_colliding_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
     """Return the pairs where a legacy key of the first could become a production key that the second has already."""
-    return [(one, other) for one, other in product(queries, repeat=2) if _overlap(one.entries, other.entries)]
+    pairs = product(queries, [each for each in queries if each.entries.rows == "move"])
+    return [(one, other) for one, other in pairs if _overlap(one.entries, other.entries)]
 
 
 def _overlap(one: Entries, other: Entries) -> bool:

@@ -15,6 +15,7 @@ from rowferry.plan import Plan
 from rowferry.plan_file import plan_document
 from rowferry_enqueue.check_tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings
+from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
 from rowferry_enqueue.request import Enqueued, Repair, Request, Within
 
 __all__ = ["Enqueued", "Repair", "Request", "Within", "enqueue", "find_migration", "preview"]
@@ -23,9 +24,10 @@ __all__ = ["Enqueued", "Repair", "Request", "Within", "enqueue", "find_migration
 def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
     """Put all entries in the queue that are not waiting there yet: one pass.
 
-    A second caller waits for the first, then finds nothing to add. Entries of batches in ERROR count as waiting: they
-    are requeued, not enqueued again; for queues that read entries again (verify, revert), by this call. The plan is
-    stored first and the batches in a second transaction, so that the migration can be paused meanwhile.
+    Of entries whose rows stay, those that have changed since their last pass, once that has ended. A second caller
+    waits for the first, then finds nothing to add. Entries of batches in ERROR count as waiting: they are requeued, not
+    enqueued again; where entries are read again (verify, revert, rows that stay), by this call. The plan is stored
+    first and the batches in a second transaction, so that the migration can be paused meanwhile.
     Raises UsageError, and adds nothing, when the plan does not fit the database or the batches that wait, or is changed
     meanwhile.
     """
@@ -85,30 +87,67 @@ def _enqueue_tables(
     left = request.limit
     for entries in request.within.choose(plan):
         queries = EntryQueries.of(connection, entries)
+        stays = entries.rows == "stay" and request.queue == "migrate"
+        choices, found = request.choices_of_pass if stays else request.choices, None
+        if stays:
+            begins = action == "insert_batches"
+            found = _find_pass(connection, plan, queries, request, migration_id, begins=begins)
+            if found is None:
+                yield Enqueued(entries.label, 0, 0, goes_on=request.is_first)
+                continue
+            choices |= found.choices
         parameters = queries.parameters(
             migration_id=migration_id,
             label=entries.label,
             queue=request.queue,
-            choices=Jsonb(request.choices),
+            choices=Jsonb(choices),
             max_attempts=plan.migration.max_attempts,
             batch_size=request.batch_size,
             first_wanted=request.within.first,
             last_wanted=request.within.last,
             limit=left,
+            since=found and found.since,
         )
         # Without a migration there may be no queue either: the dry run asks for neither.
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
         if waits:
             connection.execute(statement("keep_ranges_in_memory"))
-        row = fetch_one(connection, _compose(queries, request, action, beside_waiting=waits), parameters)
-        yield Enqueued(entries.label, row["batches"], row["entries"])
+        wanted = queries.has_form_since(request.form, found and found.since)
+        row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
+        renewed = found.renewed if found else Renewed()
+        yield Enqueued(
+            entries.label,
+            row["batches"] + renewed.batches,
+            row["entries"] + renewed.entries,
+            held_back_by=found and found.held_back_by,
+        )
         left = None if left is None else left - row["entries"]
 
 
-def _compose(queries: EntryQueries, request: Request, action: str, *, beside_waiting: bool) -> sql.Composed:
-    """Return the one statement over a table."""
+def _find_pass(
+    connection: Connection,
+    plan: Plan,
+    queries: EntryQueries,
+    request: Request,
+    migration_id: int | None,
+    *,
+    begins: bool,
+) -> Pass | None:
+    """Return the pass that begins, or would begin unless it `begins`; None: none does."""
+    if not request.is_first:
+        return None
+    if migration_id is None or not begins:
+        return preview_pass(connection, queries, migration_id, plan_document(plan))
+    choices = request.choices_of_pass
+    return begin_pass(connection, queries, migration_id, choices, is_whole=request.is_whole)
+
+
+def _compose(
+    queries: EntryQueries, request: Request, wanted: sql.Composable, action: str, *, beside_waiting: bool
+) -> sql.Composed:
+    """Return the one statement over a table, for the entries that meet the condition `wanted`."""
     limit = sql.SQL("") if request.limit is None else statement("free_entries_limit")
-    wanted = sql.SQL(" and ").join([queries.has_form(request.form), queries.compose("is_within")])
+    wanted = sql.SQL(" and ").join([wanted, queries.compose("is_within")])
     name = "free_entries_beside_waiting" if beside_waiting else "free_entries"
     free_entries = queries.compose(name, wanted=wanted, limit=limit)
     return statement(action, chunks=queries.compose("chunks", free_entries=free_entries))

@@ -9,10 +9,7 @@ from psycopg.types.json import Jsonb
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.statements import statement
 from rowferry.plan import Plan
-from rowferry_enqueue.request import Enqueued, Request
-
-READ_AGAIN = ("migrated", "kept")
-"""No row says what was done: each attempt at a range looks at all its objects again."""
+from rowferry_enqueue.request import READ_AGAIN, Enqueued, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
     An earlier pass is unfinished while one of its batches is INIT. What batches in ERROR cover is left out when the
     listing is cut. `migration_id` None: nothing was ever enqueued.
     """
-    if not request.lists_objects or request.queue == "revert":
+    if not request.is_first or request.queue == "revert":
         return []
     found: list[Listing] = []
     for objects in request.within.choose_objects(plan):

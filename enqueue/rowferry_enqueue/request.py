@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
@@ -9,6 +10,8 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count_batches, count_entries
 from rowferry.plan import Entries, ObjectPrefix, OnConflict, Plan
 
+READ_AGAIN = ("migrated", "kept")
+"""Outcomes whose entries the next attempt reads again, where no row says what was done."""
 Repair = Literal["nothing", "older", "all"]
 """What `verify` copies again: nothing; what is missing or older than its legacy object; all that differs."""
 
@@ -47,19 +50,27 @@ class Request:
     batch_size: int = DEFAULT_BATCH_SIZE
     limit: int | None = None
     """Entries at most, over all tables."""
-    on_conflict: OnConflict = "fail"
+    on_conflict: OnConflict | None = None
+    """What to do with a different production object; None: "fail", and "older" where rows stay."""
     queue: Literal["migrate", "verify", "revert"] = "migrate"
     within: Within = Within()
     deep: bool = False
     """verify: read the bytes of both objects, even if their ETags are equal."""
     repair: Repair = "nothing"
-    lists_objects: bool = True
-    """Whether [[objects]] are listed: once in the passes of one run."""
+    is_first: bool = True
+    """Whether it is the first pass of a run: only that lists [[objects]] and takes entries whose rows stay."""
+    switched_at: datetime | None = None
+    """Production objects that were written since are the application's own: those that differ are kept."""
 
     @property
     def form(self) -> Literal["legacy", "production"]:
         """The form of the keys that the queue works on."""
         return "legacy" if self.queue == "migrate" else "production"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all entries of the tables are meant."""
+        return self.limit is None and self.within == Within()
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -69,11 +80,20 @@ class Request:
         """
         match self.queue:
             case "verify":
-                return {"deep": self.deep, "repair": self.repair, "read_again": ["migrated", "kept"]}
+                return {"deep": self.deep, "repair": self.repair, "read_again": READ_AGAIN, **self._switched}
             case "revert":
                 return {"read_again": ["kept"]}
             case _:
-                return {"on_conflict": self.on_conflict}
+                return {"on_conflict": self.on_conflict or "fail"}
+
+    @property
+    def choices_of_pass(self) -> dict[str, Any]:
+        """The same for entries whose rows stay: they look as before once they are copied."""
+        return {"on_conflict": self.on_conflict or "older", "read_again": READ_AGAIN, **self._switched}
+
+    @property
+    def _switched(self) -> dict[str, str]:
+        return {"switched_at": self.switched_at.isoformat()} if self.switched_at else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +105,14 @@ class Enqueued:
     entries: int
     is_listing: bool = False
     """Whether these are [[objects]], whose entries workers count."""
+    goes_on: bool = False
+    """Rows stay, and batches of an earlier pass over them wait: no other begins before they have ended."""
+    held_back_by: str | None = None
+    """What makes the next pass take more rows than it had to, in words; None: nothing."""
 
     def __str__(self) -> str:
         """Return it in words."""
         if self.is_listing:
             return f"{self.label}: {'a listing' if self.batches else 'no listing, as the last one is unfinished'}"
-        return f"{self.label}: {count_entries(self.entries)} in {count_batches(self.batches)}"
+        goes_on = ", as the pass before has not ended" if self.goes_on else ""
+        return f"{self.label}: {count_entries(self.entries)} in {count_batches(self.batches)}{goes_on}"

@@ -34,7 +34,8 @@ def find_skipped(connection: Connection, plan: Plan) -> Skipped | None:
         migration_id = find_migration(connection, plan.name)
         if migration_id is None:
             return None
-        rows = [_count(connection, EntryQueries.of(connection, entries), migration_id) for entries in plan.entries]
+        moving = [entries for entries in plan.entries if entries.rows == "move"]  # passes over others take them up
+        rows = [_count(connection, EntryQueries.of(connection, entries), migration_id) for entries in moving]
     skipped = Skipped(sum(row.entries for row in rows), sum(row.batches for row in rows))
     return skipped if skipped.entries else None
 

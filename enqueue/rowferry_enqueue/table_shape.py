@@ -80,6 +80,9 @@ def _judge_key(entries: Entries, described: Description) -> Iterator[Finding]:
             yield problem(f"{entries.table} has no column {column}", "correct `moved` in the plan")
     if entries.changed and described.changed_type is None:
         yield problem(f"{entries.table} has no column {entries.changed}", "correct `changed` in the plan")
+    elif entries.changed and described.changed_kind == "other":
+        what = f"{entries.table}.{entries.changed} is {described.changed_type}, which is no time of a change"
+        yield problem(what, "name a timestamp, a date or a whole number of seconds in `changed`, or leave it out")
     if not fits(entries, described):
         documents = {"json", "jsonb", "array"}
         remedy = (

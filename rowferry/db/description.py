@@ -16,6 +16,9 @@ _NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 KeyKind = Literal["text", "json", "jsonb", "array", "other"]
 """What the key column is: text of any kind, a document, an array of texts, or something else."""
 
+TimeKind = Literal["timestamptz", "timestamp", "date", "epoch", "other"]
+"""What the column of `changed` is: a time of PostgreSQL, a number that counts since 1970, or something else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Description:
@@ -35,6 +38,7 @@ class Description:
     state_types: Sequence[str | None]
     """Of the columns of `moved`, in the order of the plan."""
     changed_type: str | None
+    changed_kind: TimeKind
     id_not_null: bool
     id_unique: bool
     """Whether a unique index covers the columns of the id, or some of them."""

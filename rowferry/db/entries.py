@@ -45,6 +45,7 @@ class EntryQueries:
             "where": literal(f"({entries.where}\n)" if entries.where else "true"),
             "is_legacy": forms.has_form(entries, found, "legacy"),
             "is_production": forms.has_form(entries, found, "production"),
+            "changed": identifiers(entries.changed or entries.key),
         } | self._compose_ids()
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),
@@ -175,6 +176,12 @@ class EntryQueries:
     def has_form(self, form: Form) -> sql.Composable:
         """Return the condition that an entry has this form."""
         return self._parts[f"is_{form}"]
+
+    def has_form_since(self, form: Form, since: str | None) -> sql.Composable:
+        """Return the same; where `since` is given, it is a parameter, and the entry has changed then or later."""
+        if since is None:
+            return self.has_form(form)
+        return sql.SQL("({} and {})").format(self.has_form(form), forms.has_changed(self.entries, self.found))
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters of the conditions, and those of the query itself."""

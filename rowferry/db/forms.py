@@ -39,6 +39,14 @@ def has_form(entries: Entries, found: Description, form: Form) -> sql.Composable
     return sql.SQL("({})").format(AND.join(conditions))
 
 
+def has_changed(entries: Entries, found: Description) -> sql.Composable:
+    """Return the condition that a row has changed since the parameter `since`, a text of `TimeKind`."""
+    column = identifiers(entries.changed or "")
+    if found.changed_kind == "epoch":
+        return statement("has_changed_epoch", changed=column)
+    return statement("has_changed", changed=column, type=literal(found.changed_type or "text"))
+
+
 def read_objects(entries: Entries) -> sql.Composable:
     """Return the computed objects of an entry, null where the text names them."""
     if entries.objects is None:

@@ -3,7 +3,8 @@
 --   side may change, its bucket and endpoint may not.
 --   Raises invalid_parameter_value where batches wait (INIT or ERROR) that were planned otherwise: for other buckets or
 --   endpoints, or for entries or objects that the new plan does not have in the same form.
---   Writes: the row itself. Called by: any UPDATE of migration.plan to another value.
+--   Entries that change begin their passes anew (rowferry.pass).
+--   Writes: the row itself, pass. Called by: any UPDATE of migration.plan to another value.
 create or replace function rowferry.guard_plan()
 returns trigger
 language plpgsql
@@ -39,6 +40,9 @@ begin
             new.name, v_waiting
         );
     end if;
+    -- What earlier passes have copied was for the old plan.
+    delete from rowferry.pass as p
+    where p.migration_id = new.id and (v_moved or p.label <> all(v_unchanged));
     new.revision := old.revision + 1;
     new.updated_at := now();
     return new;

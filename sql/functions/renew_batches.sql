@@ -1,9 +1,13 @@
--- rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb)
+-- rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text)
 --   Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are
 --   due again, and entries that will be read again are no longer counted. Returns how many batches.
---   Only the queues whose passes read entries again (`read_again` in payload and choices) are renewed: verify, revert.
---   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py.
-create or replace function rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb)
+--   `p_label`: only those of these entries; null: of all.
+--   Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay.
+--   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py,
+--   rowferry_enqueue/passes.py.
+create or replace function rowferry.renew_batches(
+    p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text default null
+)
 returns bigint
 language sql
 security definer
@@ -18,6 +22,7 @@ as $$
             and q.status in ('INIT', 'ERROR')
             and q.payload ? 'read_again'
             and p_choices ? 'read_again'
+            and (p_label is null or q.payload ->> 'entries' = p_label)
         for update skip locked
     ),
 

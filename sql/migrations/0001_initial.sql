@@ -8,6 +8,7 @@ create table rowferry.migration (
     passes integer not null default 0,
     paused_at timestamptz,
     pause_reason text,
+    switched_at timestamptz,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint migration_pkey primary key (id),
@@ -21,6 +22,31 @@ comment on column rowferry.migration.paused_at is
 'Set: no batch of this migration is claimed, claimed batches are finished. Null: it runs. An UPDATE is enough.';
 comment on column rowferry.migration.pause_reason is
 'Why a worker paused it, in one sentence. Null: a person paused it, or it runs.';
+comment on column rowferry.migration.switched_at is
+'When `rowferry cutover` said that the application may be switched; set once a person has confirmed that it is. Null: '
+'it still uses the legacy bucket. Only for entries whose rows stay.';
+
+create table rowferry.pass (
+    migration_id bigint not null,
+    label text not null,
+    number integer not null,
+    began_at timestamptz not null default clock_timestamp(),
+    since timestamptz,
+    watermark timestamptz,
+    held_back_by text,
+    constraint pass_pkey primary key (migration_id, label, number),
+    constraint pass_migration_fkey foreign key (migration_id) references rowferry.migration (id)
+);
+comment on table rowferry.pass is
+'One pass over entries whose rows stay, a row: what it took, and where the next one goes on. Deleting the rows of a '
+'label makes its next pass take all rows.';
+comment on column rowferry.pass.since is
+'It took the rows that changed then or later. Null: all rows.';
+comment on column rowferry.pass.watermark is
+'The next pass takes the rows that changed then or later: all others were seen by this pass, or by one before. Null: '
+'all rows.';
+comment on column rowferry.pass.held_back_by is
+'What keeps the watermark from being a minute before the pass, in words: an open transaction. Null: nothing.';
 
 create table rowferry.batch_queue (
     id bigint generated always as identity,

@@ -26,6 +26,11 @@ attributes as (
             when b.typcategory = 'A' and el.typcategory = 'S' then 'array'
             else 'other'
         end as kind,
+        case
+            when b.typname in ('timestamptz', 'timestamp', 'date') and b.typcategory = 'D' then b.typname
+            when b.typname in ('int4', 'int8', 'numeric', 'float8') and b.typcategory = 'N' then 'epoch'
+            else 'other'
+        end as time_kind,
         has_column_privilege(f.oid, a.attnum, 'select') as may_select,
         has_column_privilege(f.oid, a.attnum, 'update') as may_update
     from found as f
@@ -64,6 +69,7 @@ select
         order by u.number
     ) as state_types,
     (select a.type from attributes as a where a.name = %(changed)s) as changed_type,
+    coalesce((select a.time_kind from attributes as a where a.name = %(changed)s), 'other') as changed_kind,
     i.is_not_null as id_not_null,
     exists (
         select from pg_index as x

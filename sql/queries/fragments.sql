@@ -181,6 +181,20 @@ where starts_with(u.key, %(legacy_object)s)
     and (%(last_wanted)s::text is null or ({columns}) <= ({last_wanted}))
 )
 
+-- name: has_changed
+-- A row that stays has changed since the last pass, as far as its column of times tells.
+(e.{changed} is null or e.{changed} >= %(since)s::{type})
+
+-- name: has_changed_epoch
+-- The same of a number that counts since 1970: seconds, or thousandths, millionths, billionths of one, by its size.
+(
+    e.{changed} is null
+    or (e.{changed} >= %(since)s::numeric and e.{changed} < 1e11)
+    or (e.{changed} >= 1000 * %(since)s::numeric and e.{changed} < 1e14)
+    or (e.{changed} >= 1000000 * %(since)s::numeric and e.{changed} < 1e17)
+    or e.{changed} >= 1000000000 * %(since)s::numeric
+)
+
 -- name: free_entries_limit
 -- Takes the first free entries only.
 order by n.stretch, n.position limit %(limit)s

@@ -3,7 +3,7 @@
 -- name: grant_basics
 -- Every role: see the version, the plans, the queue, and the views.
 grant usage on schema rowferry to {role};
-grant select on rowferry.schema_migration, rowferry.migration, rowferry.batch_queue to {role};
+grant select on rowferry.schema_migration, rowferry.migration, rowferry.batch_queue, rowferry.pass to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
@@ -12,7 +12,9 @@ to {role};
 
 -- name: grant_enqueuer
 -- Enqueue: store the plan, and add batches without a status, counts or times of their own.
-grant execute on function rowferry.register_migration, rowferry.renew_batches, rowferry.record_pass to {role};
+grant execute on function
+    rowferry.register_migration, rowferry.renew_batches, rowferry.record_pass, rowferry.begin_pass
+to {role};
 grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on rowferry.batch_queue to {role};
 
 -- name: grant_worker

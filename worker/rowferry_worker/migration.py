@@ -3,7 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from threading import Lock
 
@@ -93,9 +93,11 @@ class MigrationContext:
         self._entries.clear()
         self._updatable.clear()
 
-    def copy_options(self, on_conflict: OnConflict) -> CopyOptions:
+    def copy_options(
+        self, on_conflict: OnConflict, *, looks_first: bool = False, switched_at: datetime | None = None
+    ) -> CopyOptions:
         """Return how the objects of a batch are copied."""
-        return CopyOptions(self._method, self._support, on_conflict, self._tagging)
+        return CopyOptions(self._method, self._support, on_conflict, self._tagging, looks_first, switched_at)
 
     def send(self, request: Request) -> Awaitable[Response]:
         """Send a request to the side that it is for."""

@@ -32,7 +32,7 @@ class MigrateOptions:
     parallel: int | None
     limit: int | None
     overwrite: bool
-    on_conflict: OnConflict
+    on_conflict: OnConflict | None
     allow_empty: bool
     requeue: bool
     no_objects: bool

@@ -48,7 +48,8 @@ class Run:
     def all_passes(self, before: Counts) -> Throughput:
         """Run passes until one finds nothing, and return the counts since `before`.
 
-        A limited run makes one pass. Raises RowferryError when the workers cannot go on.
+        A limited run makes one pass, and so does any run over entries whose rows stay. Raises RowferryError when the
+        workers cannot go on.
         """
         with self._reported():
             started = time.monotonic()
@@ -108,12 +109,15 @@ class Run:
 
     def _enqueue(self, number: int) -> int:
         """Make one pass and return how many batches it added."""
-        tables = enqueue(self.connection, self.plan, replace(self.request, lists_objects=number == 1))
+        tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1))
         batches, entries = sum(table.batches for table in tables), sum(table.entries for table in tables)
         if batches or number == 1:
             listings = "".join(f", {table}" for table in tables if table.is_listing)
             new = count(batches, "new batch", "new batches")
             self.reporter.print(f"Pass {number}: {count_entries(entries)} in {new}{listings}")
+        for table in tables:
+            if table.goes_on:
+                self.reporter.print(f"{table.label}: the pass before has not ended; it goes on.")
         return batches
 
     def _empty_queue(self, workers: LocalWorkers, before: Counts, started: float) -> None:

@@ -29,7 +29,7 @@ SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·"
 @on_conflict_option
 @allow_empty_option
 @json_option
-def command(plan_path: Path, on_conflict: OnConflict, allow_empty: bool, as_json: bool) -> None:
+def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, as_json: bool) -> None:
     """Check the plan against the real database and buckets, and list every problem, not only the first.
 
     Reads the legacy objects of about 100 entries and shows their new keys. Writes a probe object to the production
@@ -57,7 +57,7 @@ def command(plan_path: Path, on_conflict: OnConflict, allow_empty: bool, as_json
     refuse_problems(findings)
 
 
-def _check(plan: Plan, on_conflict: OnConflict, allow_empty: bool, on_progress: OnProgress) -> list[Finding]:
+def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_progress: OnProgress) -> list[Finding]:
     """Return the findings; if the database is unavailable, those about the buckets."""
     from rowferry.db.connection import connect
     from rowferry_enqueue.check import check_plan

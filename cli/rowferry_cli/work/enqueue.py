@@ -18,7 +18,7 @@ from rowferry_cli.options import batch_size_option, limit_option, on_conflict_op
 @click.option("-d", "--dry-run", is_flag=True, help="Show what would be enqueued; write nothing.")
 @yes_option
 def command(
-    plan_path: Path, batch_size: int, limit: int | None, on_conflict: OnConflict, dry_run: bool, yes: bool
+    plan_path: Path, batch_size: int, limit: int | None, on_conflict: OnConflict | None, dry_run: bool, yes: bool
 ) -> None:
     """Put the legacy entries into the queue, in batches: one pass.
 

@@ -1,5 +1,9 @@
 """Step 2 of 5: read the entries of a batch that (still) have the form its queue works on."""
 
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
 import psycopg
 
 from rowferry.batch import Entry
@@ -29,7 +33,8 @@ def read_range(context: BatchContext, form: Form, queries: EntryQueries | None =
     payload, queries = context.batch.payload, queries or find_queries(context)
     try:
         with context.connection.transaction(force_rollback=True):
-            entries = read_entries(context.connection, queries, payload["first"], payload["last"], form)
+            bounds = payload["first"], payload["last"]
+            entries = read_entries(context.connection, queries, *bounds, form, since=payload.get("since"))
     except psycopg.Error as error:
         refuse_unreadable(context.connection, queries, error, payload["first"], payload["last"])
         raise
@@ -40,15 +45,27 @@ def read_range(context: BatchContext, form: Form, queries: EntryQueries | None =
 
 
 def read_entries(
-    connection: Connection, queries: EntryQueries, first: str, last: str, form: Form = "legacy"
+    connection: Connection,
+    queries: EntryQueries,
+    first: str,
+    last: str,
+    form: Form = "legacy",
+    *,
+    since: str | None = None,
 ) -> list[Entry]:
     """Return the entries of one form with ids from `first` to `last`, both included, in the order of their ids.
 
-    Rows that an earlier attempt or the application has rewritten no longer have the form: a batch may run any number
-    of times.
+    `since`: only those that have changed then or later, by the plan's `changed`. Rows that an earlier attempt or the
+    application has rewritten no longer have the form: a batch may run any number of times.
     """
-    query = queries.compose("read_entries", wanted=queries.has_form(form))
-    return to_entries(connection.execute(query, queries.parameters(first=first, last=last)))
+    query = queries.compose("read_entries", wanted=queries.has_form_since(form, since))
+    return to_entries(connection.execute(query, queries.parameters(first=first, last=last, since=since)))
+
+
+def find_switch(payload: Mapping[str, Any]) -> datetime | None:
+    """Return since when the application may be writing to the production bucket, as a batch's payload says it."""
+    switched_at = payload.get("switched_at")
+    return None if switched_at is None else datetime.fromisoformat(switched_at)
 
 
 def refuse_unreadable(

@@ -178,6 +178,15 @@ def find_excused(
     return {entry_id: result for entry_id, result in excused if result is not None}
 
 
+def look_again(
+    context: BatchContext, queries: EntryQueries, results: Sequence[EntryResult], form: Form
+) -> list[EntryResult]:
+    """Return the results, but for rows that no longer hold the key: what became of its object is not theirs."""
+    unsettled = [result.entry for result in results if not result.outcome.settled]
+    excused = find_excused(context.connection, queries, unsettled, form)
+    return [excused.get(result.entry.id, result) for result in results]
+
+
 def _excuse(entry: Entry, now: Entry | None, is_entry: bool) -> EntryResult | None:
     if now is None:
         return EntryResult(entry, Outcome.DELETED, reason="row deleted", error="the row was deleted meanwhile")

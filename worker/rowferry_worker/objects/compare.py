@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 
 from rowferry.errors import ObjectDamaged
 from rowferry.plan import SideName
@@ -70,6 +72,26 @@ async def _read_checksums(s3: ObjectRequests, side: SideName, key: str, seen: Re
     if response.headers.get("x-amz-checksum-type") != "FULL_OBJECT":
         return {}
     return {name: response.headers[name] for name in CHECKSUMS if name in response.headers}
+
+
+def written_at(response: Response) -> datetime | None:
+    """Return when an object was written, to the second, as its server tells; None where it does not."""
+    try:
+        return parsedate_to_datetime(response.headers.get("last-modified", ""))
+    except ValueError:
+        return None
+
+
+def is_newer(one: Response, other: Response) -> bool:
+    """Return whether an object was written after another; false within one second."""
+    times = written_at(one), written_at(other)
+    return times[0] is not None and times[1] is not None and times[0] > times[1]
+
+
+def was_written_since(response: Response, moment: datetime | None) -> bool:
+    """Return whether an object was written at a moment or later; false where there is none."""
+    time = written_at(response)
+    return moment is not None and time is not None and time >= moment
 
 
 def md5_of(response: Response) -> str | None:

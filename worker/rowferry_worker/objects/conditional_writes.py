@@ -92,7 +92,8 @@ class WriteGuard:
     ) -> None:
         """`probe`: write over our own object, under the condition; `overwrite`: write over anything, as told to.
 
-        `replace`: write over our own object, which may be damaged. `own_etag`: our own object's, unquoted.
+        `replace`: write over one object only: our own, which may be damaged, or one that is to be replaced.
+        `own_etag`: that object's, unquoted.
         """
         self._s3 = s3
         self._support = support
@@ -126,7 +127,7 @@ class WriteGuard:
 
     def note_written(self, etag: str) -> None:
         """Note that an object was written which may be damaged: this copy may write over it, and over no other."""
-        if self._mode == "protect":
+        if self._mode in {"protect", "replace"}:
             self._mode, self._own_etag = "replace", etag
 
     async def write(

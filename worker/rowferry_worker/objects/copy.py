@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -12,9 +13,9 @@ from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same
+from rowferry_worker.objects.compare import are_same, is_newer, was_written_since
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists, WriteGuard
-from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.objects.requests import ObjectRequests, object_changed
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import CopyMethod
 
@@ -32,6 +33,10 @@ class CopyOptions:
     support: ConditionalWriteSupport
     on_conflict: OnConflict = "fail"
     tagging: Tagging = field(default_factory=Tagging)
+    looks_first: bool = False
+    """Look for each production object before its legacy object is read: nearly all of them are there."""
+    switched_at: datetime | None = None
+    """With "older": a production object that differs and was written since is the application's own, and is kept."""
 
 
 class CopyResult(Struct, frozen=True, gc=False):
@@ -46,13 +51,14 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
     """Copy the legacy object to its production key, unless a different object is there.
 
     MIGRATED: written now. KEPT: an identical object was there (or any, if `on_conflict` is keep). CONFLICT: a
-    different one is there and was left alone. Raises ObjectNotFound when there is no legacy object, and any other
-    ObjectError as it comes.
+    different one is there and was left alone; with "older", one that was written in the same second as the legacy
+    object, or later. Raises ObjectNotFound when there is no legacy object, and any other ObjectError as it comes.
     """
     method, support = options.method, options.support
     guard = WriteGuard(s3, support, target_key)
     try:
-        if method.moves_bytes and (support.expects_existing or options.on_conflict == "keep"):
+        expects_existing = support.expects_existing or options.on_conflict == "keep"
+        if options.looks_first or (method.moves_bytes and expects_existing):
             await guard.look_early()
         written = await method.transfer(s3, source_key, target_key, guard, options.tagging)
     except ObjectExists as found:
@@ -78,6 +84,18 @@ async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, t
     return CopyResult(Outcome.MIGRATED, written.size_bytes)
 
 
+async def replace_object(
+    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, existing: Response
+) -> CopyResult:
+    """Write the production object over the one that was seen, and over no other: then raise ServerFault."""
+    guard = WriteGuard(s3, options.support, target_key, "replace", existing.etag or "")
+    try:
+        written = await options.method.transfer(s3, source_key, target_key, guard, options.tagging)
+    except PreconditionFailed as refusal:
+        raise object_changed("production", target_key) from refusal
+    return CopyResult(Outcome.MIGRATED, written.size_bytes)
+
+
 async def _resolve_existing(
     s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, existing: Response
 ) -> CopyResult:
@@ -90,6 +108,10 @@ async def _resolve_existing(
         return CopyResult(Outcome.KEPT)
     if options.on_conflict == "overwrite":
         return await overwrite(s3, options, source_key, target_key)
+    if options.on_conflict == "older" and is_newer(legacy, existing):
+        return await replace_object(s3, options, source_key, target_key, existing)
+    if options.on_conflict == "older" and was_written_since(existing, options.switched_at):
+        return CopyResult(Outcome.KEPT)
     return CopyResult(Outcome.CONFLICT)
 
 

@@ -1,15 +1,15 @@
 """Verifies that a production object equals its legacy object, and repairs it where it does not."""
 
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Literal
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectNotFound
 from rowferry.keys import StandingObject
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same, read_digest
-from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, overwrite
+from rowferry_worker.objects.compare import are_same, is_newer, read_digest, was_written_since
+from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, overwrite, replace_object
 from rowferry_worker.objects.requests import ObjectRequests
 
 
@@ -25,6 +25,8 @@ class VerifyOptions:
     """Read the bytes of both objects, even where their ETags are equal."""
     repair: Literal["nothing", "older", "all"] = "nothing"
     """Copy again: nothing; what is missing or older than its legacy object; whatever differs."""
+    switched_at: datetime | None = None
+    """A production object that differs and was written since is the application's own work, and is kept."""
 
 
 async def verify_object(
@@ -48,13 +50,29 @@ async def verify_object(
             words = "the row points at no object; --repair copies the legacy object"
             raise ObjectNotFound("NoProductionObject", words)
         return await copy_object(s3, copy_options, legacy_key, key)
-    if await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
-        return CopyResult(Outcome.KEPT)
-    # What was written to the production key last may be the application's own work: only `all` overwrites that.
-    newer = _is_newer(source, existing)
-    if options.repair == "all" or (options.repair == "older" and newer):
+    if not await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
+        return await _resolve_difference(s3, copy_options, (legacy_key, source), (key, existing), options)
+    return CopyResult(Outcome.KEPT)
+
+
+async def _resolve_difference(
+    s3: ObjectRequests,
+    copy_options: CopyOptions,
+    legacy: tuple[str, Response],
+    production: tuple[str, Response],
+    options: VerifyOptions,
+) -> CopyResult:
+    """Repair a production object that differs, or keep it, or raise ObjectsDiffer; a pair is a key and its headers."""
+    (legacy_key, source), (key, existing) = legacy, production
+    if options.repair == "all":
         return await overwrite(s3, copy_options, legacy_key, key)
-    raise _describe_difference(newer=newer)
+    # What was written to the production key last may be the application's own work: only `all` overwrites that.
+    newer = is_newer(source, existing)
+    if newer and options.repair == "older":
+        return await replace_object(s3, copy_options, legacy_key, key, existing)
+    if newer or not was_written_since(existing, options.switched_at):
+        raise _describe_difference(newer=newer)
+    return CopyResult(Outcome.KEPT)
 
 
 async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None, options: VerifyOptions) -> CopyResult:
@@ -72,13 +90,3 @@ def _describe_difference(*, newer: bool) -> ObjectsDiffer:
         return ObjectsDiffer("LegacyIsNewer", "the legacy object was written after its copy; --repair copies it again")
     words = "the production object differs and was written last, by your application or by a damaged copy"
     return ObjectsDiffer("ProductionIsNewer", f"{words}; --repair --overwrite replaces it")
-
-
-def _is_newer(source: Response, existing: Response) -> bool:
-    """Return whether the legacy object was written after the production object; false within one second."""
-    times = [response.headers.get("last-modified", "") for response in (source, existing)]
-    try:
-        written, copied = (parsedate_to_datetime(time) for time in times)
-    except ValueError:
-        return False
-    return written > copied

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.errors import ObjectNotFound
 from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import find_queries, read_range
+from rowferry_worker.batch.entries import find_queries, find_switch, read_range
 from rowferry_worker.batch.listing import kind_of
 from rowferry_worker.batch.objects import (
     Arrivals,
@@ -18,8 +19,9 @@ from rowferry_worker.batch.objects import (
     result_of,
 )
 from rowferry_worker.batch.ranges import read_objects, run_range
-from rowferry_worker.batch.rows import Move, rewrite_rows
-from rowferry_worker.objects.copy import copy_object, log_copy
+from rowferry_worker.batch.rows import Move, look_again, rewrite_rows
+from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, log_copy
+from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import ObjectResult
 
 FORM: Form = "legacy"
@@ -32,17 +34,19 @@ def perform(context: BatchContext) -> list[EntryResult]:
             context, lambda objects: copy_objects(context, {keys.legacy: keys.production for keys in objects})
         )
     queries = find_queries(context, update=True)
+    stays = queries.entries.rows == "stay"
     rows = map_rows(read_range(context, FORM, queries), queries.entries)
-    by_key = copy_objects(context, list_objects(rows))
+    by_key = copy_objects(context, list_objects(rows), stays=stays)
     row_of = {row.entry: row for row in rows}
     started = context.leave_unstarted(
         [row.entry for row in rows],
         lambda entry: is_started(row_of[entry], by_key),
-        leaves_range=lambda entry: find_obstacle(row_of[entry], by_key) is None,
+        leaves_range=lambda entry: not stays and find_obstacle(row_of[entry], by_key) is None,
     )
     moves, results = choose_moves([row_of[entry] for entry in started], by_key)
-    if queries.entries.rows == "stay":
-        return results + [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
+    if stays:
+        copied = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
+        return look_again(context, queries, results, FORM) + copied
     return results + rewrite_rows(context, queries, moves)
 
 
@@ -67,10 +71,26 @@ def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) 
     return moves, left_out
 
 
-def copy_objects(context: BatchContext, objects: Mapping[str, str]) -> dict[str, ObjectResult]:
-    """Copy each legacy key's object to its production key, many at once, and return how each copy ended."""
-    s3 = context.object_requests()
-    options = context.migration.copy_options(context.batch.payload.get("on_conflict", "fail"))
-    return run_copies(
-        context, lambda key: log_copy(copy_object(s3, options, key, objects[key]), key, objects[key]), objects
+def copy_objects(context: BatchContext, objects: Mapping[str, str], *, stays: bool = False) -> dict[str, ObjectResult]:
+    """Copy each legacy key's object to its production key, many at once, and return how each copy ended.
+
+    `stays`: these are objects of rows that stay; from the second pass on, most of them are there.
+    """
+    s3, payload = context.object_requests(), context.batch.payload
+    options = context.migration.copy_options(
+        payload.get("on_conflict", "fail"),
+        looks_first=payload.get("pass", 1) > 1,
+        switched_at=find_switch(payload),
     )
+    copy = copy_or_find if stays else copy_object
+    return run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+
+
+async def copy_or_find(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
+    """Copy an object; where only the production bucket has it, it is KEPT: the application has been switched."""
+    try:
+        return await copy_object(s3, options, source_key, target_key)
+    except ObjectNotFound:
+        if await s3.find("production", target_key) is None:
+            raise
+        return CopyResult(Outcome.KEPT)

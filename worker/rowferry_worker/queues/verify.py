@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.db.entries import EntryQueries
 from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import find_queries, read_range
+from rowferry_worker.batch.entries import find_queries, find_switch, read_range
 from rowferry_worker.batch.listing import kind_of
 from rowferry_worker.batch.ranges import read_objects, run_range
-from rowferry_worker.batch.rows import find_excused
+from rowferry_worker.batch.rows import look_again
 from rowferry_worker.objects.copy import CopyResult, log_copy
 from rowferry_worker.objects.scheduler import ObjectResult
 from rowferry_worker.objects.verify import ObjectsDiffer, VerifyOptions, verify_object
@@ -33,7 +32,7 @@ def perform(context: BatchContext) -> list[EntryResult]:
     objects = {entry: list_objects(entry, queries.entries) for entry in entries}
     by_key = verify_objects(context, [each for each in objects.values() if isinstance(each, tuple)])
     started = context.leave_unstarted(entries, lambda entry: is_started(objects[entry], by_key))
-    return look_again(context, queries, judge_entries(started, objects, by_key))
+    return look_again(context, queries, judge_entries(started, objects, by_key), FORM)
 
 
 def read(context: BatchContext) -> list[Entry]:
@@ -60,7 +59,9 @@ def list_objects(entry: Entry, plan: Entries) -> Objects:
 def verify_objects(context: BatchContext, objects: Sequence[tuple[StandingObject, ...]]) -> dict[str, ObjectResult]:
     """Verify the object of each production key once, many at once, and return what was found."""
     s3, copy_options, payload = context.object_requests(), context.migration.copy_options("fail"), context.batch.payload
-    options = VerifyOptions(payload.get("deep", False), payload.get("repair", "nothing"))
+    options = VerifyOptions(
+        payload.get("deep", False), payload.get("repair", "nothing"), find_switch(context.batch.payload)
+    )
     by_key = {each.production: each for entry in objects for each in entry}
     return run_copies(
         context, lambda key: log_copy(verify_object(s3, copy_options, by_key[key], options), key, key), by_key
@@ -103,13 +104,6 @@ def _judge_entry(
     was_repaired = any(result.outcome is Outcome.MIGRATED for result in copies)
     outcome = Outcome.MIGRATED if was_repaired else Outcome.KEPT
     return EntryResult(entry, outcome, sum(result.size_bytes for result in copies))
-
-
-def look_again(context: BatchContext, queries: EntryQueries, results: list[EntryResult]) -> list[EntryResult]:
-    """Return the results, but for rows that no longer hold the key: what became of its object is not theirs."""
-    unsettled = [result.entry for result in results if not result.outcome.settled]
-    excused = find_excused(context.connection, queries, unsettled, FORM)
-    return [excused.get(result.entry.id, result) for result in results]
 
 
 _ORDER = (Outcome.FAILED, Outcome.MISSING, Outcome.CONFLICT)

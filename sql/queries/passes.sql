@@ -1,0 +1,44 @@
+-- The passes over entries whose rows stay.
+
+-- name: last_pass
+-- The newest pass over these entries, and whether its batches wait.
+select
+    p.number,
+    p.began_at,
+    p.since,
+    p.watermark,
+    p.held_back_by,
+    exists (
+        select from rowferry.batch_queue as q
+        where
+            q.migration_id = p.migration_id
+            and q.queue_name = 'migrate'
+            and q.status = 'INIT'
+            and q.payload ->> 'entries' = p.label
+    ) as waits,
+    m.plan <> %(plan)s as is_of_another_plan
+from rowferry.pass as p
+inner join rowferry.migration as m on p.migration_id = m.id
+where p.migration_id = %(migration_id)s and p.label = %(label)s
+order by p.number desc
+limit 1;
+
+-- name: count_renewed
+-- The batches in ERROR that the next pass takes up again, and their entries.
+select
+    count(*) as batches,
+    coalesce(sum(q.entry_count), 0)::bigint as entries
+from rowferry.batch_queue as q
+where
+    q.migration_id = %(migration_id)s
+    and q.queue_name = 'migrate'
+    and q.status = 'ERROR'
+    and q.payload ->> 'entries' = %(label)s
+    and q.payload ? 'read_again';
+
+-- name: find_lag
+-- How far the clock that writes a column without a time zone is behind UTC, at most: its newest time that is past was
+-- written by now. Null: there is none.
+select (now() at time zone 'UTC') - max(e.{changed}) as lag
+from {table} as e
+where e.{changed} <= now() at time zone 'UTC';

@@ -1,0 +1,326 @@
+"""Passes over entries whose rows stay: each takes what changed since the last, and nothing is lost between two."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from migration import Migration
+from processes import wait_for
+from roles import new_role
+from rowferry.errors import UsageError
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def staying(migration: Migration) -> Migration:
+    return make_table(migration, "timestamptz")
+
+
+def make_table(migration: Migration, column_type: str) -> Migration:
+    """Make a table without a marker, whose rows say when they changed, and the plan that leaves them as they are."""
+    migration.execute(f"create table public.files (id bigint primary key, path text, updated_at {column_type})")
+    migration.plan["entries"] = [
+        {
+            "table": "public.files",
+            "id": "id",
+            "key": "path",
+            "from": "",
+            "to": "",
+            "rows": "stay",
+            "changed": "updated_at",
+        }
+    ]
+    return migration
+
+
+def add_file(migration: Migration, number: int, body: str = "v1", changed: Any = LONG_AGO) -> None:
+    migration.legacy.put(f"f{number}", body.encode())
+    migration.execute("insert into public.files values (%s, %s, %s)", (number, f"f{number}", changed))
+
+
+def replace_file(migration: Migration, number: int, body: str, changed: Any = None) -> None:
+    """Replace an object in the application's order: the object, then the row."""
+    wait_for_next_second()
+    migration.legacy.put(f"f{number}", body.encode())
+    migration.execute("update public.files set updated_at = %s where id = %s", (changed or now(), number))
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def wait_for_next_second() -> None:
+    """Wait until what is written now is newer than what was written, as far as Last-Modified tells."""
+    second = int(time.time())
+    wait_for(lambda: int(time.time()) > second)
+
+
+def make_pass(migration: Migration, **request: Any) -> int:
+    """Make a pass and work on it; return how many entries it took."""
+    (table,) = migration.enqueue(**request)
+    migration.work()
+    return table.entries
+
+
+def back_date(migration: Migration, by: timedelta = timedelta(hours=1)) -> None:
+    """Make the passes so far begin earlier, as if they had been made then."""
+    migration.execute("update rowferry.pass set began_at = began_at - %s, watermark = watermark - %s", (by, by))
+
+
+def read_production(migration: Migration, count: int) -> list[str]:
+    return [(migration.production.read(f"f{number}") or b"nothing").decode() for number in range(1, count + 1)]
+
+
+def passes(migration: Migration) -> list[dict[str, Any]]:
+    return migration.execute("select * from rowferry.pass order by number")
+
+
+def test_a_later_pass_takes_what_changed_since(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    assert make_pass(staying) == 3
+    assert read_production(staying, 3) == ["v1"] * 3
+    assert make_pass(staying) == 0
+    replace_file(staying, 2, "v2")
+    add_file(staying, 4, changed=now())
+    assert make_pass(staying) == 2
+    assert read_production(staying, 4) == ["v1", "v2", "v1", "v1"]
+    assert staying.statuses() == {"DONE"}
+    staying.check_balance()
+    assert staying.execute("select path from public.files where id = 2") == [{"path": "f2"}]
+
+
+def test_rows_without_a_time_are_taken_by_each_pass(staying: Migration) -> None:
+    add_file(staying, 1, changed=None)
+    add_file(staying, 2)
+    assert [make_pass(staying) for _ in range(3)] == [2, 1, 1]
+
+
+def test_without_changed_each_pass_takes_all_rows(staying: Migration) -> None:
+    del staying.plan["entries"][0]["changed"]
+    add_file(staying, 1)
+    add_file(staying, 2)
+    assert make_pass(staying) == 2
+    wait_for_next_second()
+    staying.legacy.put("f2", b"v2")
+    assert make_pass(staying) == 2
+    assert read_production(staying, 2) == ["v1", "v2"]
+    first, second = staying.batches()
+    assert (first["migrated"], second["migrated"], second["kept"]) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("zone", [-11, 0, 13])
+def test_a_time_without_a_zone_is_read_as_of_any(migration: Migration, zone: int) -> None:
+    staying = make_table(migration, "timestamp")
+
+    def local(minutes_ago: float) -> datetime:
+        return (now() + timedelta(hours=zone, minutes=-minutes_ago)).replace(tzinfo=None)
+
+    add_file(staying, 1, changed=local(60 * 48))
+    add_file(staying, 2, changed=local(20))
+    assert make_pass(staying) == 2
+    back_date(staying, timedelta(minutes=10))
+    replace_file(staying, 1, "v2", local(5))
+    assert make_pass(staying) >= 1
+    assert read_production(staying, 2) == ["v2", "v1"]
+
+
+@pytest.mark.parametrize("factor", [1, 1_000, 1_000_000])
+def test_a_number_counts_from_1970_in_any_unit(migration: Migration, factor: int) -> None:
+    staying = make_table(migration, "bigint")
+    for number in (1, 2):
+        add_file(staying, number, changed=int(LONG_AGO.timestamp()) * factor)
+    make_pass(staying)
+    replace_file(staying, 2, "v2", int(time.time()) * factor)
+    assert make_pass(staying) == 1
+    assert read_production(staying, 2) == ["v1", "v2"]
+
+
+def test_a_date_takes_the_whole_day_before(migration: Migration) -> None:
+    staying = make_table(migration, "date")
+    add_file(staying, 1, changed=LONG_AGO)
+    add_file(staying, 2, changed=now().date())
+    assert [make_pass(staying), make_pass(staying)] == [2, 1]
+
+
+def test_a_column_that_is_no_time_is_refused(migration: Migration) -> None:
+    staying = make_table(migration, "text")
+    with pytest.raises(UsageError, match="updated_at is text, which is no time of a change; name a timestamp"):
+        staying.enqueue()
+
+
+# Between two passes
+
+
+def test_what_an_open_transaction_commits_late_is_for_the_next_pass(staying: Migration) -> None:
+    add_file(staying, 1)
+    staying.legacy.put("f2", b"v1")
+    with psycopg.connect(staying.dsn) as application:
+        # The transaction wrote the time at which it began, and commits after the pass has read the table.
+        application.execute("insert into public.files values (2, 'f2', now())")
+        make_pass(staying)
+        (only,) = passes(staying)
+        (row,) = staying.execute(
+            "select min(xact_start) as began from pg_stat_activity where pid = %s", (pid(application),)
+        )
+        assert only["watermark"] <= row["began"] - timedelta(minutes=1)
+    assert make_pass(staying) == 1
+    assert read_production(staying, 2) == ["v1", "v1"]
+
+
+def pid(connection: psycopg.Connection[Any]) -> int:
+    return connection.info.backend_pid
+
+
+def test_transactions_whose_begin_is_hidden_keep_the_watermark_where_it_is(staying: Migration) -> None:
+    add_file(staying, 1)
+    make_pass(staying)
+    with new_role(staying.dsn) as owner, psycopg.connect(staying.dsn) as application:
+        staying.execute(
+            sql.SQL(
+                "grant usage, create on schema rowferry to {0}; grant all on all tables in schema rowferry to {0}; "
+                "alter function rowferry.begin_pass owner to {0}"
+            ).format(sql.Identifier(owner))
+        )
+        application.execute("select 1")  # and goes on
+        make_pass(staying)
+        staying.execute("alter function rowferry.begin_pass owner to current_user")
+    first, second = passes(staying)
+    assert second["watermark"] == first["watermark"]
+    assert "grant pg_read_all_stats to" in second["held_back_by"]
+
+
+@pytest.fixture
+def prepared(staying: Migration) -> Iterator[Migration]:
+    """Leave no prepared transaction behind."""
+    yield staying
+    for found in staying.execute("select gid from pg_prepared_xacts where database = current_database()"):
+        staying.execute(f"rollback prepared '{found['gid']}'")
+
+
+def test_a_prepared_transaction_keeps_the_watermark_where_it_is(prepared: Migration) -> None:
+    add_file(prepared, 1)
+    prepared.legacy.put("f2", b"v1")
+    make_pass(prepared)
+    with psycopg.connect(prepared.dsn, autocommit=True) as application:
+        application.execute("begin")
+        application.execute("insert into public.files values (2, 'f2', now())")
+        application.execute("prepare transaction 'late'")
+    make_pass(prepared)
+    first, second = passes(prepared)
+    assert second["watermark"] == first["watermark"]
+    assert '"late"' in second["held_back_by"]
+    prepared.execute("commit prepared 'late'")
+    assert make_pass(prepared) == 1
+    assert read_production(prepared, 2) == ["v1", "v1"]
+
+
+def test_no_pass_begins_while_batches_of_the_one_before_wait(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    staying.enqueue(2)
+    (table,) = staying.enqueue(2)
+    assert (table.batches, table.goes_on) == (0, True)
+    assert len(passes(staying)) == 1
+    staying.work()
+    (table,) = staying.enqueue(2)
+    assert not table.goes_on
+    assert len(passes(staying)) == 2
+
+
+def test_a_row_that_changes_inside_a_waiting_batch_is_copied_after_its_change(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    staying.enqueue()
+    replace_file(staying, 2, "v2")
+    staying.work()
+    assert read_production(staying, 3) == ["v1", "v2", "v1"]
+    assert make_pass(staying) == 1  # the change is newer than the pass
+
+
+def test_a_batch_in_error_takes_part_in_the_next_pass(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    staying.legacy.delete("f2")
+    staying.plan["migration"] = {**staying.plan["migration"], "max_attempts": 1}
+    assert make_pass(staying) == 3
+    assert staying.statuses() == {"ERROR"}
+    assert make_pass(staying) == 3
+    (batch,) = staying.batches()
+    assert (batch["migrated"] + batch["kept"], batch["missing"]) == (2, 1)
+    staying.legacy.put("f2", b"v1")
+    replace_file(staying, 3, "v2")
+    make_pass(staying)
+    assert staying.statuses() == {"DONE"}
+    assert read_production(staying, 3) == ["v1", "v1", "v2"]
+    staying.check_balance()
+
+
+def test_a_limited_pass_does_not_count(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    assert make_pass(staying, limit=1) == 1
+    assert passes(staying)[0]["watermark"] is None
+    assert make_pass(staying) == 3
+
+
+def test_a_deleted_batch_makes_the_next_pass_take_all_rows(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    staying.enqueue(2)
+    staying.execute("delete from rowferry.batch_queue where id = (select max(id) from rowferry.batch_queue)")
+    staying.work()
+    assert make_pass(staying) == 3
+    assert read_production(staying, 3) == ["v1"] * 3
+
+
+def test_another_bucket_begins_anew(staying: Migration) -> None:
+    add_file(staying, 1)
+    make_pass(staying)
+    staying.plan["production"] = {**staying.plan["production"], "bucket": staying.plan["production"]["bucket"] + "-2"}
+    assert staying.preview()[0].entries == 1
+    staying.enqueue()
+    assert [row["since"] for row in passes(staying)] == [None]
+
+
+# Which object wins
+
+
+def test_an_equal_object_is_kept_without_a_write(staying: Migration) -> None:
+    add_file(staying, 1)
+    staying.production.put("f1", b"v1")
+    make_pass(staying)
+    (batch,) = staying.batches()
+    assert (batch["migrated"], batch["kept"], batch["bytes"]) == (0, 1, 0)
+
+
+def test_a_newer_production_object_is_a_conflict(staying: Migration) -> None:
+    add_file(staying, 1)
+    wait_for_next_second()
+    staying.production.put("f1", b"written by the application")
+    make_pass(staying)
+    assert staying.failure_of(1)[0] == "conflict"
+    assert staying.production.read("f1") == b"written by the application"
+
+
+def test_an_object_that_only_production_has_is_kept(staying: Migration) -> None:
+    staying.execute("insert into public.files values (1, 'f1', now())")
+    staying.production.put("f1", b"written by the application")
+    make_pass(staying)
+    (batch,) = staying.batches()
+    assert (batch["status"], batch["kept"]) == ("DONE", 1)
+
+
+def test_a_row_that_goes_meanwhile_is_not_missing(staying: Migration) -> None:
+    staying.execute("insert into public.files values (1, 'f1', now())")
+    staying.enqueue()
+    with staying.at_work() as take_turn:
+        staying.execute("delete from public.files")
+        take_turn()
+    assert staying.statuses() == {"DONE"}
