@@ -20,11 +20,15 @@ def problems(table: EntryTable, **more: Any) -> list[str]:
     return [finding.what for finding in check(table, **more) if finding.level == "problem"]
 
 
-def row_problems(table: EntryTable) -> list[str]:
+def check_rows_of(table: EntryTable) -> list[Finding]:
     """Check tables and keys only."""
     with connect("check", autocommit=True) as connection:
-        findings = list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
-    return [finding.what for finding in findings if finding.level == "problem"]
+        return list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
+
+
+def row_problems(table: EntryTable) -> list[str]:
+    """Return the problems of tables and keys."""
+    return [finding.what for finding in check_rows_of(table) if finding.level == "problem"]
 
 
 def entries_of(table: EntryTable) -> dict[str, Any]:

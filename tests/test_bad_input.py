@@ -70,9 +70,10 @@ CASES = {
     "unknown key of a table": Case(
         "check", "`rowferry plan --example` shows those that there are", change("entries.prefix", "x")
     ),
-    "two columns as an id": Case(
-        "check", "`id` of [[entries]] number 1 is wrong: write text in quotes", change("entries.id", ["a", "b"])
+    "an id of a column that is not there": Case(
+        "check", "public.avatars has no column b; correct `id` in the plan", change("entries.id", ["id", "b"])
     ),
+    "an id that is a number": Case("check", "`id` of [[entries]] number 1 is wrong: write", change("entries.id", 7)),
     "plan that is a folder": Case("check --plan .", "The plan . cannot be read (Is a directory): name another file"),
     "wrong type": Case("enqueue --yes", "`migration.max_attempts` is wrong", change("migration.max_attempts", "many")),
     "same prefixes": Case("enqueue --yes", "are the same", change("entries.to", "image/")),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli import Done
+from corpus.active_storage.project import ActiveStorage
 from corpus.discourse.project import Discourse
 from corpus.events.project import Events
 from corpus.gitlab.project import GitLab
@@ -17,12 +18,13 @@ from corpus.shrine.project import Shrine
 from corpus.wagtail.project import Wagtail
 from corpus.wordpress.project import WordPress
 from corpus.world import Corpus
+from roles import new_roles
 from rowferry.batch import Outcome
 from rowferry_worker.batch import verdict
 from servers import find_versitygw, fresh_buckets
 
 PROJECTS: dict[str, type[Project]] = {
-    project.name: project for project in (Discourse, Events, GitLab, Shop, Shrine, Wagtail, WordPress)
+    project.name: project for project in (ActiveStorage, Discourse, Events, GitLab, Shop, Shrine, Wagtail, WordPress)
 }
 
 UPLOADS = 12
@@ -39,6 +41,7 @@ def corpus(
     monkeypatch.setattr(verdict, "retry_delay", lambda _attempt: timedelta(0))
     with ExitStack() as until:
         names = ("versitygw" if find_versitygw() else "moto", "moto")
+        roles = until.enter_context(new_roles(database))
         legacy, production = (until.enter_context(fresh_buckets(request.getfixturevalue(name))) for name in names)
 
         def make(name: str) -> Corpus:
@@ -49,6 +52,7 @@ def corpus(
                 monkeypatch.setenv(variable, value)
             made.application.fill(UPLOADS)
             made.write_plan()
+            made.grant_minimum(roles)
             return made
 
         yield make
@@ -71,6 +75,8 @@ def test_an_application_is_migrated_while_it_goes_on(name: str, corpus: Callable
 
     assert [done.entries for done in world.enqueue(queue="verify")]
     world.work("verify")
+    must_pass(world.run("report"))
+    must_pass(world.run("status"))
     assert world.expect_balance("verify").keys() == {Outcome.KEPT}
     revert(world)
     world.expect_legacy_as_written()

@@ -33,7 +33,7 @@ from key_forms import form_of_key, production_key
 from migration import Migration
 from processes import DEADLINE
 from rowferry.keys import map_text
-from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings, ProductionSide, Side
+from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings, ObjectPrefix, ProductionSide, Side
 from rowferry.plan_file import parse_plan
 from rowferry.s3.credentials import _name_variables
 from rowferry_cli import cli
@@ -285,6 +285,7 @@ def test_every_plan_is_one(block: Block) -> None:
         ("`[legacy]` and `[production]`", Side),
         ("`[database]`", DatabaseLimits),
         ("`[[entries]]`", Entries),
+        ("`[[objects]]`", ObjectPrefix),
     ],
 )
 def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> None:

@@ -11,8 +11,9 @@ from rowferry.plan import Entries, OnConflict, Plan
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.check_buckets import check_buckets
 from rowferry_enqueue.check_collisions import check_collisions
-from rowferry_enqueue.check_keys import check_keys, quote_key
+from rowferry_enqueue.check_keys import check_keys, quote_key, run_check
 from rowferry_enqueue.check_objects import Sample
+from rowferry_enqueue.check_reverting import check_reverting
 from rowferry_enqueue.check_tables import CheckedTable, check_rights_and_rows, check_table, check_together
 from rowferry_enqueue.enqueue import find_migration
 from rowferry_enqueue.finding import Finding, note, problem
@@ -72,6 +73,7 @@ def check_rows(
         yield from check_rights_and_rows(connection, table)
     yield from check_together(checked)
     yield from check_keys(connection, usable, on_progress)
+    yield from run_check(lambda: list(check_reverting(connection, usable)))
     yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)
 
 

@@ -7,8 +7,7 @@ from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
-from rowferry.db.connection import Connection, translated_errors
-from rowferry.db.description import describe
+from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
@@ -24,12 +23,23 @@ SHOWN_CHARACTERS = 60
 Pair = tuple[EntryQueries, EntryQueries]
 """Two [[entries]] whose keys could get into each other's way, by their prefixes."""
 
+_PREFIXES = "correct those keys, or `from` and `to` in the plan"
 _FAULTS = {
-    "empty": "would have an empty production key",
-    "too long": f"would have a production key of more than {MAX_KEY_BYTES:,} bytes, the most that S3 takes",
-    "still legacy": "would have a production key that still has the legacy form",
-    "too wide": "would have a production key that is too long for the column",
+    "badly encoded": ("cannot be decoded", "correct those texts, or leave out `encoding` in the plan"),
+    "outside": (
+        "would have computed keys that do not begin with `legacy_object`",
+        "give as `legacy_object` (by default `from`) what all keys of `objects` and `optional` begin with",
+    ),
+    "no object": ("would have an empty legacy key", "correct those texts, or `from` and `legacy_object` in the plan"),
+    "empty": ("would have an empty production key", _PREFIXES),
+    "too long": (
+        f"would have a production key of more than {MAX_KEY_BYTES:,} bytes, the most that S3 takes",
+        _PREFIXES,
+    ),
+    "still legacy": ("would have a production key that still has the legacy form", _PREFIXES),
+    "too wide": ("would have a production key that is too long for the column", _PREFIXES),
 }
+"""What is wrong with a key, and what to do about it."""
 
 
 def check_keys(connection: Connection, usable: Sequence[EntryQueries], on_progress: OnProgress) -> Iterator[Finding]:
@@ -54,18 +64,31 @@ def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding
         legacy_keys=queries.compose("legacy_keys"),
         becomes_production=statement("is_production", text=sql.SQL("e.production_text")),
     )
-    length = read_column_length(describe(connection, entries).key_type or "")
+    length = read_column_length(queries.found.key_type or "")
     parameters = queries.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
     counted = {row["fault"]: row for row in connection.execute(query, parameters)}
-    usable: int = counted[None]["entries"] if None in counted else 0
-    usable_keys = f"{entries.label}: {count_legacy(usable)} with usable production keys"
+    usable: int = counted[None]["keys"] if None in counted else 0
+    usable_keys = f"{entries.label}: {_count_keys(entries, usable)} with usable production keys"
     findings = [fine(usable_keys) if usable else note(usable_keys)]
-    for fault, description in _FAULTS.items():
+    for fault, (description, remedy) in _FAULTS.items():
         if fault in counted:
-            subject, example = count_legacy(counted[fault]["entries"]), quote_key(counted[fault]["example"])
-            what = f"{entries.label}: {subject} {description}, for example {example}"
-            findings.append(problem(what, "correct those keys, or `from` and `to` in the plan"))
-    return findings
+            subject, example = _count_keys(entries, counted[fault]["keys"]), quote_key(counted[fault]["example"])
+            findings.append(problem(f"{entries.label}: {subject} {description}, for example {example}", remedy))
+    return findings + _find_rows_without_objects(connection, queries)
+
+
+def _find_rows_without_objects(connection: Connection, queries: EntryQueries) -> list[Finding]:
+    """Note the rows that an expression leaves out by yielding nothing, meant or not."""
+    entries = queries.entries
+    if entries.objects is None:
+        return []
+    row = fetch_one(connection, queries.compose("rows_without_objects"), queries.parameters())
+    if not row["rows"]:
+        return []
+    rows = count(row["rows"], "row has a legacy text and is no entry", "rows have legacy texts and are no entries")
+    example = f"for example {entries.id_words} {row['example']}"
+    what = f"{entries.label}: {rows}, since `objects` yields null or nothing, {example}"
+    return [note(what, "wrap columns that may be null in coalesce(), unless these rows have no object")]
 
 
 def _check_clashes(connection: Connection, pair: Pair) -> list[Finding]:
@@ -85,15 +108,25 @@ def _check_clashes(connection: Connection, pair: Pair) -> list[Finding]:
     return [problem(what, "give one of them another `to` in the plan")]
 
 
-def _run(check: Callable[[Connection, Any], list[Finding]], connection: Connection, subject: Any) -> list[Finding]:
+def run_check(check: Callable[[], list[Finding]]) -> list[Finding]:
     """Return what a check finds; any error of the server but a lost connection is a problem."""
     try:
-        with translated_errors(), connection.transaction():
-            return check(connection, subject)
+        with translated_errors():
+            return check()
     except DatabaseUnavailable:
         raise
     except RowferryError as error:
         return [problem(error)]
+
+
+def _run(check: Callable[[Connection, Any], list[Finding]], connection: Connection, subject: Any) -> list[Finding]:
+    """Return what a check finds in a transaction of its own."""
+
+    def run() -> list[Finding]:
+        with connection.transaction():
+            return check(connection, subject)
+
+    return run_check(run)
 
 
 def may_clash(one: Entries, other: Entries) -> bool:
@@ -127,7 +160,12 @@ def _overlap(one: Entries, other: Entries) -> bool:
 
 def compose_other(queries: EntryQueries, name: str) -> sql.SQL:
     """Return a statement over the second table of a pair; its parameters begin with `other_`."""
-    text = queries.compose(name).as_string(None)
+    return rename_parameters(queries.compose(name))
+
+
+def rename_parameters(query: sql.Composable) -> sql.SQL:
+    """Return a part of a statement with parameters that begin with `other_`, as `other_parameters` names them."""
+    text = query.as_string(None)
     renamed = re.sub(r"%%|%\((\w+)\)s", lambda match: f"%(other_{match[1]})s" if match[1] else "%%", text)
     return sql.SQL(cast("LiteralString", renamed))
 
@@ -136,13 +174,16 @@ def other_parameters(queries: EntryQueries) -> dict[str, Any]:
     return {f"other_{name}": value for name, value in queries.parameters().items()}
 
 
-def count_legacy(number: int) -> str:
-    return count(number, "legacy entry", "legacy entries")
+def _count_keys(entries: Entries, number: int) -> str:
+    """Return a number of legacy keys in words: one is that of an entry, unless entries can have several objects."""
+    if entries.path is None and entries.objects is None:
+        return count(number, "legacy entry", "legacy entries")
+    return count(number, "legacy object", "legacy objects")
 
 
 def read_column_length(column_type: str) -> int | None:
-    """Return how many characters a column takes at most; None: no limit."""
-    found = re.fullmatch(r"character(?: varying)?\((\d+)\)", column_type)
+    """Return how many characters a column, or an element of its arrays, takes at most; None: no limit."""
+    found = re.fullmatch(r"character(?: varying)?\((\d+)\)(?:\[\])?", column_type)
     return int(found[1]) if found else None
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import errors, sql
 
-from rowferry.db.connection import Connection, fetch_one, summarise, translate
+from rowferry.db.connection import Connection, fetch_one, summarise
 from rowferry.db.description import Description, describe, split_table
 from rowferry.db.entries import EntryQueries, fits
-from rowferry.errors import DatabaseUnavailable, UsageError
+from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
+from rowferry_enqueue.check_expressions import check_expressions, refuse
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.table_shape import GRANTS, judge_table, judge_together, name_id, note_peculiarities
 
@@ -46,12 +47,12 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
         with connection.transaction():
             described = describe(connection, entries)
     except psycopg.Error as error:
-        return CheckedTable(entries, (_refused(entries, error),))
+        return CheckedTable(entries, (refuse(entries, error),))
     problems = tuple(judge_table(entries, described))
     if described.missing or not described.may_select or not fits(entries, described):
         return CheckedTable(entries, problems, described)
     queries = EntryQueries(entries, described)
-    probed = tuple(_probe(connection, queries))
+    probed = tuple(check_expressions(connection, queries)) or tuple(_probe(connection, queries))
     findings = (*problems, *probed)
     if any(finding.level == "problem" for finding in probed):
         return CheckedTable(entries, findings, described)
@@ -91,7 +92,7 @@ def _find_repeated_ids(connection: Connection, queries: EntryQueries) -> Iterato
         with connection.transaction():
             row = connection.execute(queries.compose("repeated_ids"), queries.parameters()).fetchone()
     except psycopg.Error as error:
-        yield _refused(entries, error)
+        yield refuse(entries, error)
         return
     if row is not None:
         what = f"{name_id(entries)} repeats in different partitions, for example {row['id']}"
@@ -111,19 +112,7 @@ def _probe(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
             what = f"{name_id(entries)} is {queries.id_type}, which has no order"
             yield problem(what, "name another column, of a type that PostgreSQL can sort")
         else:
-            yield _refused(entries, error)
+            yield refuse(entries, error)
         return
     if row["row_security"]:
         yield note(f"row-level security of {entries.table} applies to this role: rows that it hides are not migrated")
-
-
-def _refused(entries: Entries, error: psycopg.Error) -> Finding:
-    """Return an error of the server as a problem. Raises DatabaseUnavailable when the connection is lost."""
-    known = translate(error)
-    if isinstance(known, DatabaseUnavailable):
-        raise known from error
-    if isinstance(error, errors.InsufficientPrivilege):
-        return problem(f"{entries.label} cannot be read: {summarise(error)}", GRANTS)
-    named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
-    remedy = f"correct {' or '.join(named)} in the plan" if named else ""
-    return problem(f"{entries.label} cannot be read: {summarise(error)}", remedy)

@@ -13,6 +13,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Plan
 from rowferry.plan_file import plan_document
+from rowferry_enqueue.check_reverting import refuse_irreversible
 from rowferry_enqueue.check_tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
@@ -35,6 +36,7 @@ def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
         with connection.transaction():
             _wait_for_turn(connection, plan)
             refuse_unfit_tables(connection, plan)
+            _refuse_queue(connection, plan, request)
             (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
         with connection.transaction():
             _wait_for_turn(connection, plan)
@@ -46,10 +48,17 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
     with _translated(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
         refuse_unfit_tables(connection, plan)
+        _refuse_queue(connection, plan, request)
         migration_id = find_migration(connection, plan.name)
         listings = find_listings(connection, plan, request, migration_id)
         tables = list(_enqueue_tables(connection, plan, request, migration_id, "count_chunks"))
         return tables + add_listings(connection, listings, request, tables)
+
+
+def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
+    """Raise UsageError where production rows do not tell the objects that verify and revert look for."""
+    if request.queue != "migrate":
+        refuse_irreversible(connection, request.within.choose(plan), request.queue)
 
 
 def find_migration(connection: Connection, name: str) -> int | None:

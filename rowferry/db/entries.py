@@ -46,6 +46,9 @@ class EntryQueries:
             "is_legacy": forms.has_form(entries, found, "legacy"),
             "is_production": forms.has_form(entries, found, "production"),
             "changed": identifiers(entries.changed or entries.key),
+            "is_legacy_row": forms.row_has_form(entries, found, "legacy"),
+            "is_production_row": forms.row_has_form(entries, found, "production"),
+            "required_keys": forms.compute_keys(entries.objects),
         } | self._compose_ids()
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),
@@ -182,6 +185,10 @@ class EntryQueries:
         if since is None:
             return self.has_form(form)
         return sql.SQL("({} and {})").format(self.has_form(form), forms.has_changed(self.entries, self.found))
+
+    def row_has_form(self, form: Form) -> sql.Composable:
+        """Return the condition that a row has this form, whatever objects it has."""
+        return self._parts[f"is_{form}_row"]
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters of the conditions, and those of the query itself."""

@@ -28,14 +28,20 @@ def read_text(entries: Entries, found: Description) -> sql.Composable:
 
 def has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
     """Return the condition that an entry has this form: its text, its states, its objects."""
+    condition = row_has_form(entries, found, form)
+    if entries.objects is None:
+        return condition
+    return sql.SQL("({} and {})").format(condition, statement("has_objects", required=compute_keys(entries.objects)))
+
+
+def row_has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
+    """Return the condition that a row has this form, whatever objects it has."""
     conditions = [_text_has_form(entries, found, form)]
     for number, (column, type_name) in enumerate(zip(entries.moved, found.state_types, strict=True)):
         value = sql.Placeholder(f"{form}_state_{number}")
         conditions.append(
             statement("has_state", column=identifiers(column), value=value, type=literal(type_name or "text"))
         )
-    if entries.objects is not None:
-        conditions.append(statement("has_objects", required=_compute_keys(entries.objects)))
     return sql.SQL("({})").format(AND.join(conditions))
 
 
@@ -51,7 +57,7 @@ def read_objects(entries: Entries) -> sql.Composable:
     """Return the computed objects of an entry, null where the text names them."""
     if entries.objects is None:
         return NO_OBJECTS
-    required, optional = _compute_keys(entries.objects), _compute_keys(entries.optional)
+    required, optional = compute_keys(entries.objects), compute_keys(entries.optional)
     return statement("computed_objects", required=required, optional=optional)
 
 
@@ -68,14 +74,35 @@ def list_objects(entries: Entries, form: Form) -> sql.Composable:
 
 def assign(entries: Entries, found: Description, to: Form, new_text: sql.Composable) -> sql.Composable:
     """Return the assignments that give a row the other form; `new_text`: what `map_entry` made of its text."""
-    assignments: list[sql.Composable] = []
+    values = _list_new_values(entries, found, to, new_text)
+    return sql.SQL(", ").join(sql.SQL("{} = {}").format(identifiers(column), values[column]) for column in values)
+
+
+def simulate_columns(entries: Entries, found: Description, to: Form) -> dict[str, sql.Composable]:
+    """Return the values that the rewritten columns of a row would have in the other form; nothing is written."""
+    origin: Form = "legacy" if to == "production" else "production"
+    parts = {"origin": sql.SQL(origin), "to": sql.SQL(to), "text": read_text(entries, found)}
+    if entries.path is None:
+        new_text = statement("mapped_text", **parts)
+    else:
+        new_text = statement("mapped_texts", **parts, has_form=statement(f"is_{origin}", text=sql.SQL("p.value")))
+    condition = row_has_form(entries, found, origin)
+    return {
+        column: statement("if_of_form", has_form=condition, value=value, column=identifiers(column))
+        for column, value in _list_new_values(entries, found, to, new_text).items()
+    }
+
+
+def _list_new_values(
+    entries: Entries, found: Description, to: Form, new_text: sql.Composable
+) -> dict[str, sql.Composable]:
+    values: dict[str, sql.Composable] = {}
     if entries.has_two_texts:
-        value = new_text if entries.path is None else _put_texts(entries, found, new_text)
-        assignments.append(sql.SQL("{} = {}").format(identifiers(entries.key), value))
+        values[entries.key] = new_text if entries.path is None else _put_texts(entries, found, new_text)
     for number, (column, type_name) in enumerate(zip(entries.moved, found.state_types, strict=True)):
-        value = sql.SQL("{}::{}").format(sql.Placeholder(f"{to}_state_{number}"), literal(type_name or "text"))
-        assignments.append(sql.SQL("{} = {}").format(identifiers(column), value))
-    return sql.SQL(", ").join(assignments)
+        placeholder = sql.Placeholder(f"{to}_state_{number}")
+        values[column] = sql.SQL("{}::{}").format(placeholder, literal(type_name or "text"))
+    return values
 
 
 def _text_has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
@@ -85,7 +112,8 @@ def _text_has_form(entries: Entries, found: Description, form: Form) -> sql.Comp
     return statement("any_text", places=_find_places(entries.path, _read_document(entries, found)), has_form=of_text)
 
 
-def _compute_keys(expression: str | None) -> sql.Composable:
+def compute_keys(expression: str | None) -> sql.Composable:
+    """Return the array of keys that an expression of the plan yields."""
     return statement("computed_keys", expression=literal(expression or "array[]::text[]"))
 
 

@@ -102,9 +102,19 @@ class Entries(Table, frozen=True):
         if self.encoding == "none":
             return text
         try:
-            return unquote(text.partition("#")[0].partition("?")[0], errors="strict")
+            decoded = unquote(text.partition("#")[0].partition("?")[0], errors="strict")
         except UnicodeDecodeError:
             raise ValueError("its percent-encoding is not that of UTF-8") from None
+        if "\0" in decoded:
+            raise ValueError("its percent-encoding holds a NUL, which no key may")
+        return decoded
+
+    def _is_decodable(self, text: str) -> bool:
+        try:
+            self.decode(text)
+        except ValueError:
+            return False
+        return True
 
     @property
     def is_plain(self) -> bool:
@@ -155,6 +165,12 @@ class Entries(Table, frozen=True):
                 )
 
     def _faults_of_objects(self) -> Iterator[str]:
+        for name, object_prefix, prefix in (
+            ("legacy_object", self.legacy_object, self.legacy_prefix),
+            ("production_object", self.production_object, self.production_prefix),
+        ):
+            if object_prefix is None and not self._is_decodable(prefix):
+                yield f"the prefix {prefix!r} of {self.label} is badly percent-encoded: correct it, or give `{name}`"
         if self.objects is None and self.optional is not None:
             yield f"`optional` of {self.label} adds to `objects`: give that too"
         if self.objects is not None and self.encoding != "none":

@@ -139,6 +139,84 @@ from (
     limit 0
 ) as f;
 
+-- name: probe_expression
+-- Reads no row, and fails where an expression of the plan is not valid.
+select {value} as value
+from {table} as e
+limit 0;
+
+-- name: cast_state
+-- What a column of `moved` would hold of a value of the plan, as text.
+select %(value)s::text::{type}::text as held;
+
+-- name: count_states
+-- What a column of `moved` holds, the most frequent values first.
+select
+    e.{column}::text as value,
+    count(*) as rows
+from {table} as e
+where {where}
+group by 1
+order by 2 desc, 1
+limit %(most)s;
+
+-- name: list_columns
+-- The columns of a table that this role may read, in their order, and from what they are generated.
+select
+    a.attname::text as name,
+    case when a.attgenerated <> '' then pg_get_expr(d.adbin, d.adrelid) end as expression
+from pg_attribute as a
+left join pg_attrdef as d on a.attrelid = d.adrelid and a.attnum = d.adnum
+where
+    a.attrelid = %(table_number)s and a.attnum > 0 and not a.attisdropped
+    and has_column_privilege(a.attrelid, a.attnum, 'select')
+order by a.attnum;
+
+-- name: read_without_columns
+-- Reads no row, and fails where SQL of the plan names a column that is left out here.
+select {condition_and_objects} as found
+from (select {columns_left} from {table} as e) as e
+limit 0;
+
+-- name: rows_that_change
+-- Legacy rows whose condition or objects are others once columns are rewritten, which is computed here, not done: how
+-- many rows no longer meet the condition, and how many have other objects.
+select
+    count(*) filter (where r.later ->> 0 = 'false') as left_out,
+    count(*) filter (where r.later ->> 0 = 'true') as renamed,
+    min(r.id) as example
+from (
+    select
+        t.id,
+        t.{found_in_legacy} as legacy,
+        t.{found_later} as later
+    from (
+        select
+            {id_text} as id,
+            {condition_and_objects} as as_it_is,
+            {of_rewritten_row} as rewritten
+        from {table} as e
+        where {has_form}
+    ) as t
+) as r
+where
+    r.legacy ->> 0 = 'true'
+    and (r.legacy -> 1 -> 0) is distinct from '[]'::jsonb
+    and r.legacy <> r.later;
+
+-- name: objects_of_entries
+-- The objects of some entries, computed twice.
+select
+    {id_text} as id,
+    {objects} as objects,
+    {objects} as again
+from {table} as e
+where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w (rowferry_id));
+
+-- name: set_timezone
+-- Sets TimeZone for the rest of a transaction.
+select set_config('timezone', %(zone)s, true);
+
 -- name: repeated_ids
 -- An id of several legacy entries, where no unique index forbids it.
 select {id_text} as id
@@ -161,10 +239,11 @@ limit %(most)s;
 
 -- name: legacy_keys
 -- The legacy keys of one table's objects and their production keys, as rowferry/keys.py computes them, with the texts
--- of the column that name them.
+-- of the column that name them. Keys are null where the text is badly encoded, or the computed key has another prefix.
 select
     o.legacy_text,
     o.production_text,
+    o.computed_key,
     %(legacy_object)s::text || o.rest collate "C" as legacy_key,
     %(production_object)s::text || o.rest collate "C" as production_key
 from (
@@ -188,9 +267,12 @@ cross join lateral ({production_objects}) as o;
 -- How many legacy keys of one table become usable production keys (null fault), and how many do not, and why.
 with judged as (
     select
-        e.legacy_key,
+        coalesce(e.legacy_text, e.computed_key) as named,
         case
-            when e.production_key = '' then 'empty'
+            when e.legacy_key is null and e.computed_key is null then 'badly encoded'
+            when e.legacy_key is null then 'outside'
+            when e.legacy_key = '' then 'no object'
+            when e.production_key = '' or e.production_text = '' then 'empty'
             when octet_length(convert_to(e.production_key, 'UTF8')) > %(max_bytes)s then 'too long'
             when not {becomes_production} then 'still legacy'
             when char_length(e.production_text) > %(column_length)s then 'too wide'
@@ -200,10 +282,18 @@ with judged as (
 
 select
     j.fault,
-    count(*) as entries,
-    min(j.legacy_key) as example
+    count(*) as keys,
+    min(j.named) as example
 from judged as j
 group by j.fault;
+
+-- name: rows_without_objects
+-- Rows that would be legacy entries, but for an expression of `objects` that names no object.
+select
+    count(*) as rows,
+    min({id_text}) as example
+from {table} as e
+where {is_legacy_row} and {where} and cardinality({required_keys}) = 0;
 
 -- name: key_clashes
 -- Different legacy keys of two [[entries]] that become the same production key: how many, and one example.

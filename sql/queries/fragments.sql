@@ -124,10 +124,12 @@ coalesce(
 array(select jsonb_array_elements_text({document}))
 
 -- name: object_of_text
--- What follows the prefix in a text of the column, and the text that legacy and production rows hold.
+-- What follows the prefix in a text of the column, and the text that legacy and production rows hold; `rest` is null
+-- where it is badly encoded.
 select
     %(legacy_prefix)s::text || t.rest as legacy_text,
     %(production_prefix)s::text || t.rest as production_text,
+    null::text as computed_key,
     {decoded} as rest
 from (select substr(e.text, char_length(%({form}_prefix)s::text) + 1) as rest) as t
 
@@ -136,6 +138,7 @@ from (select substr(e.text, char_length(%({form}_prefix)s::text) + 1) as rest) a
 select
     %(legacy_prefix)s::text || t.rest as legacy_text,
     %(production_prefix)s::text || t.rest as production_text,
+    null::text as computed_key,
     {decoded} as rest
 from (
     select substr(p.value, char_length(%({form}_prefix)s::text) + 1) as rest
@@ -144,34 +147,81 @@ from (
 ) as t
 
 -- name: computed_objects_of_entry
--- What follows the prefix of the legacy bucket's keys in each computed key.
+-- What follows the prefix of the legacy bucket's keys in each computed key; `rest` is null where it has another.
 select
     null::text as legacy_text,
     null::text as production_text,
-    substr(u.key, char_length(%(legacy_object)s::text) + 1) as rest
+    u.key as computed_key,
+    case
+        when starts_with(u.key, %(legacy_object)s) then substr(u.key, char_length(%(legacy_object)s::text) + 1)
+    end as rest
 from jsonb_array_elements(e.objects) as l (keys)
 cross join lateral jsonb_array_elements_text(l.keys) as u (key)
-where starts_with(u.key, %(legacy_object)s)
 
 -- name: percent_decoded
--- The key that a percent-encoded text writes, without `?` and `#` and what follows them.
+-- The key that a percent-encoded text writes, without `?` and `#` and what follows them; null where its bytes are not
+-- UTF-8, as Unicode's table 3-7 has it, or hold a NUL, which no text of PostgreSQL can.
+(
+    select
+        case
+            when b.bytes ~ (
+                '^(0[1-9a-f]|[1-7][0-9a-f]|(c[2-9a-f]|d[0-9a-f])[89ab][0-9a-f]'
+                || '|(e0[ab]|e[1-9abcef][89ab]|ed[89])[0-9a-f][89ab][0-9a-f]'
+                || '|(f0[9ab]|f[1-3][89ab]|f48)[0-9a-f]([89ab][0-9a-f]){{2}})*$'
+            ) then convert_from(decode(b.bytes, 'hex'), 'UTF8')
+        end
+    from (
+        select
+            coalesce(
+                string_agg(
+                    case
+                        when m.part[1] ~ '^%%[0-9A-Fa-f]{{2}}$' then lower(substr(m.part[1], 2))
+                        else encode(convert_to(m.part[1], 'UTF8'), 'hex')
+                    end,
+                    '' order by m.number
+                ),
+                ''
+            ) as bytes
+        from regexp_matches(regexp_replace(t.rest, '[?#].*', ''), '%%[0-9A-Fa-f]{{2}}|[^%%]+|%%', 'g')
+        with ordinality as m (part, number)
+    ) as b
+)
+
+-- name: mapped_text
+-- The text that a row of one form holds in the other.
+(%({to}_prefix)s::text || substr({text}, char_length(%({origin}_prefix)s::text) + 1))
+
+-- name: mapped_texts
+-- The same for the texts of a document, by their places.
 (
     select
         coalesce(
-            convert_from(
-                string_agg(
-                    case
-                        when m.part[1] ~ '^%%[0-9A-Fa-f]{{2}}$' then decode(substr(m.part[1], 2), 'hex')
-                        else convert_to(m.part[1], 'UTF8')
-                    end,
-                    ''::bytea order by m.number
-                ),
-                'UTF8'
+            jsonb_object_agg(
+                p.key,
+                case
+                    when {has_form}
+                        then %({to}_prefix)s::text || substr(p.value, char_length(%({origin}_prefix)s::text) + 1)
+                    else p.value
+                end
             ),
-            ''
+            '{{}}'
         )
-    from regexp_matches(regexp_replace(t.rest, '[?#].*', ''), '%%[0-9A-Fa-f]{{2}}|.', 'g')
-    with ordinality as m (part, number)
+    from jsonb_each_text({text}::jsonb) as p
+)
+
+-- name: if_of_form
+-- What a column would hold once its row has moved; a row of no such form stays as it is.
+case when {has_form} then {value} else e.{column} end
+
+-- name: condition_and_objects
+-- Whether a row meets the condition, and which objects it has then, as a pair in JSON.
+jsonb_build_array(({where}) is true, case when ({where}) is true then {objects} end)
+
+-- name: of_rewritten_row
+-- The condition and the objects of a row, once columns of it are rewritten.
+(
+    select {condition_and_objects}
+    from (select {columns_rewritten}) as e
 )
 
 -- name: is_within

@@ -56,6 +56,8 @@ class Project:
     """Tables whose rows are never rewritten: the application reads the other bucket once it is told to."""
     switched: bool = False
     """Whether it has been told to."""
+    read_by_where: ClassVar[tuple[str, ...]] = ()
+    """Other tables that the plan's conditions read, for which a role needs a grant of its own."""
     refusals: ClassVar[tuple[Refusal, ...]] = ()
 
     def prepare(self) -> Iterator[Row]:

@@ -1,20 +1,26 @@
 """A project of the corpus in a database and two buckets of a test: filled, migrated, and looked at in the end."""
 
 import json
+import os
 import tomllib
 from collections import Counter
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
+from psycopg import sql
 
 from corpus.application import Application, find_rows
 from corpus.auditor import Auditor
 from corpus.project import Columns, Project
 from entry_table import Record
 from migration import Migration
+from roles import Roles, grant, log_in
 from rowferry.batch import Outcome
+from rowferry_enqueue.enqueue import Enqueued
 from servers import Buckets
 from torture.oracle import Oracle
 
@@ -23,6 +29,8 @@ SETTLED = (Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.DELETED)
 
 class Corpus(Migration):
     """The schema and the plan of a project, with its application and an auditor."""
+
+    _roles: Roles
 
     def __init__(self, dsn: str, legacy: Buckets, production: Buckets, folder: Path, *, project: Project) -> None:
         self.project = project
@@ -49,6 +57,21 @@ class Corpus(Migration):
     def make_table(self, id_type: str) -> None:
         self.execute("set search_path = public")  # the tests' role has the name of our own schema
         self.execute((self.project.folder / "schema.sql").read_text())
+
+    def grant_minimum(self, roles: Roles) -> None:
+        """Give each role what `rowferry init --grants` says, and from now on enqueue and work as these roles."""
+        grant(self, roles)
+        for table, role in product(self.project.read_by_where, ("enqueuer", "worker")):
+            self.execute(sql.SQL("grant select on {} to {}").format(*map(sql.Identifier, (table, roles[role]))))
+        self._roles = roles
+
+    def enqueue(self, batch_size: int = 100, **request: Any) -> list[Enqueued]:
+        with patch.dict(os.environ, DATABASE_URL=log_in(self, self._roles["enqueuer"])):
+            return super().enqueue(batch_size, **request)
+
+    def work(self, *queues: str, parallel: int = 16) -> None:
+        with patch.dict(os.environ, DATABASE_URL=log_in(self, self._roles["worker"])):
+            super().work(*queues, parallel=parallel)
 
     def close(self) -> None:
         """Close all connections."""

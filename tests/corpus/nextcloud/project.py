@@ -12,6 +12,7 @@ class Nextcloud(Project):
     name = "nextcloud"
     ids: ClassVar = {"oc_filecache": ("fileid",)}
     staying = frozenset({"oc_filecache"})
+    read_by_where = ("oc_storages", "oc_mimetypes")
     refusals = (
         Refusal("paths taken for keys", ({"objects": None},), ABSENT, by_check_alone=True),
         Refusal("seconds as a number", ({"changed": "mtime"},), "mtime"),

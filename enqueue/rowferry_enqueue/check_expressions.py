@@ -1,0 +1,85 @@
+"""Checks the SQL and the values that a plan has for one table, by queries that read no row."""
+
+from collections.abc import Iterator
+
+import psycopg
+from psycopg import errors, sql
+
+from rowferry.db.connection import Connection, fetch_one, literal, summarise, translate
+from rowferry.db.entries import EntryQueries
+from rowferry.db.forms import compute_keys
+from rowferry.errors import DatabaseUnavailable
+from rowferry.plan import Entries
+from rowferry_enqueue.finding import Finding, problem
+from rowferry_enqueue.table_shape import GRANTS
+
+
+def check_expressions(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+    """Yield what is wrong with `moved`, `where`, `objects` and `optional`, each by itself.
+
+    Raises DatabaseUnavailable when the connection is lost.
+    """
+    yield from _check_states(connection, queries)
+    entries = queries.entries
+    if entries.where:
+        condition = sql.SQL("case when {} then 1 end").format(literal(f"({entries.where}\n)"))
+        yield from _probe(connection, queries, "where", condition)
+    for name, expression in (("objects", entries.objects), ("optional", entries.optional)):
+        if expression:
+            yield from _probe(connection, queries, name, compute_keys(expression))
+
+
+def _probe(connection: Connection, queries: EntryQueries, name: str, value: sql.Composable) -> Iterator[Finding]:
+    try:
+        with connection.transaction():
+            connection.execute(queries.compose("probe_expression", value=value), queries.parameters())
+    except psycopg.Error as error:
+        yield refuse(queries.entries, error, f"`{name}`")
+
+
+def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
+    """Return an error of the server as a problem; `part`: of the plan, where it is known which one is at fault.
+
+    Raises DatabaseUnavailable when the connection is lost.
+    """
+    known = translate(error)
+    if isinstance(known, DatabaseUnavailable):
+        raise known from error
+    words = summarise(error)
+    if isinstance(error, errors.InsufficientPrivilege):
+        return problem(f"{entries.label} cannot be read: {words}", GRANTS)
+    if not part:
+        named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
+        remedy = f"correct {' or '.join(named)} in the plan" if named else ""
+        return problem(f"{entries.label} cannot be read: {words}", remedy)
+    if part == "`where`":
+        remedy = "write a condition over the table's columns"
+    elif isinstance(error, errors.FeatureNotSupported) and "set-returning" in words:
+        remedy = "put the rows that it yields into an array: array(select …)"
+    else:
+        remedy = "write an expression over the table's columns that yields text or text[]"
+    return problem(f"the {part} of {entries.label} cannot be used: {words}", remedy)
+
+
+def _check_states(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+    entries = queries.entries
+    for number, (column, type_name) in enumerate(zip(entries.moved, queries.found.state_types, strict=True)):
+        for form in ("legacy", "production"):
+            value: str = queries.parameters()[f"{form}_state_{number}"]
+            if fault := _find_fault_of_state(connection, queries, value, type_name or "text"):
+                what = f"{value!r} in `moved.{column}` of {entries.label} is no value of {type_name}: {fault}"
+                yield problem(what, "write it as PostgreSQL shows it in that column")
+
+
+def _find_fault_of_state(connection: Connection, queries: EntryQueries, value: str, type_name: str) -> str | None:
+    query = queries.compose("cast_state", type=literal(type_name))
+    try:
+        with connection.transaction():
+            held: str = fetch_one(connection, query, queries.parameters(value=value))["held"]
+    except psycopg.Error as error:
+        known = translate(error)
+        if isinstance(known, DatabaseUnavailable):
+            raise known from error
+        return summarise(error)
+    # An explicit cast cuts a text that is too long.
+    return f"it would be cut to {held!r}" if value.startswith(held) and held != value else None
