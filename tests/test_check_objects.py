@@ -1,10 +1,12 @@
 """A check looks at the entries' own objects, shows what becomes of their keys, and tells an empty table from a full."""
 
 import pytest
+from msgspec.structs import replace
 
 from checks import add_second_table, check, entries_of, problems
 from entry_table import FROM
 from migration import Migration
+from rowferry.plan import Entries
 from rowferry_enqueue.check_objects import guess_cause
 
 
@@ -89,7 +91,25 @@ def test_the_likely_cause_is_said(migration: Migration, column: str, key: str, c
 
 
 def test_a_cause_is_guessed_without_a_listing() -> None:
-    assert "prefix outside the column" in guess_cause(["image/a.png"], None)
+    entries = Entries("t", "id", "k", "image/", "avatar/")
+    assert "prefix outside the column" in guess_cause(["image/a.png"], None, entries)
+    assert "objects` may yield other keys" in guess_cause(["a"], None, replace(entries, objects="'a'"))
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "remedy"),
+    [
+        ("https://cdn.example/image/a.png", "image/a.png", "into `from`, and add `legacy_object` and `production_obj"),
+        ("image/a.png", "media/image/a.png", 'add `legacy_object = "media/image/"` to the plan'),
+        ("image/a%20b.png", "image/a b.png", 'add `encoding = "percent"` to the plan'),
+    ],
+)
+def test_the_remedy_is_a_field_of_the_plan(migration: Migration, column: str, key: str, remedy: str) -> None:
+    entries_of(migration)["from"] = column[: column.index("image/") + len("image/")]
+    migration.add_row(1, column)
+    migration.legacy.put(key, b"body")
+    (words,) = found(migration, "sampled")
+    assert remedy in words
 
 
 def test_an_object_that_may_not_be_seen_is_not_called_missing(logged_migration: Migration, log) -> None:

@@ -1,6 +1,7 @@
 """Checks a sample of the legacy objects: whether they exist under the keys that the rows hold."""
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -35,10 +36,12 @@ Result = Response | ObjectError
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Legacy keys of one [[entries]], each with the production key that it becomes."""
+    """Some legacy entries of one [[entries]]."""
 
     entries: Entries
+    sampled: tuple[Entry, ...]
     keys: tuple[tuple[str, str], ...]
+    """The legacy keys of their objects, each with the production key that it becomes."""
 
     @classmethod
     def of(cls, entries: Entries, sampled: Sequence[Entry]) -> "Sample":
@@ -48,7 +51,7 @@ class Sample:
             with suppress(ValueError):
                 mapped = map_entry(entry, entries).objects
                 keys += [(each.legacy, each.production) for each in mapped if each.is_required]
-        return cls(entries, tuple(keys))
+        return cls(entries, tuple(sampled), tuple(keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *
     for sample in samples:
         found = {key: results[key] for key, _ in sample.keys if key in results}
         sizes |= {key: result.content_length or 0 for key, result in found.items() if isinstance(result, Response)}
-        findings += _judge(client, side, sample.entries.label, found, is_new=is_new)
+        findings += _judge(client, side, sample.entries, found, is_new=is_new)
     small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES}
     return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None))
 
@@ -102,14 +105,14 @@ async def _ask_all(client: ObjectClient, side: Side, keys: Sequence[str]) -> dic
 
 
 def _judge(
-    client: ObjectClient, side: Side, label: str, results: dict[str, Result], *, is_new: bool
+    client: ObjectClient, side: Side, entries: Entries, results: dict[str, Result], *, is_new: bool
 ) -> Iterator[Finding]:
     if not results:
         return
     found = [key for key, result in results.items() if isinstance(result, Response)]
     missing = [key for key, result in results.items() if isinstance(result, ObjectNotFound)]
     refused = {key: result for key, result in results.items() if isinstance(result, ObjectError) and key not in missing}
-    sampled = f"{label}: {len(found):,} of {len(results):,} sampled legacy objects exist"
+    sampled = f"{entries.label}: {len(found):,} of {len(results):,} sampled legacy objects exist"
     for error in refused.values():
         if isinstance(error, AccessDenied | SideFault) and not found and not missing:
             yield refuse(side, error, "read", "s3:GetObject and s3:ListBucket")
@@ -127,24 +130,36 @@ def _judge(
     if 2 * len(missing) <= len(results):
         yield note(what, "their entries will end as missing: see `rowferry errors` then")
         return
-    cause = guess_cause(missing, list_first(client, side))
+    cause = guess_cause(missing, list_first(client, side), entries)
     yield problem(what, cause) if is_new and not found else note(what, cause)
 
 
-def guess_cause(missing: Sequence[str], existing: str | None) -> str:
-    """Return the probable reason why objects are missing; `existing`: a key that the bucket does hold."""
-    first = missing[0]
-    if any(re.match(r"([a-z][a-z0-9+.-]*:)?//", key, re.IGNORECASE) for key in missing):
-        return "the column seems to hold URLs: rowferry needs the object's own key in it, from its first character on"
-    if first.startswith("/"):
-        return "the keys begin with `/`, as object keys rarely do: correct the column, or `key` in the plan"
-    if existing is not None and any(existing.endswith(f"/{key}") for key in missing):
-        return f"the objects' keys begin with more than the column holds, for example {quote_key(existing)}"
+def guess_cause(missing: Sequence[str], existing: str | None, entries: Entries) -> str:
+    """Return the probable reason why objects are missing, and what to write in the plan.
+
+    `existing`: a key that the bucket does hold.
+    """
+    longer = next((key for key in missing if existing is not None and existing.endswith(f"/{key}")), None)
     holds = "" if existing is None else f"; the bucket does hold {quote_key(existing)}, for example"
-    if any(unquote(key) != key for key in missing):
-        return f"the keys in the column seem to be percent-encoded, which the objects' own keys are not{holds}"
-    remedy = "the column may not hold the whole key (a prefix outside the column), or [legacy] names another bucket"
-    return f"{remedy}{holds}"
+    if entries.objects is not None:
+        return f"`objects` may yield other keys than those of the bucket, or [legacy] names another bucket{holds}"
+    if any(re.match(r"([a-z][a-z0-9+.-]*:)?//", key, re.IGNORECASE) for key in missing):
+        return (
+            "the column seems to hold URLs: put all of them that is no part of a key into `from`, and add "
+            f'`legacy_object` and `production_object`, what the keys begin with instead, such as ""{holds}'
+        )
+    if missing[0].startswith("/"):
+        words = "the keys begin with `/`, as object keys rarely do: put it into `from`, and add `legacy_object`"
+        return f"{words} and `production_object` without it{holds}"
+    if longer is not None and existing is not None:
+        prefix = json.dumps(existing.removesuffix(longer) + entries.legacy_object_prefix, ensure_ascii=False)
+        words = f"the objects' keys begin with more than the column holds, for example {quote_key(existing)}"
+        return f"{words}: add `legacy_object = {prefix}` to the plan, and a `production_object`"
+    if entries.encoding == "none" and any(unquote(key) != key for key in missing):
+        words = "the keys in the column seem to be percent-encoded, which the objects' own keys are not"
+        return f'{words}: add `encoding = "percent"` to the plan{holds}'
+    remedy = "the column may not hold the whole key (a prefix outside the column goes into `legacy_object`)"
+    return f"{remedy}, or [legacy] names another bucket{holds}"
 
 
 def list_first(client: ObjectClient, side: Side, prefix: str = "") -> str | None:

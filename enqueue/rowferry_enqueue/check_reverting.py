@@ -10,7 +10,6 @@ from typing import NamedTuple
 from psycopg import errors, sql
 
 from rowferry.db.connection import Connection, fetch_one, identifiers, literal, translated_errors
-from rowferry.db.description import Description
 from rowferry.db.entries import EntryQueries
 from rowferry.db.forms import simulate_columns
 from rowferry.db.statements import statement
@@ -20,6 +19,7 @@ from rowferry.keys import Form
 from rowferry.plan import Entries
 from rowferry_enqueue.check_keys import other_parameters, rename_parameters
 from rowferry_enqueue.finding import Finding, note, problem
+from rowferry_enqueue.table_shape import share_rows
 
 _COMMA = sql.SQL(", ")
 Columns = Mapping[str, str | None]
@@ -58,13 +58,6 @@ def refuse_irreversible(connection: Connection, chosen: Sequence[Entries], queue
         if change := _find_change(connection, queries, queries, "production"):
             what = _describe(queries, change, "its rows have moved")
             raise UsageError(f"{queue.capitalize()} cannot work on {entries.label}: {what}; {_REMEDY}.")
-
-
-def share_rows(one: Description, other: Description) -> bool:
-    """Return whether two tables are one, or one is a partition of the other."""
-    if one.table_number is None or other.table_number is None:
-        return False
-    return one.table_number in {other.table_number, *other.ancestors} or other.table_number in one.ancestors
 
 
 _REMEDY = "write that SQL over columns that the migration leaves as they are, or so that it says the same of both"

@@ -92,19 +92,41 @@ def _judge_key(entries: Entries, described: Description) -> Iterator[Finding]:
         )
         yield problem(f"{entries.table}.{entries.key} is {described.key_type}, not {name_kind(entries)}", remedy)
     for column in described.generated:
-        remedy = "name the column that it is generated from, if that holds the whole key as text"
+        remedy = (
+            "name the column that it is generated from, if that holds the whole key as text"
+            if column == entries.key
+            else "name in `moved` the columns that it is generated from"
+        )
         yield problem(f"{entries.table}.{column} is generated from other columns, so it cannot be rewritten", remedy)
 
 
 def judge_together(tables: Sequence[Described]) -> Iterator[Finding]:
-    """Yield the columns that two [[entries]] name: each of their rows would be migrated twice."""
+    """Yield the columns that two [[entries]] would rewrite in the same rows."""
     for (one, found), (other, other_found) in combinations(tables, 2):
-        numbers = {found.table_number, *found.ancestors}
-        other_numbers = {other_found.table_number, *other_found.ancestors}
-        is_same = found.table_number in other_numbers or other_found.table_number in numbers
-        if one.key == other.key and found.table_number is not None and is_same and not _are_apart(one, other):
+        if not share_rows(found, other_found) or _have_states_apart(one, other):
+            continue
+        if one.key == other.key and not _are_apart(one, other):
             what = f"{one.label} and {other.label} name the same rows and the same column"
             yield problem(what, "leave one of them out of the plan, or give each a `from` and a `to` of its own")
+        elif one.key != other.key or one.path != other.path:
+            for column in (column for column in one.moved if column in other.moved):
+                what = (
+                    f"{one.label} and {other.label} both set {column}, which would say of the objects of one that they "
+                    "have moved with those of the other"
+                )
+                yield problem(what, "name all objects of a row in the `objects` of one [[entries]]")
+
+
+def share_rows(one: Description, other: Description) -> bool:
+    """Return whether two tables are one, or one is a partition of the other."""
+    if one.table_number is None or other.table_number is None:
+        return False
+    return one.table_number in {other.table_number, *other.ancestors} or other.table_number in one.ancestors
+
+
+def _have_states_apart(one: Entries, other: Entries) -> bool:
+    """Return whether a column of both `moved` tells their rows apart, whatever has moved."""
+    return any(not {*one.moved[column]} & {*other.moved[column]} for column in one.moved if column in other.moved)
 
 
 def _are_apart(one: Entries, other: Entries) -> bool:

@@ -141,8 +141,9 @@ from (
 
 -- name: probe_expression
 -- Reads no row, and fails where an expression of the plan is not valid.
-select {value} as value
+select
 from {table} as e
+where {value} is null
 limit 0;
 
 -- name: cast_state

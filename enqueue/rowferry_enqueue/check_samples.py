@@ -1,0 +1,164 @@
+"""Checks some legacy entries of each table, and shows what becomes of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+
+import msgspec
+
+from rowferry.batch import Entry
+from rowferry.db.connection import Connection, fetch_one, identifiers, translated_errors
+from rowferry.db.entries import EntryQueries, to_entries
+from rowferry.db.statements import statement
+from rowferry.errors import DatabaseUnavailable, RowferryError
+from rowferry.formatting import count
+from rowferry.keys import ObjectKeys, has_form, map_entry
+from rowferry.plan import Entries, Plan
+from rowferry.s3.listing import OnProgress
+from rowferry_enqueue.check_keys import quote_key
+from rowferry_enqueue.check_objects import Sample
+from rowferry_enqueue.finding import Finding, note, problem
+
+SAMPLED = 100
+"""Entries whose objects are looked at, of all tables together."""
+MIN_SAMPLED = 10
+"""Of each table, however many tables there are."""
+EXAMPLES = 3
+"""Keys shown for each table."""
+VALUES = 5
+"""Values shown of a column of `moved`."""
+ZONES = ("Etc/GMT-14", "Etc/GMT+12")
+"""The first and the last to see a day."""
+
+
+def sample_entries(connection: Connection, plan: Plan, on_progress: OnProgress) -> list[Sample]:
+    """Return legacy entries of each readable table, spread over its ids; one scan a table."""
+    limit = max(MIN_SAMPLED, SAMPLED // max(1, len(plan.entries)))
+    samples: list[Sample] = []
+    for entries in plan.entries:
+        on_progress(f"choosing examples of {entries.label}")
+        try:
+            with translated_errors(), connection.transaction():
+                queries = EntryQueries.of(connection, entries)
+                rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=limit)).fetchall()
+        except DatabaseUnavailable:
+            raise
+        except RowferryError:
+            continue  # the check of the table has reported it
+        samples.append(Sample.of(entries, to_entries(rows)))
+    return samples
+
+
+def check_samples(
+    connection: Connection, plan: Plan, samples: Sequence[Sample], *, allow_empty: bool
+) -> Iterator[Finding]:
+    """Yield examples, expressions that do not yield the same twice, and why there is nothing to migrate."""
+    for sample in samples:
+        yield from show_examples(sample)
+        with translated_errors():
+            queries = EntryQueries.of(connection, sample.entries)
+            yield from _check_steadiness(connection, queries, sample)
+            if not sample.sampled:
+                yield from _show_states(connection, queries)
+    yield from _check_emptiness(connection, plan, samples, allow_empty=allow_empty)
+
+
+def show_examples(sample: Sample) -> list[Finding]:
+    """Return what becomes of some texts and objects."""
+    examples = dict.fromkeys(words for entry in sample.sampled for words in _describe_entry(entry, sample.entries))
+    return [note(f"{sample.entries.label}: for example {words}") for words in islice(examples, EXAMPLES)]
+
+
+def _describe_entry(entry: Entry, entries: Entries) -> Iterator[str]:
+    """Yield what becomes of the texts and objects of an entry; nothing where it cannot be mapped."""
+    with suppress(ValueError):
+        objects, new_key = map_entry(entry, entries)
+        texts = _pair_texts(entry.key, new_key, entries)
+        if entries.objects is None:
+            for (old, new), keys in zip(texts, objects, strict=True):
+                yield _describe(old, new, keys)
+        else:
+            (old, new), keys = texts[0], objects[0]
+            more = f", and {count(len(objects) - 1, 'object', 'objects')} more" if objects[1:] else ""
+            yield _describe(old, new, keys) + more
+
+
+def _pair_texts(key: str, new_key: str, entries: Entries) -> list[tuple[str, str]]:
+    if entries.path is None:
+        return [(key, new_key)]
+    old, new = (msgspec.json.decode(each, type=dict[str, str]) for each in (key, new_key))
+    return [(old[place], new[place]) for place in old if has_form(old[place], entries, "legacy")]
+
+
+def _describe(old: str, new: str, keys: ObjectKeys) -> str:
+    if (old, new) == (keys.legacy, keys.production) and old != new:
+        return f"{quote_key(old)} becomes {quote_key(new)}"
+    text = f"{quote_key(old)} stays" if old == new else f"{quote_key(old)} becomes {quote_key(new)}"
+    if keys.legacy == keys.production:
+        return f"{text}, and its object {quote_key(keys.legacy)} keeps its key"
+    return f"{text}, and its object {quote_key(keys.legacy)} becomes {quote_key(keys.production)}"
+
+
+def _check_steadiness(connection: Connection, queries: EntryQueries, sample: Sample) -> Iterator[Finding]:
+    """Find an expression that yields other keys another time, or in a session with another TimeZone."""
+    if sample.entries.objects is None or not sample.sampled:
+        return
+    ids = [entry.id for entry in sample.sampled]
+    with connection.transaction():
+        read = [_read_objects(connection, queries, ids)]
+        for zone in ZONES:
+            fetch_one(connection, statement("set_timezone"), {"zone": zone})
+            read.append(_read_objects(connection, queries, ids))
+    label, (first, *elsewhere) = sample.entries.label, read
+    if any(one != again for one, again in first.values()):
+        remedy = "write them over the row's columns alone, without random() and the like"
+        yield problem(f"`objects` or `optional` of {label} yields other keys each time", remedy)
+    elif any(first.get(row, there) != there for other in elsewhere for row, there in other.items()):
+        what = f"the keys that `objects` or `optional` of {label} yields depend on the session's TimeZone"
+        yield note(what, "add `at time zone 'UTC'` to the times in it, or the zone in which the keys were made")
+
+
+def _read_objects(connection: Connection, queries: EntryQueries, ids: list[str]) -> dict[str, tuple[object, object]]:
+    rows = connection.execute(queries.compose("objects_of_entries"), queries.parameters(ids=ids))
+    return {row["id"]: (row["objects"], row["again"]) for row in rows}
+
+
+def _show_states(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+    """Show what the columns of `moved` hold where no row holds the legacy value."""
+    entries = queries.entries
+    for number, column in enumerate(entries.moved):
+        states = {form: queries.parameters()[f"{form}_state_{number}"] for form in ("legacy", "production")}
+        query = queries.compose("count_states", column=identifiers(column))
+        rows = connection.execute(query, queries.parameters(most=VALUES)).fetchall()
+        held = [row["value"] for row in rows]
+        if states["legacy"] in held or not {*held} - {states["production"]}:
+            continue
+        values = ", ".join(f"{row['value']!r} in {count(row['rows'], 'row', 'rows')}" for row in rows)
+        what = f"{entries.label}: no row has {states['legacy']!r} as {column}, which is {values}"
+        yield note(what.replace("None in", "null in"), f"correct `moved.{column}` in the plan")
+
+
+def _check_emptiness(
+    connection: Connection, plan: Plan, samples: Sequence[Sample], *, allow_empty: bool
+) -> Iterator[Finding]:
+    """Yield a problem where no table has a legacy entry, unless that is allowed."""
+    if allow_empty or not plan.entries or len(samples) < len(plan.entries):
+        return
+    if any(sample.sampled for sample in samples):
+        return
+    counts = ", ".join(_count_forms(connection, sample.entries) for sample in samples)
+    told = [f"`{name}`" for name in ("from", "key", *_list_more(plan.entries))]
+    remedy = f"correct {', '.join(told)} or `where` in the plan, or add --allow-empty where all is migrated already"
+    yield problem(f"there are 0 legacy entries to migrate: {counts}", remedy)
+
+
+def _list_more(plan_entries: Iterable[Entries]) -> list[str]:
+    """Return the fields that say which rows are legacy, beside the usual ones."""
+    return [name for name in ("path", "moved", "objects") if any(getattr(each, name) for each in plan_entries)]
+
+
+def _count_forms(connection: Connection, entries: Entries) -> str:
+    with translated_errors():
+        queries = EntryQueries.of(connection, entries)
+        row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
+    return f"{entries.label} has {row['production']:,} in production form and {row['unexpected']:,} in neither"
