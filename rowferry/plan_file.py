@@ -12,7 +12,13 @@ from msgspec import inspect
 from rowferry.errors import PlanError
 from rowferry.plan import Plan
 
-_WRITE = {"str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false"}
+_WRITE = {
+    "str": "text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": 'a table such as { name = "value" }',
+}
 _BOUND = {">": "above", ">=": "of at least", "<=": "of at most", "<": "below"}
 
 

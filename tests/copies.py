@@ -6,6 +6,7 @@ from fake_buckets import FakeBuckets, Stored
 from rowferry.plan import OnConflict
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteOperation
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import CopyMethod
 
@@ -25,7 +26,7 @@ def options_of(method: CopyMethod, support: Support = "ignored", on_conflict: On
     tagging = Tagging()
     tagging._announced = "yes"
     tagging._kept |= {"PutObject": True, "CopyObject": True}
-    return CopyOptions(method, known, on_conflict, tagging)
+    return CopyOptions(method, known, on_conflict, Properties(tagging=tagging))
 
 
 def support_of(options: CopyOptions, operation: WriteOperation | None = None) -> Support:

@@ -26,6 +26,7 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import StreamCopy
@@ -234,7 +235,7 @@ def running_pair(tls: ssl.SSLContext | None = None, deadline: timedelta = SECOND
     support = ConditionalWriteSupport("new", {"PutObject": True})
     tagging = Tagging()
     tagging._announced = "yes"
-    pair = Pair(legacy, production, CopyOptions(StreamCopy(), support, "fail", tagging))
+    pair = Pair(legacy, production, CopyOptions(StreamCopy(), support, "fail", Properties(tagging=tagging)))
     for name, kind, server in (("legacy", LegacySide, legacy), ("production", ProductionSide, production)):
         side = kind("bucket", endpoint_url=f"{scheme}://127.0.0.1:{server.server_address[1]}")
         pair.clients[name] = ObjectClient(

@@ -118,6 +118,67 @@ def test_the_requests_of_an_object_are_those_of_a_worker(
     assert without_buckets(sent) == +expected
 
 
+OF_PLAN = {
+    "acl": {"acl": "public-read"},
+    "content header": {"cache_control": "max-age=1"},
+    "no tags": {"tags": "none"},
+    "all": {"acl": "copy", "cache_control": "max-age=1", "storage_class": "STANDARD_IA", "tags": {"team": "a"}},
+}
+OF_PLAN_CASES = ("small", "tagged", "missing", "identical", "different", "large", "large and tagged")
+
+
+@pytest.mark.parametrize("deviations", [Deviations(), IGNORES], ids=["honours", "ignores"])
+@pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
+@pytest.mark.parametrize("of_plan", OF_PLAN)
+@pytest.mark.parametrize("name", OF_PLAN_CASES)
+def test_what_the_plan_says_of_objects_costs_the_requests_of_a_worker(
+    make_migration: Callable[..., Migration], name: str, of_plan: str, server_side: bool, deviations: Deviations
+) -> None:
+    """An object that is kept has its ACL already; what the server does with an ACL is known from earlier objects."""
+    case = CASES[name]
+    with fake_migration(make_migration, deviations, server_side=server_side) as found:
+        migration = found.migration
+        if case.threshold is not None:
+            migration.plan["migration"]["multipart_threshold_bytes"] = case.threshold
+        migration.plan["production"] |= OF_PLAN[of_plan]
+        case.put(migration, "case")
+        if name == "identical" and OF_PLAN[of_plan].get("acl") == "public-read":
+            bucket = {"Bucket": migration.production.bucket, "Key": f"{TO}case"}
+            migration.production.client.put_object_acl(**bucket, ACL="public-read")
+        measured = look(found, ["case"])
+        with migration.at_work(1) as take_turn:
+            warm_up(migration, take_turn)
+            migration.add(999, "before", LARGE if "large" in name else b"before", Tagging="a=1")
+            migration.enqueue()
+            assert take_turn()
+            migration.add_row(1000, f"{FROM}case")
+            migration.enqueue()
+            with found.counting() as sent:
+                assert take_turn()
+    mode = replace(measured.mode, honours_condition=bool(deviations.if_none_match), expects_existing=False)
+    assert without_buckets(sent) == +count_requests(measured.sample.seen[0], mode)
+
+
+@pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
+@pytest.mark.parametrize("of_plan", OF_PLAN)
+def test_a_whole_migration_with_properties_sends_what_was_estimated(
+    make_migration: Callable[..., Migration], server_side: bool, of_plan: str
+) -> None:
+    with fake_migration(make_migration, server_side=server_side) as found:
+        migration, names = found.migration, [f"{number}.png" for number in range(40)]
+        migration.plan["production"] |= OF_PLAN[of_plan]
+        for number, name in enumerate(names):
+            migration.add(number, name, b"body of " + name.encode())
+        measured = look(found, names)
+        migration.enqueue()
+        with found.counting() as sent:
+            migration.work(parallel=1)
+        assert migration.counts() == {"migrated": 40}
+    assert without_buckets(sent) == +(
+        sum_requests(measured, measured.mode) + count_overhead(40, measured.mode, any_tagged=False)
+    )
+
+
 def without_buckets(sent: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
     return Counter({one: number for one, number in sent.items() if one[1] not in BUCKETS})
 

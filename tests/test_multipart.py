@@ -17,9 +17,9 @@ from rowferry.s3.operations import Request, complete_multipart_upload
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.completion import Large, Part, Upload, check_completed
 from rowferry_worker.objects.part_sources import StreamedParts
+from rowferry_worker.objects.properties import describe_object
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.side_by_side import PartRange
-from rowferry_worker.objects.transfer import describe_object
 from servers import Buckets
 
 MIB = 1024 * 1024

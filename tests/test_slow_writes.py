@@ -63,7 +63,7 @@ def test_an_object_that_appears_during_a_slow_write_is_not_overwritten(
 
 
 def test_who_may_overwrite_does_not_look_again(pair: Pair) -> None:
-    pair.options = type(pair.options)(pair.options.method, pair.support, "overwrite", pair.options.tagging)
+    pair.options = type(pair.options)(pair.options.method, pair.support, "overwrite", pair.options.properties)
     pair.production.put(NEW, THEIRS)
     assert pair.copy().outcome is Outcome.MIGRATED
     assert pair.written == BODY

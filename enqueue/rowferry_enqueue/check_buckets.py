@@ -3,19 +3,23 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 from rowferry.errors import ObjectError, RowferryError
 from rowferry.keys import object_prefixes
-from rowferry.plan import Plan, Side
+from rowferry.plan import CannedAcl, Plan, Side
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.listing import OnProgress
 from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.bucket_errors import check_bucket_exists, refuse, summarise_error
+from rowferry_enqueue.check_acl import check_legacy_acl
 from rowferry_enqueue.check_objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.check_prefixes import check_prefixes
+from rowferry_enqueue.check_public import check_public_url
 from rowferry_enqueue.finding import Finding, fine, note, problem
 from rowferry_enqueue.probe import Probe, written_probe
+from rowferry_enqueue.probe_properties import ShapedProbe
 
 DEADLINE = timedelta(seconds=30)
 """Of one request."""
@@ -38,43 +42,42 @@ def check_buckets(
     `may_be_empty`: it is no problem that a prefix of [[objects]] has no object.
     """
     on_progress("reading the legacy bucket")
-    findings, source_key = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)
+    findings, source_key, acl = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)
     yield from findings
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
-    yield from _try_production(plan, source_key, may_write=may_write)
+    yield from _try_production(plan, source_key, acl, may_write=may_write)
 
 
 def _try_legacy(
     plan: Plan, samples: Sequence[Sample], *, is_new: bool, may_be_empty: bool
-) -> tuple[list[Finding], str | None]:
-    """Return the findings, and a legacy object that is small enough to be copied as a test, if there is one."""
+) -> tuple[list[Finding], str | None, CannedAcl | None]:
+    """Return the findings; a legacy object that is small enough to be copied as a test, if there is one; its ACL."""
     side = plan.legacy
     try:
         client = _open(side)
     except RowferryError as error:
-        return [problem(error)], None
+        return [problem(error)], None, None
     with closing(client):
         findings = check_bucket_exists(client, side)
         if any(finding.level == "problem" for finding in findings):
-            return findings, None
+            return findings, None, None
         sampled = check_objects(client, side, samples, is_new=is_new)
         findings += [*sampled.findings, *check_prefixes(client, plan, may_be_empty=may_be_empty)]
         prefixes = object_prefixes(plan.parts, "legacy")
         key = sampled.small_key or find_any_object(client, side, prefixes)
         if key is None:
-            return [*findings, note(f"there is no legacy object in {side.bucket} to read as a test")], None
+            return [*findings, note(f"there is no legacy object in {side.bucket} to read as a test")], None, None
         try:
             client.ask(get_object("legacy", key, first_byte=0, last_byte=0), tries=TRIES)
         except ObjectError as error:
             if error.code != "InvalidRange":
-                return [*findings, refuse(side, error, "read", "s3:GetObject")], None
-    return [
-        fine(f"the legacy bucket {side.bucket} can be read (legacy: only read)"),
-        *findings,
-    ], key
+                return [*findings, refuse(side, error, "read", "s3:GetObject")], None, None
+        acl_findings, acl = check_legacy_acl(client, plan, key)
+    can_be_read = fine(f"the legacy bucket {side.bucket} can be read (legacy: only read)")
+    return [can_be_read, *findings, *acl_findings], key, acl
 
 
-def _try_production(plan: Plan, source_key: str | None, *, may_write: bool) -> Iterator[Finding]:
+def _try_production(plan: Plan, source_key: str | None, acl: CannedAcl | None, *, may_write: bool) -> Iterator[Finding]:
     side = plan.production
     try:
         client = _open(side)
@@ -88,11 +91,27 @@ def _try_production(plan: Plan, source_key: str | None, *, may_write: bool) -> I
             return
         if not may_write:
             yield note(f"not checked, since a check would write: whether {side.bucket} takes objects and copies")
+            yield from check_public_url(plan, None, partial(_find_production_key, client, plan))
             return
         left: list[Finding] = []
         with written_probe(client, side.bucket, left) as probe:
             yield from _try_writing(probe, plan, source_key)
+            if probe.is_written:
+                yield from _try_properties(ShapedProbe(probe, plan, acl), plan, client)
         yield from left
+
+
+def _try_properties(shaped: ShapedProbe, plan: Plan, client: ObjectClient) -> Iterator[Finding]:
+    """Write probes that are what the plan says of objects, and fetch one as the public would."""
+    findings = list(shaped.check())
+    yield from findings
+    if not any(finding.level == "problem" for finding in findings):
+        yield from check_public_url(plan, shaped.probe, partial(_find_production_key, client, plan))
+
+
+def _find_production_key(client: ObjectClient, plan: Plan) -> str | None:
+    """Return the key of an object below `to`, if there is one."""
+    return find_any_object(client, plan.production, object_prefixes(plan.parts, "production"))
 
 
 def _try_writing(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[Finding]:
@@ -121,7 +140,7 @@ def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
     remedy = 'let the production credentials read the legacy bucket, or set `transfer = "stream"` in the plan'
     try:
         if source_key is not None:
-            probe.copy_from(plan.legacy.bucket, source_key)
+            probe.copy_from(plan.legacy, source_key)
             yield fine("the production server copies from the legacy bucket by itself")
         pin = probe.copy_itself()
     except ObjectError as error:

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
+from functools import partial
 from urllib.parse import quote
 
 from rowferry.errors import (
@@ -16,6 +17,7 @@ from rowferry.errors import (
     PreconditionFailed,
     SideFault,
 )
+from rowferry.plan import Side
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request
@@ -60,47 +62,60 @@ class Probe:
         self._client = client
         self._bucket = bucket
         self._written: dict[str, None] = {}
-        self._upload: tuple[str, str] | None = None
+        self._uploads: set[tuple[str, str]] = set()
+        """Key and id of those that are not completed."""
         self._properties = {**HEADERS, **METADATA, **TAGGING}
         self._copy_key = f"{self.key}-copy"
         self._parts_key = f"{self.key}-parts"
 
+    @property
+    def is_written(self) -> bool:
+        """Return whether the first probe stands in the bucket."""
+        return self.key in self._written
+
     def write(self) -> bool:
         """Write the probe with all properties, and return whether the same bytes come back."""
         self._put()
-        if self._ask(operations.get_object("production", self.key)).body != self.body:
+        if self.ask(operations.get_object("production", self.key)).body != self.body:
             return False
         self._compare("PutObject", self.key)
         self._try_condition("PutObject", operations.put_object(self.key, self.body, if_none_match=True))
         return True
 
-    def copy_from(self, bucket: str, key: str) -> None:
-        """Let the server copy an object of another bucket."""
-        self._copy(operations.copy_object(self._copy_key, source_bucket=bucket, source_key=key, if_none_match=False))
+    def copy_from(self, side: Side, key: str) -> None:
+        """Let the server copy a legacy object."""
+        payer = [operations.REQUESTER_PAYS] if side.requester_pays else []
+        build = partial(operations.copy_object, source_bucket=side.bucket, source_key=key, headers=payer)
+        self._copy(build(self._copy_key, if_none_match=False))
 
     def copy_itself(self) -> str:
         """Let the server copy the probe, and return what it does about `x-amz-copy-source-if-match`."""
-        source = {"source_bucket": self._bucket, "source_key": self.key}
-        self._copy(operations.copy_object(self._copy_key, **source, if_none_match=False))
+        copy = partial(operations.copy_object, self._copy_key, source_bucket=self._bucket, source_key=self.key)
+        self._copy(copy(if_none_match=False))
         self._compare("CopyObject", self._copy_key)
-        self._try_condition("CopyObject", operations.copy_object(self._copy_key, **source, if_none_match=True))
-        pinned = operations.copy_object(self._copy_key, **source, if_none_match=False, source_etag=NO_ETAG)
-        return self._try(pinned)
+        self._try_condition("CopyObject", copy(if_none_match=True))
+        return self._try(copy(if_none_match=False, source_etag=NO_ETAG))
 
     def write_parts(self, *, server_side: bool) -> None:
         """Write an object of one part, and then over it under a condition that does not hold."""
-        self._ask(self._prepare_completion(if_none_match=False, server_side=server_side))
-        self._upload = None
+        self.ask(self._prepare_completion(if_none_match=False, server_side=server_side))
+        self._uploads.clear()
         self._compare("CompleteMultipartUpload", self._parts_key)
         result = self._try(self._prepare_completion(if_none_match=True, server_side=server_side))
         self.conditions["CompleteMultipartUpload"] = result
         if result == "ignored":
-            self._upload = None
+            self._uploads.clear()
+
+    @contextmanager
+    def unfinished(self, key: str, upload_id: str) -> Generator[None]:
+        """Note an upload, so that it is aborted where the block does not complete it."""
+        self._uploads.add((key, upload_id))
+        yield
+        self._uploads.discard((key, upload_id))
 
     def remove(self) -> Iterator[Finding]:
         """Remove all that was written, or may have been; yield what cannot be removed."""
-        if self._upload is not None:
-            key, upload_id = self._upload
+        for key, upload_id in self._uploads:
             error = self._find_error(operations.abort_multipart_upload(key, upload_id=upload_id))
             if error is not None and not isinstance(error, ObjectNotFound) and error.code != "NoSuchUpload":
                 yield note(f"an unfinished upload to {key!r} may be left ({error})", "abort it by hand")
@@ -121,7 +136,7 @@ class Probe:
             headers = list(properties.items())
             request = operations.put_object(self.key, self.body, headers=headers, if_none_match=False)
             try:
-                read_written_etag(self._write(request))
+                read_written_etag(self.write_object(request))
             except (AccessDenied, ObjectRejected) as error:
                 first = first or error
                 continue
@@ -132,26 +147,26 @@ class Probe:
             raise first
 
     def _copy(self, request: Request) -> None:
-        read_copied_etag(self._write(request))
+        read_copied_etag(self.write_object(request))
 
     def _prepare_completion(self, *, if_none_match: bool, server_side: bool) -> Request:
         """Begin an upload of one part, and return the request that completes it."""
         key = self._parts_key
         create = operations.create_multipart_upload(key, headers=list(self._properties.items()))
-        upload_id = read_upload_id(self._ask(create))
-        self._upload = key, upload_id
+        upload_id = read_upload_id(self.ask(create))
+        self._uploads = {(key, upload_id)}
         if server_side:
-            etag = read_copied_etag(self._ask(self._copy_part(upload_id)))
+            etag = read_copied_etag(self.ask(self._copy_part(upload_id)))
         else:
             part = operations.upload_part(key, self.body, upload_id=upload_id, part_number=1)
-            etag = read_written_etag(self._ask(part))
+            etag = read_written_etag(self.ask(part))
         self._written[key] = None
         return operations.complete_multipart_upload(
             key, upload_id=upload_id, parts=[(1, etag)], if_none_match=if_none_match
         )
 
     def _copy_part(self, upload_id: str) -> Request:
-        head = self._ask(operations.head_object("production", self.key))
+        head = self.ask(operations.head_object("production", self.key))
         return operations.upload_part_copy(
             self._parts_key,
             source_bucket=self._bucket,
@@ -165,10 +180,10 @@ class Probe:
 
     def _compare(self, operation: str, key: str) -> None:
         """Note the properties that an operation did not keep."""
-        lost = find_lost(self._properties, self._ask(operations.head_object("production", key)).headers)
+        lost = find_lost(self._properties, self.ask(operations.head_object("production", key)).headers)
         if TAGGING.keys() <= self._properties.keys():
             try:
-                if dict(read_tags(self._ask(operations.get_object_tagging("production", key)).body)) != TAGS:
+                if dict(read_tags(self.ask(operations.get_object_tagging("production", key)).body)) != TAGS:
                     lost.append("tags")
             except ObjectError as error:  # a server without tags may even answer with the object itself
                 lost.append(f"tags, as far as can be seen ({error})")
@@ -177,12 +192,15 @@ class Probe:
     def _try_condition(self, operation: str, request: Request) -> None:
         self.conditions[operation] = self._try(request)
 
-    def _write(self, request: Request) -> Response:
+    def write_object(self, request: Request) -> Response:
+        """Send a request that writes an object, and remember that it may be there."""
+        was_there = request.key in self._written
         self._written[request.key] = None
         try:
-            return self._ask(request)
+            return self.ask(request)
         except _NOT_WRITTEN:
-            del self._written[request.key]
+            if not was_there:
+                del self._written[request.key]
             raise
 
     def _try(self, request: Request) -> str:
@@ -194,12 +212,13 @@ class Probe:
 
     def _find_error(self, request: Request) -> ObjectError | None:
         try:
-            self._ask(request)
+            self.ask(request)
         except ObjectError as error:
             return error
         return None
 
-    def _ask(self, request: Request) -> Response:
+    def ask(self, request: Request) -> Response:
+        """Send a request that writes no object."""
         return self._client.ask(request, tries=TRIES)
 
 

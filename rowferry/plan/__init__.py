@@ -12,12 +12,16 @@ from msgspec import Meta
 from rowferry.errors import PlanError
 from rowferry.plan.entries import Entries
 from rowferry.plan.objects import ObjectPrefix
+from rowferry.plan.properties import Acl, CannedAcl, Encryption, TagRule
 from rowferry.plan.sides import AboveZero, Addressing, LegacySide, ProductionSide, Side, SideName
 from rowferry.plan.table import Table
 
 __all__ = [
+    "Acl",
     "Addressing",
+    "CannedAcl",
     "DatabaseLimits",
+    "Encryption",
     "Entries",
     "LegacySide",
     "MigrationSettings",
@@ -27,6 +31,7 @@ __all__ = [
     "ProductionSide",
     "Side",
     "SideName",
+    "TagRule",
     "Transfer",
 ]
 

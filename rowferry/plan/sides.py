@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from rowferry.errors import PlanError
+from rowferry.plan.properties import Acl, Encryption, TagRule, find_fault
 from rowferry.plan.table import Table
 
 SideName = Literal["legacy", "production"]
@@ -29,6 +30,8 @@ class Side(Table, frozen=True):
     """Whether a URL names the bucket in its path or its host; auto: the path if there is an `endpoint_url`."""
     max_requests_per_second: AboveZero | None = None
     """Requests to this side per second, by all workers together; None: no limit."""
+    requester_pays: bool = False
+    """Whether each request says that the requester pays for it, as some buckets demand."""
 
     def __post_init__(self) -> None:
         if not self.bucket:
@@ -62,6 +65,23 @@ class ProductionSide(Side, frozen=True):
     """`[production]`: where the objects go. It is written."""
 
     name: ClassVar[SideName] = "production"
+    acl: Acl | None = None
+    """Of each object; None: none is given."""
+    cache_control: str | None = None
+    """Of each object, in the place of the legacy object's; and so are the next two."""
+    content_disposition: str | None = None
+    storage_class: str | None = None
+    tags: TagRule = "copy"
+    encryption: Encryption | None = None
+    """None: what the bucket does by itself."""
+    kms_key_id: str | None = None
+    public_url: str | None = None
+    """Where the public reads objects: the URL to which keys are appended."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if fault := find_fault(self):
+            raise PlanError(fault)
 
 
 def _correct_bucket(bucket: str) -> str:

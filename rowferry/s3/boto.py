@@ -21,6 +21,7 @@ from rowferry.plan import Side
 from rowferry.s3.credentials import Credentials
 from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 from rowferry.s3.errors import BOTO_ERRORS, translate_boto_error
+from rowferry.s3.operations import REQUESTER_PAYS
 
 __all__ = ["Bucket", "Endpoint", "ObjectInfo", "Upload", "open_bucket", "open_client", "resolve_endpoint"]
 
@@ -145,9 +146,10 @@ class Bucket:
         """
         self._refuse_legacy("written to")
         condition = {"IfNoneMatch": "*"} if if_none_match else {}
+        payer = {"RequestPayer": "requester"} if source.requester_pays else {}
         source_object = {"Bucket": source.bucket, "Key": source_key}
         with self._translated():
-            self._client.copy_object(Bucket=self._side.bucket, Key=key, CopySource=source_object, **condition)
+            self._client.copy_object(Bucket=self._side.bucket, Key=key, CopySource=source_object, **condition, **payer)
 
     def list_uploads(self, prefix: str = "") -> Iterator[Upload]:
         """Yield the multipart uploads to keys beginning with `prefix` that were neither completed nor aborted."""
@@ -232,4 +234,13 @@ def open_client(
     url = endpoint.url if side.endpoint_url else None
     # None: botocore takes the authorities that come with it.
     verify = find_authorities(endpoint.ca_bundle)
-    return session.create_client("s3", region_name=side.region, endpoint_url=url, config=config, verify=verify)
+    client = session.create_client("s3", region_name=side.region, endpoint_url=url, config=config, verify=verify)
+    if side.requester_pays:
+        client.meta.events.register("before-sign.s3", _add_payer)
+    return client
+
+
+def _add_payer(request: Any, **_: Any) -> None:
+    """Say that the requester pays, in whatever request botocore is about to sign."""
+    name, value = REQUESTER_PAYS
+    request.headers[name] = value

@@ -33,6 +33,7 @@ _CORRECT = "correct these credentials: the key is unknown there, or was revoked"
 _CLOCK = "correct the clock of this host"
 _PLACE = "correct the region or the endpoint of this side in the plan"
 _SPACE = "make room there, or raise the quota"
+_ACLS = "leave `acl` out of [production], or let the bucket take ACLs (Object Ownership)"
 _ACCOUNT = "ask the provider about the account"
 
 REMEDY_OF_CODE: dict[str, str] = {
@@ -46,6 +47,7 @@ REMEDY_OF_CODE: dict[str, str] = {
     **dict.fromkeys(["XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"], _SPACE),
     **dict.fromkeys(["AccountProblem", "AllAccessDisabled", "NotSignedUp", "InvalidSecurity"], _ACCOUNT),
     **dict.fromkeys(["UserSuspended", "InvalidPayer"], _ACCOUNT),
+    "AccessControlListNotSupported": _ACLS,
 }
 """Codes of a SideFault: they hold for every object of the side until the remedy is applied."""
 

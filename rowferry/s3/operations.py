@@ -13,7 +13,7 @@ from msgspec import Struct
 from rowferry.errors import ObjectRejected
 from rowferry.http.bodies import BodySource
 from rowferry.keys import MAX_KEY_BYTES
-from rowferry.plan import SideName
+from rowferry.plan import CannedAcl, SideName
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -22,6 +22,10 @@ NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 FORBID_OVERWRITE = ("If-None-Match", "*")
 """The header of a write that is refused with 412 where an object stands, by servers that heed it."""
+
+REQUESTER_PAYS = ("x-amz-request-payer", "requester")
+"""The header without which a bucket with Requester Pays refuses a request; a copy has it for its source as well.
+Source: Amazon S3 User Guide, "Using Requester Pays general purpose buckets"."""
 
 _is_plain = re.compile(r"[A-Za-z0-9._~/-]+").fullmatch
 """Tells keys that nothing has to be encoded in: most of them."""
@@ -178,14 +182,21 @@ def head_object(side: SideName, key: str, *, if_match: str | None = None, with_c
 
 
 def copy_object(
-    key: str, *, source_bucket: str, source_key: str, if_none_match: bool, source_etag: str | None = None
+    key: str,
+    *,
+    source_bucket: str,
+    source_key: str,
+    if_none_match: bool,
+    source_etag: str | None = None,
+    headers: Iterable[tuple[str, str]] = (),
 ) -> Request:
     """Return the request by which the production server copies a legacy object of at most 5 GiB to `key`.
 
     `if_none_match` forbids overwriting (not every server honours it), `source_etag` (unquoted) pins the source.
-    Metadata, content headers and tags are copied with the object: COPY is the default of both directives.
+    Metadata, content headers and tags are copied with the object unless `headers` have another directive: COPY is the
+    default of both.
     """
-    headers = _encode_source(source_bucket, source_key, source_etag) + _forbid_overwrite(if_none_match)
+    headers = (*_encode_source(source_bucket, source_key, source_etag), *headers, *_forbid_overwrite(if_none_match))
     return _build("production", "CopyObject", "PUT", key, headers=headers)
 
 
@@ -240,6 +251,16 @@ def put_object_tagging(key: str, tags: Pairs) -> Request:
     return _build("production", "PutObjectTagging", "PUT", key, query=(("tagging", ""),), headers=headers, body=body)
 
 
+def get_object_acl(side: SideName, key: str) -> Request:
+    """Return the request for an object's access control list; `acl.read_grants` reads the response."""
+    return _build(side, "GetObjectAcl", "GET", key, query=(("acl", ""),))
+
+
+def put_object_acl(key: str, acl: CannedAcl) -> Request:
+    """Return the request that gives a production object a canned ACL, in the place of its own."""
+    return _build("production", "PutObjectAcl", "PUT", key, query=(("acl", ""),), headers=(("x-amz-acl", acl),))
+
+
 def create_multipart_upload(key: str, *, headers: Iterable[tuple[str, str]] = ()) -> Request:
     """Return the request that begins a multipart upload; what describes the object must be in `headers` here."""
     return _build("production", "CreateMultipartUpload", "POST", key, query=(("uploads", ""),), headers=(*headers,))
@@ -269,13 +290,14 @@ def upload_part_copy(
     last_byte: int,
     upload_id: str,
     part_number: int,
+    headers: Iterable[tuple[str, str]] = (),
 ) -> Request:
     """Return the request by which the server copies bytes `first_byte` to `last_byte`, both included, as one part.
 
     `source_etag` pins the source, so that all parts are of one object.
     """
-    headers = _encode_source(source_bucket, source_key, source_etag)
-    headers += (("x-amz-copy-source-range", f"bytes={first_byte}-{last_byte}"),)
+    source = _encode_source(source_bucket, source_key, source_etag)
+    headers = (*source, ("x-amz-copy-source-range", f"bytes={first_byte}-{last_byte}"), *headers)
     query = _upload_part_query(upload_id, part_number)
     return _build("production", "UploadPartCopy", "PUT", key, query=query, headers=headers)
 

@@ -17,7 +17,7 @@ from rowferry.http.proxy import describe_target
 from rowferry.plan import Side
 from rowferry.s3.credentials import CredentialSnapshot
 from rowferry.s3.endpoint import Endpoint
-from rowferry.s3.operations import Request
+from rowferry.s3.operations import REQUESTER_PAYS, Request
 
 Headers = list[tuple[str, str]]
 
@@ -103,6 +103,7 @@ class HeadWriter:
     def __init__(self, side: Side, endpoint: Endpoint) -> None:
         """Sign for the side's region, and name the server as `endpoint` does."""
         self.signer = Signer(side.region)
+        self._own_headers = (REQUESTER_PAYS,) if side.requester_pays else ()
         self._authority = endpoint.host_header(side.bucket)
         self._path_before_key = endpoint.path_before_key(side.bucket)
         self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/")
@@ -120,6 +121,7 @@ class HeadWriter:
     def _write(self, request: Request, credentials: CredentialSnapshot) -> bytes:
         target = (self._path_before_key if request.key else self._path_of_bucket) + request.target
         headers = [("Host", self._authority), *request.headers]
+        headers += [header for header in self._own_headers if header not in request.headers]
         body = request.body if request.source is None else None
         headers = self.signer.sign(credentials, request.method, target, headers, body)
         if request.method in {"PUT", "POST"}:

@@ -13,7 +13,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_waiting bigint;
-    v_mutable_keys constant text [] := array['profile', 'max_requests_per_second'];
+    v_mutable_keys constant text [] := array[
+        'profile', 'max_requests_per_second', 'requester_pays', 'public_url',
+        'acl', 'cache_control', 'content_disposition', 'storage_class', 'tags', 'encryption', 'kms_key_id'
+    ];
     v_moved constant boolean :=
         ((old.plan -> 'legacy') - v_mutable_keys) is distinct from ((new.plan -> 'legacy') - v_mutable_keys)
         or ((old.plan -> 'production') - v_mutable_keys) is distinct from ((new.plan -> 'production') - v_mutable_keys);

@@ -26,8 +26,8 @@ from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.outage import OutageDetector
+from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.uploads import name_bucket
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
@@ -65,7 +65,7 @@ class MigrationContext:
         self._row_limiter = None if bound is None else RateLimiter(partial(cluster.share_of, bound))
         self._method = choose_method(plan, bodies)
         self._support = ConditionalWriteSupport(plan.production.bucket)
-        self._tagging = Tagging()
+        self._properties = Properties(plan.production)
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
         self._on_return = on_return
@@ -97,7 +97,7 @@ class MigrationContext:
         self, on_conflict: OnConflict, *, looks_first: bool = False, switched_at: datetime | None = None
     ) -> CopyOptions:
         """Return how the objects of a batch are copied."""
-        return CopyOptions(self._method, self._support, on_conflict, self._tagging, looks_first, switched_at)
+        return CopyOptions(self._method, self._support, on_conflict, self._properties, looks_first, switched_at)
 
     def send(self, request: Request) -> Awaitable[Response]:
         """Send a request to the side that it is for."""
@@ -247,6 +247,6 @@ def choose_method(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:
     """Return how the plan's objects are copied; storage classes only where both sides know the same ones."""
     threshold_bytes = plan.migration.multipart_threshold_bytes
     if plan.server_side:
-        return ServerCopy(plan.legacy.bucket, threshold_bytes)
+        return ServerCopy(plan.legacy.bucket, threshold_bytes, requester_pays=plan.legacy.requester_pays)
     same_provider = plan.legacy.server == plan.production.server
     return StreamCopy(keep_class=same_provider, threshold_bytes=threshold_bytes, bodies=bodies)

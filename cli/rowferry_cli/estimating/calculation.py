@@ -30,7 +30,7 @@ from rowferry_worker.objects.transfer import COPY_PART_BYTES, SMALLEST_PART_BYTE
 
 Share = Literal["missing", "existing", "tagged", "multipart", "in_parts"]
 """A property of entries; multipart: the legacy ETag is that of an upload in parts."""
-READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging"})
+READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
 """Operations that servers charge as reads; all others are writes."""
 GIGABYTE = 10**9
 """Traffic is charged by it."""

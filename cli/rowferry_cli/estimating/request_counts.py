@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rowferry.plan import Plan, SideName
+from rowferry.s3.properties import content_headers, storage_headers
 from rowferry_worker.objects.compare import RANGE_BYTES
 from rowferry_worker.objects.multipart import part_size
 from rowferry_worker.objects.tags import ASKED_AGAIN, ASKED_FIRST
@@ -63,9 +64,28 @@ class CopyMode:
     expects_existing: bool = False
     """Whether most objects are at their production keys already: a streaming worker then looks before it reads."""
 
+    acl: Literal["none", "copied", "set"] = "none"
+    """What the plan says of ACLs."""
+    tags: Literal["copied", "none", "set"] = "copied"
+    """What it says of tags."""
+    tells_metadata: bool = False
+    """Whether it sets content headers: the server then copies no metadata by itself, so they are read before."""
+    sets_headers: bool = False
+    """Whether it says anything that a HEAD of a production object shows."""
+
     @classmethod
     def of(cls, plan: Plan, **known: bool) -> "CopyMode":
-        return cls(plan.server_side, plan.migration.multipart_threshold_bytes, **known)
+        side = plan.production
+        content, storage = content_headers(side), storage_headers(side)
+        return cls(
+            plan.server_side,
+            plan.migration.multipart_threshold_bytes,
+            acl="none" if side.acl is None else "copied" if side.acl == "copy" else "set",
+            tags="copied" if side.tags == "copy" else "none" if side.tags == "none" else "set",
+            tells_metadata=bool(content),
+            sets_headers=bool(content or storage),
+            **known,
+        )
 
     @property
     def write(self) -> str:
@@ -98,7 +118,13 @@ def count_overhead(entries: int, mode: CopyMode, *, any_tagged: bool) -> Request
     counts["production", mode.write] += 1
     if not mode.server_side:
         counts["legacy", "GetObject"] += 1
-    if not any_tagged:
+    counts["production", "HeadObject"] += mode.sets_headers
+    counts["production", "GetObjectAcl"] += mode.acl != "none"
+    counts["legacy", "GetObjectAcl"] += mode.acl == "copied"
+    counts["legacy", "HeadObject"] += mode.server_side and mode.tells_metadata
+    if mode.tags != "copied":
+        counts["production", "GetObjectTagging"] += mode.tags == "set"
+    elif not any_tagged:
         asked = entries if mode.server_side else entries + 1  # the streamed copy of the condition's test asks as well
         counts["legacy", "GetObjectTagging"] += min(asked, ASKED_FIRST) + max(0, asked - ASKED_FIRST) // ASKED_AGAIN
     else:
@@ -124,27 +150,30 @@ def bytes_written(seen: SampledObject) -> int:
 
 
 def _count_server_copy(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
-    if mode.threshold_bytes is not None:
+    if mode.threshold_bytes is not None or mode.tells_metadata:
         counts["legacy", "HeadObject"] += 1
         if seen.is_missing:
             return
-        if seen.size_bytes > mode.threshold_bytes:
+        if mode.threshold_bytes is not None and seen.size_bytes > mode.threshold_bytes:
             _count_parts(seen, mode, counts, is_looked_at=False)
             return
-    if not mode.honours_condition and _count_look(seen, counts):
+    counts["legacy", "GetObjectAcl"] += mode.acl == "copied"
+    if mode.acl == "copied" and seen.is_missing:
+        return
+    if not mode.honours_condition and _count_look(seen, mode, counts):
         return
     counts["production", "CopyObject"] += 1
     if seen.is_missing:
         return
     if seen.existing != "none":
-        _count_look(seen, counts)
+        _count_look(seen, mode, counts)
     elif seen.size_bytes > COPY_LIMIT_BYTES:
         counts["legacy", "HeadObject"] += 1
         _count_parts(seen, mode, counts, is_looked_at=not mode.honours_condition)
 
 
 def _count_stream(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
-    if mode.expects_existing and _count_look(seen, counts):
+    if mode.expects_existing and _count_look(seen, mode, counts):
         return
     counts["legacy", "GetObject"] += 1
     if seen.is_missing:
@@ -153,18 +182,18 @@ def _count_stream(seen: SampledObject, mode: CopyMode, counts: RequestCounts) ->
         counts["legacy", "HeadObject"] += 1
         _count_parts(seen, mode, counts, is_looked_at=mode.expects_existing)
         return
-    _count_tags(seen, mode, counts)
-    if not mode.honours_condition and _count_look(seen, counts):
+    _count_properties(seen, mode, counts)
+    if not mode.honours_condition and _count_look(seen, mode, counts):
         return
     counts["production", "PutObject"] += 1
     if seen.existing != "none":
-        _count_look(seen, counts)
+        _count_look(seen, mode, counts)
 
 
 def _count_parts(seen: SampledObject, mode: CopyMode, counts: RequestCounts, *, is_looked_at: bool) -> None:
     """Count a multipart upload, before which the production key is looked at unless it was."""
-    _count_tags(seen, mode, counts)
-    if not is_looked_at and _count_look(seen, counts):
+    _count_properties(seen, mode, counts)
+    if not is_looked_at and _count_look(seen, mode, counts):
         return
     parts = count_parts(seen, mode)
     counts["production", "CreateMultipartUpload"] += 1
@@ -175,7 +204,7 @@ def _count_parts(seen: SampledObject, mode: CopyMode, counts: RequestCounts, *, 
     else:
         counts["legacy", "GetObject"] += parts
         counts["production", "UploadPart"] += parts
-        counts["production", "GetObjectTagging"] += bool(seen.tags)
+        counts["production", "GetObjectTagging"] += _has_tags(seen, mode)
     counts["production", "HeadObject"] += 1
     counts["production", "CompleteMultipartUpload"] += 1
 
@@ -189,30 +218,41 @@ def count_parts(seen: SampledObject, mode: CopyMode) -> int:
     return max(1, -(-seen.size_bytes // part_size(seen.size_bytes, wanted)))
 
 
-def _count_tags(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
-    counts["legacy", "GetObjectTagging"] += bool(seen.tags) or not mode.announces_tags
+def _count_properties(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
+    """Count what is asked about the properties of a legacy object besides its headers."""
+    counts["legacy", "GetObjectTagging"] += mode.tags == "copied" and (bool(seen.tags) or not mode.announces_tags)
+    counts["legacy", "GetObjectAcl"] += mode.acl == "copied"
 
 
-def _count_look(seen: SampledObject, counts: RequestCounts) -> bool:
+def _has_tags(seen: SampledObject, mode: CopyMode) -> bool:
+    """Return whether the production object shall have tags."""
+    return mode.tags == "set" or (mode.tags == "copied" and bool(seen.tags))
+
+
+def _count_look(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> bool:
     """Count a look at the production key; return whether an object is there, which is compared then."""
     counts["production", "HeadObject"] += 1
     if seen.existing == "none":
         return False
-    _count_comparison(seen, counts)
+    _count_comparison(seen, mode, counts)
     return True
 
 
-def _count_comparison(seen: SampledObject, counts: RequestCounts) -> None:
-    """Count how an existing production object is compared, and its tags mended."""
+def _count_comparison(seen: SampledObject, mode: CopyMode, counts: RequestCounts) -> None:
+    """Count how an existing production object is compared, its tags mended, and its ACL looked at."""
     counts["legacy", "HeadObject"] += 1
     if seen.existing == "unclear":
         counts["legacy", "HeadObject"] += 1  # asks for a checksum
         for side in ("legacy", "production"):
             counts[side, "GetObject"] += -(-seen.size_bytes // RANGE_BYTES)
-    if seen.tags and not seen.has_existing_tags and seen.existing != "different":
-        counts["legacy", "GetObjectTagging"] += 1
+    if seen.existing == "different":
+        return
+    if _has_tags(seen, mode) and not seen.has_existing_tags:
+        counts["legacy", "GetObjectTagging"] += mode.tags == "copied"
         counts["production", "GetObjectTagging"] += 1
         counts["production", "PutObjectTagging"] += 1
+    counts["legacy", "GetObjectAcl"] += mode.acl == "copied"
+    counts["production", "GetObjectAcl"] += mode.acl != "none"
 
 
 def _is_small(seen: SampledObject, mode: CopyMode) -> bool:

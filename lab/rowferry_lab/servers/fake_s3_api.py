@@ -13,6 +13,16 @@ from rowferry_lab.servers.fake_s3_uploads import UploadOperations
 
 PAGE_KEYS = 1000
 """Keys in one page of a listing, and the most that may be asked for."""
+STORAGE = ("x-amz-storage-class", "x-amz-server-side-encryption")
+"""How the headers begin that a copy does not have from its source."""
+_GROUPS = "<URI>http://acs.amazonaws.com/groups/global/"
+ACLS = {
+    "public-read": [(f"{_GROUPS}AllUsers</URI>", "READ")],
+    "public-read-write": [(f"{_GROUPS}AllUsers</URI>", "READ"), (f"{_GROUPS}AllUsers</URI>", "WRITE")],
+    "authenticated-read": [(f"{_GROUPS}AuthenticatedUsers</URI>", "READ")],
+    "to-an-account": [("<ID>another</ID>", "READ")],
+}
+"""What a canned ACL grants, its owner aside; the last is not one of S3's."""
 LOGIN_PAGE = b"<html><body>please log in: <a href='ETag'>ETag</a></body></html>"
 
 
@@ -114,18 +124,45 @@ class FakeApi(UploadOperations):
 
     def _CopyObject(self, request: Request) -> bytes:
         source = self._read_source(request)
-        headers, tags = source.headers, source.tags
+        headers = {name: value for name, value in source.headers.items() if not name.startswith(STORAGE)}
+        tags = source.tags
         if request.header(b"x-amz-metadata-directive") == "REPLACE":
             headers = request.describe()
         if request.header(b"x-amz-tagging-directive") == "REPLACE":
             tags = self._read_tagging(request)
-        stored = source.copy(headers, tags if "CopyObject" in self.deviations.keeps_tags else NOTHING)
+        headers |= self._read_storage(request)
+        tags = tags if "CopyObject" in self.deviations.keeps_tags else NOTHING
+        stored = source.copy(headers, tags, self._read_acl(request))
         self._write(request, stored)
         return copy_result("CopyObjectResult", stored)
 
     def _DeleteObject(self, request: Request) -> bytes:
         self.store.bucket(request.bucket).remove(request.key)
         return respond(204)
+
+    # ACLs
+
+    def _GetObjectAcl(self, request: Request) -> Response:
+        stored = self.store.read(request.bucket, request.key)
+        if not self.deviations.knows_acl:
+            return self._GetObject(request)
+        owner = "<ID>owner</ID><DisplayName>owner</DisplayName>"
+        grants = [("<ID>owner</ID>", "FULL_CONTROL"), *ACLS.get(stored.acl, ())]
+        listed = (
+            f"<Grant><Grantee>{grantee}</Grantee><Permission>{permission}</Permission></Grant>"
+            for grantee, permission in grants
+        )
+        content = f"<Owner>{owner}</Owner><AccessControlList>{''.join(listed)}</AccessControlList>"
+        return result("AccessControlPolicy", content)
+
+    def _PutObjectAcl(self, request: Request) -> Response:
+        if not self.deviations.knows_acl:
+            return self._PutObject(request)
+        stored = self.store.read(request.bucket, request.key)
+        if self.deviations.puts_acl:
+            replaced = stored.copy(stored.headers, stored.tags, request.header(b"x-amz-acl") or "private")
+            self.store.bucket(request.bucket).put(request.key, replaced)
+        return respond(200)
 
     # Tags
 
@@ -149,7 +186,7 @@ class FakeApi(UploadOperations):
 
     def _tag(self, request: Request, tags: Mapping[str, str]) -> None:
         stored = self.store.read(request.bucket, request.key)
-        self.store.bucket(request.bucket).put(request.key, stored.copy(stored.headers, tags))
+        self.store.bucket(request.bucket).put(request.key, stored.copy(stored.headers, tags, stored.acl))
 
 
 def _bound_range(first: str, last: str, size: int) -> tuple[int, int]:

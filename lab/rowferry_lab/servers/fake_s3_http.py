@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote
 XML = b"content-type: application/xml\r\n"
 Response = bytes | tuple[bytes, memoryview]
 """A whole response; or its head, and a body that is sent from where it lies."""
-SUBRESOURCES = ("uploads", "uploadId", "tagging", "delete", "list-type", "versioning", "location")
+SUBRESOURCES = ("uploads", "uploadId", "tagging", "acl", "delete", "list-type", "versioning", "location")
 OPERATIONS = {
     ("PUT", "", False): "CreateBucket",
     ("HEAD", "", False): "HeadBucket",
@@ -22,6 +22,8 @@ OPERATIONS = {
     ("GET", "tagging", True): "GetObjectTagging",
     ("PUT", "tagging", True): "PutObjectTagging",
     ("DELETE", "tagging", True): "DeleteObjectTagging",
+    ("GET", "acl", True): "GetObjectAcl",
+    ("PUT", "acl", True): "PutObjectAcl",
     ("POST", "uploads", True): "CreateMultipartUpload",
     ("GET", "uploadId", True): "ListParts",
     ("PUT", "uploadId", True): "UploadPart",
@@ -36,6 +38,11 @@ KEPT = re.compile(
 )
 """What describes an object, besides its tags. Written down apart from rowferry's own list: a fake must not learn from
 what it tests."""
+STORED = re.compile(
+    rb"\r\n(x-amz-storage-class|x-amz-server-side-encryption|x-amz-server-side-encryption-aws-kms-key-id):([^\r]*)",
+    re.IGNORECASE,
+)
+"""What says how an object is kept: a copy never has it from its source."""
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+) *(?:\r\n|$)")
 PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 COPIES = {"PutObject": "CopyObject", "UploadPart": "UploadPartCopy"}
@@ -101,6 +108,10 @@ class Request:
     def describe(self) -> dict[str, str]:
         """Return the headers that describe an object, their names in lower case; not its tags."""
         return {name.lower().decode(): value.strip().decode("latin-1") for name, value in KEPT.findall(self._head)}
+
+    def read_storage(self) -> dict[str, str]:
+        """Return the headers that say how an object is kept, their names in lower case."""
+        return {name.lower().decode(): value.strip().decode("latin-1") for name, value in STORED.findall(self._head)}
 
     def etag_of(self, name: bytes) -> str | None:
         """Return the unquoted ETag that a condition names."""

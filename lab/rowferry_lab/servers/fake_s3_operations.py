@@ -13,6 +13,7 @@ from rowferry_lab.servers.fake_s3_http import XML, Request, respond
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.fake_s3_store import S3Error, Store, StoredObject, make_object
 
+UNENCRYPTED = frozenset({"x-amz-storage-class"})
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
@@ -26,14 +27,15 @@ class Operations:
 
     def _receive(self, request: Request, tags: Mapping[str, str]) -> StoredObject:
         """Return an object or a part made of the body. Raises S3Error when its Content-MD5 is wrong."""
-        headers = request.describe()
+        headers = request.describe() | self._read_storage(request)
+        acl = self._read_acl(request)
         expected = self.store.expect(request.key)
         if request.md5 is None:
-            stored = make_object(request.body, headers, tags)
+            stored = make_object(request.body, headers, tags, acl)
         else:
             whole = expected is not None and request.md5 == expected.etag
             body = expected.body if expected is not None and whole else b""
-            stored = StoredObject(body, request.md5, request.size, headers, tags, time.time())
+            stored = StoredObject(body, request.md5, request.size, headers, tags, time.time(), acl)
         promised = request.header(b"content-md5")
         is_checked = promised is not None and self.deviations.checks_md5
         if is_checked and promised != base64.b64encode(bytes.fromhex(stored.etag)).decode():
@@ -52,6 +54,17 @@ class Operations:
         if request.operation not in self.deviations.keeps_tags:
             return {}
         return dict(parse_qsl(request.header(b"x-amz-tagging") or "", keep_blank_values=True))
+
+    def _read_acl(self, request: Request) -> str:
+        """Return the canned ACL that an object gets."""
+        if request.operation not in self.deviations.keeps_acl:
+            return "private"
+        return request.header(b"x-amz-acl") or "private"
+
+    def _read_storage(self, request: Request) -> dict[str, str]:
+        """Return the headers by which an object is kept."""
+        found = request.read_storage()
+        return {name: value for name, value in found.items() if self.deviations.encrypts or name in UNENCRYPTED}
 
     def _read_source(self, request: Request) -> StoredObject:
         source = unquote(request.header(b"x-amz-copy-source") or "").removeprefix("/")

@@ -25,6 +25,14 @@ class Deviations:
     """Whether HEAD and GET return x-amz-tagging-count."""
     keeps_tags: frozenset[str] = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload"})
     """The operations that keep the tags of the object."""
+    keeps_acl: frozenset[str] = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload"})
+    """The operations that keep the ACL given with them."""
+    puts_acl: bool = True
+    """Whether PutObjectAcl has an effect."""
+    knows_acl: bool = True
+    """Whether GetObjectAcl and PutObjectAcl are known; without, they are GetObject and PutObject."""
+    encrypts: bool = True
+    """Whether x-amz-server-side-encryption has an effect."""
     completion_etag: bool = True
     """Whether the result of CompleteMultipartUpload has an ETag."""
     lists_parts: bool = True

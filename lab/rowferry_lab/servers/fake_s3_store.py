@@ -32,6 +32,7 @@ class StoredObject(Struct, frozen=True, dict=True):
     tags: Mapping[str, str]
     written: float
     """Seconds since 1970."""
+    acl: str = "private"
 
     @cached_property
     def description(self) -> bytes:
@@ -55,17 +56,19 @@ class StoredObject(Struct, frozen=True, dict=True):
     def _part_md5s(self) -> dict[tuple[int, int], str]:
         return {(0, self.size): self.etag}
 
-    def copy(self, headers: Mapping[str, str], tags: Mapping[str, str]) -> "StoredObject":
+    def copy(self, headers: Mapping[str, str], tags: Mapping[str, str], acl: str = "private") -> "StoredObject":
         """Return an object of the same bytes, written now."""
-        return StoredObject(self.body, self.etag, self.size, headers, tags, time.time())
+        return StoredObject(self.body, self.etag, self.size, headers, tags, time.time(), acl)
 
 
 NOTHING: Mapping[str, str] = {}
 
 
-def make_object(body: bytes, headers: Mapping[str, str] = NOTHING, tags: Mapping[str, str] = NOTHING) -> StoredObject:
+def make_object(
+    body: bytes, headers: Mapping[str, str] = NOTHING, tags: Mapping[str, str] = NOTHING, acl: str = "private"
+) -> StoredObject:
     """Return an object, written now, whose ETag is the MD5 of its bytes."""
-    return StoredObject(body, compute_md5(body), len(body), headers, tags, time.time())
+    return StoredObject(body, compute_md5(body), len(body), headers, tags, time.time(), acl)
 
 
 def compute_md5(body: bytes | memoryview) -> str:
@@ -81,6 +84,7 @@ class Upload:
     key: str
     headers: Mapping[str, str]
     tags: Mapping[str, str]
+    acl: str = "private"
     parts: dict[int, StoredObject] = field(default_factory=dict[int, StoredObject])
 
     def assemble(self, numbers: list[int], expected: StoredObject | None = None) -> StoredObject:
@@ -95,8 +99,10 @@ class Upload:
         etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
         size = sum(part.size for part in parts)
         if expected is not None and size == expected.size and _are_parts_of(expected, parts):
-            return StoredObject(expected.body, etag, size, self.headers, self.tags, time.time())
-        return StoredObject(b"".join(part.body for part in parts), etag, size, self.headers, self.tags, time.time())
+            body = expected.body
+        else:
+            body = b"".join(part.body for part in parts)
+        return StoredObject(body, etag, size, self.headers, self.tags, time.time(), self.acl)
 
 
 def _are_parts_of(whole: StoredObject, parts: list[StoredObject]) -> bool:

@@ -18,7 +18,8 @@ class UploadOperations(Operations):
     def _CreateMultipartUpload(self, request: Request) -> bytes:
         self.store.bucket(request.bucket)
         tags = self._read_tagging(request)
-        upload_id = self.store.begin_upload(Upload(request.bucket, request.key, request.describe(), tags))
+        headers, acl = request.describe() | self._read_storage(request), self._read_acl(request)
+        upload_id = self.store.begin_upload(Upload(request.bucket, request.key, headers, tags, acl))
         return result("InitiateMultipartUploadResult", f"<UploadId>{upload_id}</UploadId>")
 
     def _UploadPart(self, request: Request) -> bytes:

@@ -24,13 +24,16 @@ from rowferry.http import event_loop
 from rowferry.plan import Plan, SideName
 from rowferry.s3.client import check_bucket
 from rowferry.s3.operations import (
+    REQUESTER_PAYS,
     Request,
     abort_multipart_upload,
     copy_object,
     create_multipart_upload,
+    get_object_acl,
     get_object_tagging,
     head_object,
 )
+from rowferry.s3.properties import write_headers
 from rowferry.s3.responses import read_text
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.migration import MigrationContext
@@ -38,7 +41,7 @@ from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import NO_OBJECT
 from rowferry_worker.objects.scheduler import WHOLE_SIDE, Copy, CopyRun, ObjectResult
 
-_READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging"})
+_READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
 
@@ -136,11 +139,17 @@ def _choose_request(plan: Plan, denied: AccessDenied) -> Request:
             return head_object(denied.side or "legacy", NO_OBJECT)
         case "GetObjectTagging":
             return get_object_tagging(denied.side or "legacy", NO_OBJECT)
+        case "GetObjectAcl":
+            return get_object_acl(denied.side or "legacy", NO_OBJECT)
         case "CopyObject" | "UploadPartCopy":
             source = plan.legacy.bucket
-            return copy_object(NO_OBJECT, source_bucket=source, source_key=NO_OBJECT, if_none_match=True)
+            payer = [REQUESTER_PAYS] if plan.legacy.requester_pays else []
+            headers = [*payer, *write_headers(plan.production)]
+            return copy_object(
+                NO_OBJECT, source_bucket=source, source_key=NO_OBJECT, if_none_match=True, headers=headers
+            )
         case _:
-            return create_multipart_upload(NO_OBJECT)
+            return create_multipart_upload(NO_OBJECT, headers=write_headers(plan.production))
 
 
 def _find_lost_bucket(migration: MigrationContext) -> BucketNotFound | None:

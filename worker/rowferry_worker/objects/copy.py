@@ -15,8 +15,8 @@ from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.compare import are_same, is_newer, was_written_since
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists, WriteGuard
+from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
-from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import CopyMethod
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class CopyOptions:
     method: CopyMethod
     support: ConditionalWriteSupport
     on_conflict: OnConflict = "fail"
-    tagging: Tagging = field(default_factory=Tagging)
+    properties: Properties = field(default_factory=Properties)
     looks_first: bool = False
     """Look for each production object before its legacy object is read: nearly all of them are there."""
     switched_at: datetime | None = None
@@ -60,7 +60,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         expects_existing = support.expects_existing or options.on_conflict == "keep"
         if options.looks_first or (method.moves_bytes and expects_existing):
             await guard.look_early()
-        written = await method.transfer(s3, source_key, target_key, guard, options.tagging)
+        written = await method.transfer(s3, source_key, target_key, guard, options.properties)
     except ObjectExists as found:
         existing = found.response
     except PreconditionFailed as refusal:
@@ -80,7 +80,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
 async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Write the production object over any that is there: it was asked for."""
     guard = WriteGuard(s3, options.support, target_key, "overwrite")
-    written = await options.method.transfer(s3, source_key, target_key, guard, options.tagging)
+    written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
     return CopyResult(Outcome.MIGRATED, written.size_bytes)
 
 
@@ -90,7 +90,7 @@ async def replace_object(
     """Write the production object over the one that was seen, and over no other: then raise ServerFault."""
     guard = WriteGuard(s3, options.support, target_key, "replace", existing.etag or "")
     try:
-        written = await options.method.transfer(s3, source_key, target_key, guard, options.tagging)
+        written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
     except PreconditionFailed as refusal:
         raise object_changed("production", target_key) from refusal
     return CopyResult(Outcome.MIGRATED, written.size_bytes)
@@ -103,8 +103,10 @@ async def _resolve_existing(
     if options.on_conflict == "keep":
         return CopyResult(Outcome.KEPT)
     legacy = await s3.head("legacy", source_key)
-    if await are_same(s3, source_key, legacy, target_key, existing):
-        await options.tagging.mend(s3, source_key, legacy, target_key, existing)
+    replaces = options.on_conflict == "overwrite" and not options.properties.are_encrypted(existing)
+    if not replaces and await are_same(s3, source_key, legacy, target_key, existing):
+        has_switched = options.switched_at is not None
+        await options.properties.mend(s3, source_key, legacy, target_key, existing, with_acl=not has_switched)
         return CopyResult(Outcome.KEPT)
     if options.on_conflict == "overwrite":
         return await overwrite(s3, options, source_key, target_key)
@@ -125,7 +127,7 @@ async def _probe_condition(
     supported = None
     guard = WriteGuard(s3, options.support, target_key, "probe", etag)
     try:
-        await options.method.transfer(s3, source_key, target_key, guard, options.tagging)
+        await options.method.transfer(s3, source_key, target_key, guard, options.properties)
         supported = False
     except Cancelled:
         raise

@@ -1,5 +1,6 @@
 """Where the parts of a large object come from: the production server copies them, or this process streams them."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from rowferry.errors import ObjectDamaged
@@ -46,11 +47,14 @@ class CopiedParts:
 
     checks_digests = False
 
-    def __init__(self, s3: ObjectRequests, legacy_bucket: str, large: Large) -> None:
-        """Name the bucket to copy from."""
+    def __init__(
+        self, s3: ObjectRequests, legacy_bucket: str, large: Large, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Name the bucket to copy from; `headers` go with each part."""
         self._s3 = s3
         self._bucket = legacy_bucket
         self._large = large
+        self._headers = headers
 
     async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
         """Have one part copied, pinned to the ETag that the first look saw."""
@@ -64,6 +68,7 @@ class CopiedParts:
             last_byte=part.last,
             upload_id=upload_id,
             part_number=part.number,
+            headers=self._headers,
         )
         response = await self._s3.send_pinned(request)
         etag = demand(read_copied_etag, response, request)

@@ -6,8 +6,16 @@ from functools import partial
 from typing import TypeVar
 
 from rowferry.errors import ObjectError, ObjectNotFound, ObjectRejected, PreconditionFailed, ServerFault
-from rowferry.plan import SideName
-from rowferry.s3.operations import Request, get_object_tagging, head_object, put_object_tagging
+from rowferry.plan import CannedAcl, SideName
+from rowferry.s3.acl import Grants, read_grants
+from rowferry.s3.operations import (
+    Request,
+    get_object_acl,
+    get_object_tagging,
+    head_object,
+    put_object_acl,
+    put_object_tagging,
+)
 from rowferry.s3.responses import Response, name_request, read_tags
 from rowferry.s3.results import looks_like_s3
 from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries
@@ -105,6 +113,15 @@ class ObjectRequests:
     async def put_tags(self, key: str, tags: Tags) -> None:
         """Give a production object these tags, in the place of those that it has."""
         await self.send(put_object_tagging(key, tags))
+
+    async def fetch_grants(self, side: SideName, key: str) -> Grants:
+        """Return whom the ACL of an object grants what, besides its owner."""
+        request = get_object_acl(side, key)
+        return demand(lambda found: read_grants(found.body), await self.send(request), request)
+
+    async def put_acl(self, key: str, acl: CannedAcl) -> None:
+        """Give a production object a canned ACL, in the place of its own."""
+        await self.send(put_object_acl(key, acl))
 
 
 def demand(read: Callable[[Response], T], response: Response, request: Request) -> T:

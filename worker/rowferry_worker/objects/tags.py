@@ -3,47 +3,44 @@
 import logging
 from itertools import count
 from typing import Literal
-from urllib.parse import quote, urlencode
 
-from rowferry.errors import (
-    RESPONSE_TOO_LONG,
-    AccessDenied,
-    Cancelled,
-    ObjectError,
-    ObjectRejected,
-    ServerFault,
-)
+from rowferry.errors import AccessDenied, Cancelled, ObjectError, ObjectRejected, ServerFault
+from rowferry.plan import TagRule
+from rowferry.s3.properties import REPLACE_TAGS, encode_tags
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
 from rowferry_worker.objects.requests import ObjectRequests, Tags
+from rowferry_worker.objects.subresources import GivenBy, is_unknown
 
 _log = logging.getLogger(__name__)
-
-TaggedBy = Literal["PutObject", "CopyObject", "CreateMultipartUpload"]
-"""The operations that are to give an object its tags."""
 
 MAX_HEADER_BYTES = 4096
 """Longer sets of tags are put by a request of their own: S3 takes 8 KB of headers, metadata among them."""
 ASKED_FIRST = 20
 """So many objects are asked about tags that no header has announced; later one in ASKED_AGAIN, until one has some."""
 ASKED_AGAIN = 1000
-NO_TAGS = frozenset({"NotImplemented", "HTTP 501", "HTTP 405", "MethodNotAllowed"})
-"""Error codes of a server that knows no tags."""
 
 
 class Tagging:
     """What a worker has learned of the tags at both servers of a migration; shared by all its copies."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
+    def __init__(self, rule: TagRule = "copy") -> None:
+        """`rule`: that of the plan. Tags that it names are given to each object, in the place of its own."""
+        self.fixed: Tags | None = None if rule == "copy" else () if rule == "none" else tuple(rule.items())
+        """What each object gets; None: those of the legacy object."""
         self._announced: Literal["unknown", "yes", "no", "unreadable"] = "unknown"
         """Whether HEAD and GET of the legacy server tell how many tags an object has."""
-        self._kept: dict[TaggedBy, bool] = {}
+        self._kept: dict[GivenBy, bool] = {}
         """Whether the tags were there after an operation that was to give them."""
         self._reads, self._copies = count(), count()
 
     async def read(self, s3: ObjectRequests, key: str, seen: Response) -> Tags:
-        """Return the tags of the legacy object whose headers are given. Raises ServerFault when some are missing."""
+        """Return the tags that an object shall have, by default those of the legacy object whose headers are given.
+
+        Raises ServerFault when some are missing.
+        """
+        if self.fixed is not None:
+            return self.fixed
         announced = read_tag_count(seen)
         if announced is not None:
             self._announced = "yes"
@@ -57,14 +54,18 @@ class Tagging:
             return ()
         return await self._ask_legacy(s3, key)
 
-    def header(self, tags: Tags, operation: TaggedBy) -> list[tuple[str, str]]:
-        """Return the header that gives an object its tags; none where `settle` has to put them."""
+    def header(self, tags: Tags, operation: GivenBy) -> list[tuple[str, str]]:
+        """Return the headers that give an object its tags; none where `settle` has to put them.
+
+        CopyObject brings those of the legacy object along by itself, and takes others only instead of them.
+        """
+        replaces = [REPLACE_TAGS] if operation == "CopyObject" and self.fixed is not None else []
         if not tags or self._kept.get(operation) is False or _is_long(tags):
-            return []
-        return [("x-amz-tagging", _encode(tags))]
+            return replaces
+        return [*replaces, ("x-amz-tagging", encode_tags(tags))]
 
     async def settle(
-        self, s3: ObjectRequests, key: str, tags: Tags, operation: TaggedBy, written: Response | None = None
+        self, s3: ObjectRequests, key: str, tags: Tags, operation: GivenBy, written: Response | None = None
     ) -> None:
         """See to it that the production object, just written, has its tags; `written`: its HEAD, where there is one.
 
@@ -84,7 +85,10 @@ class Tagging:
             self._note(operation, False)
 
     async def follow_copy(self, s3: ObjectRequests, source_key: str, key: str) -> None:
-        """Find out whether CopyObject brings tags along, and put them where it does not."""
+        """Find out whether CopyObject brings tags along, or has given those of the plan; put them where it has not."""
+        if self.fixed is not None:
+            await self.settle(s3, key, self.fixed, "CopyObject")
+            return
         kept = self._kept.get("CopyObject")
         if kept or (kept is None and not _has_turn(self._copies)):
             return
@@ -95,7 +99,7 @@ class Tagging:
         except ObjectError as error:
             if kept is False:
                 raise
-            if isinstance(error, AccessDenied) or _knows_no_tags(error):
+            if isinstance(error, AccessDenied) or is_unknown(error):
                 self._kept["CopyObject"] = True  # this worker cannot find out
             return
         if tags and kept is False:
@@ -129,7 +133,7 @@ class Tagging:
             _log.warning(words)
             return ()
         except ObjectError as error:
-            if not _knows_no_tags(error):
+            if not is_unknown(error):
                 raise
             self._announced = "unreadable"
             return ()
@@ -138,7 +142,7 @@ class Tagging:
             _log.info("the legacy server does not announce tags, so every object is asked for its own")
         return tags
 
-    async def _check(self, s3: ObjectRequests, key: str, tags: Tags, operation: TaggedBy) -> bool:
+    async def _check(self, s3: ObjectRequests, key: str, tags: Tags, operation: GivenBy) -> bool:
         """Look at the tags that were to be given; return True where they were not there and had to be put."""
         found = await _fetch_production(s3, key)
         if found is None:
@@ -154,7 +158,7 @@ class Tagging:
             raise _lost(key)
         return True
 
-    def _note(self, operation: TaggedBy, kept: bool, words: str = "") -> None:
+    def _note(self, operation: GivenBy, kept: bool, words: str = "") -> None:
         """Note what an operation does to tags, and tell it the first time."""
         known, self._kept[operation] = self._kept.get(operation), kept
         if not kept:
@@ -165,14 +169,6 @@ class Tagging:
 
 def _lost(key: str) -> ObjectRejected:
     return ObjectRejected("TagsLost", f"the production server keeps no tags of {key!r}, or hides them")
-
-
-def _knows_no_tags(error: ObjectError) -> bool:
-    """Return whether the error of GetObjectTagging is that of a server without tags.
-
-    gofakes3 answers with the object itself, which may be longer than is taken.
-    """
-    return error.code in NO_TAGS or error.code in {"UnreadableResponse", RESPONSE_TOO_LONG}
 
 
 async def _fetch_production(s3: ObjectRequests, key: str) -> Tags | None:
@@ -186,20 +182,15 @@ async def _fetch_production(s3: ObjectRequests, key: str) -> Tags | None:
     except AccessDenied:
         return None
     except ObjectError as error:
-        if not _knows_no_tags(error):
+        if not is_unknown(error):
             raise
         if read_tag_count(await s3.head("production", key)) is None:
             raise _lost(key) from error
         return ()  # Ceph RGW 16 lists those that an upload has lost in an empty answer
 
 
-def _encode(tags: Tags) -> str:
-    """Return the tags as a header has them, with %20 for a space: Ceph RGW takes a + for itself."""
-    return urlencode(tags, quote_via=quote)
-
-
 def _is_long(tags: Tags) -> bool:
-    return len(_encode(tags)) > MAX_HEADER_BYTES
+    return len(encode_tags(tags)) > MAX_HEADER_BYTES
 
 
 def _has_turn(turns: "count[int]") -> bool:

@@ -7,9 +7,10 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from rowferry.errors import RESPONSE_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
-from rowferry.s3.operations import Request, copy_object, get_object
+from rowferry.s3.operations import REQUESTER_PAYS, Request, copy_object, get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag
+from rowferry.s3.retry import TRIES
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperation
@@ -17,9 +18,10 @@ from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
 from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartTrust, StreamedParts
+from rowferry_worker.objects.properties import Description, Properties
 from rowferry_worker.objects.put_limit import PutLimit
-from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
-from rowferry_worker.objects.tags import Tagging
+from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, read_etag, size_of
+from rowferry_worker.objects.subresources import GivenBy
 
 COPY_LIMIT_BYTES = 5 * 1024**3
 """The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
@@ -32,20 +34,7 @@ ONE_PUT_BYTES = 100 * 1024 * 1024
 costs a part only. Source: Amazon S3 User Guide, "Multipart upload overview": by parts from 100 MB on."""
 WHOLE_BYTES = 128 * 1024
 """The largest object that is taken whole: it comes with its headers, so there is nothing to overlap."""
-
-KEPT_HEADERS = (
-    "content-type",
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-)
-"""What a new object is told of the legacy one, besides `x-amz-meta-...` and the tags. The S3 server of the demo has a
-list of its own (lab/rowferry_lab/servers/memory_store.py), on purpose: a stand-in must not learn from what it tests."""
-
-KEPT_CLASSES = frozenset({"STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY"})
-"""Storage classes whose objects can be read at once; a row must never point at one that has to be restored first."""
+UPLOAD: GivenBy = "CreateMultipartUpload"
 
 
 class Written(NamedTuple):
@@ -60,7 +49,7 @@ class Written(NamedTuple):
 
 
 class CopyMethod(Protocol):
-    """How the object at `source_key` comes to `target_key`, with its metadata, content headers and tags."""
+    """How the object at `source_key` comes to `target_key`, with its properties and those of the plan."""
 
     operation: WriteOperation
     """The S3 operation that writes objects of an ordinary size."""
@@ -68,7 +57,7 @@ class CopyMethod(Protocol):
     """Whether the bytes pass through this process."""
 
     async def transfer(
-        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, tagging: Tagging
+        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
     ) -> Written:
         """Write the production object.
 
@@ -84,23 +73,26 @@ class ServerCopy:
     operation: WriteOperation = "CopyObject"
     moves_bytes = False
 
-    def __init__(self, legacy_bucket: str, threshold_bytes: int | None = None) -> None:
-        """Name the bucket to copy from; `threshold_bytes`: larger objects go part by part, None: the server decides."""
+    def __init__(self, legacy_bucket: str, threshold_bytes: int | None = None, *, requester_pays: bool = False) -> None:
+        """Name the bucket to copy from; `threshold_bytes`: larger objects go part by part, None: the server decides.
+
+        `requester_pays`: the legacy bucket demands that.
+        """
         self._bucket = legacy_bucket
         self._threshold_bytes = threshold_bytes
+        self._source_headers = [REQUESTER_PAYS] if requester_pays else []
 
     async def transfer(
-        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, tagging: Tagging
+        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
     ) -> Written:
         """Ask the production server for a copy."""
-        if self._threshold_bytes is not None:
+        seen = None
+        if self._threshold_bytes is not None or properties.need_metadata:
             seen = await s3.head("legacy", source_key)
-            if size_of(seen) > self._threshold_bytes:
-                return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, tagging)
-
-        build = partial(copy_object, target_key, source_bucket=self._bucket, source_key=source_key)
+            if self._threshold_bytes is not None and size_of(seen) > self._threshold_bytes:
+                return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, properties)
         try:
-            etag, _ = await guard.write("CopyObject", build, read_copied_etag)
+            described, etag = await self._copy(s3, (source_key, target_key), guard, properties, seen)
         except ObjectError as error:
             if error.code not in {"EntityTooLarge", "InvalidRequest"}:
                 raise
@@ -108,24 +100,58 @@ class ServerCopy:
             if not _is_too_large(error, size_of(seen)):
                 raise
         else:
-            await tagging.follow_copy(s3, source_key, target_key)
+            await properties.settle(s3, target_key, described, "CopyObject")
             return Written(0, "CopyObject", etag)
-        return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, tagging)
+        return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, properties)
 
-    async def _transfer_parts(self, s3: ObjectRequests, large: Large, guard: WriteGuard, tagging: Tagging) -> Written:
+    async def _copy(
+        self,
+        s3: ObjectRequests,
+        keys: tuple[str, str],
+        guard: WriteGuard,
+        properties: Properties,
+        seen: Response | None,
+    ) -> tuple[Description, str]:
+        """Have an object copied from the first key to the second, and return what it shall be and its ETag.
+
+        Where the request tells the metadata, it is pinned to the object that has them. Not every server heeds that:
+        if it has copied a later one, the copy is repeated with the metadata of that.
+        """
+        source_key, target_key = keys
+        pinned = seen if properties.need_metadata else None
+        for _ in range(TRIES):
+            described = await properties.describe_copy(s3, source_key, pinned)
+            build = partial(
+                copy_object,
+                target_key,
+                source_bucket=self._bucket,
+                source_key=source_key,
+                source_etag=pinned and pinned.etag,
+                headers=[*self._source_headers, *described.headers],
+            )
+            etag, _ = await guard.write("CopyObject", build, read_copied_etag)
+            if pinned is None or etag == pinned.etag:
+                return described, etag
+            now = await s3.head("legacy", source_key)
+            if now.etag == pinned.etag:
+                return described, etag
+            guard.note_written(etag)
+            pinned = now
+        raise object_changed("legacy", source_key)
+
+    async def _transfer_parts(
+        self, s3: ObjectRequests, large: Large, guard: WriteGuard, properties: Properties
+    ) -> Written:
         """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
-        headers = describe_object(large.seen, keep_class=True)
-        tags = await tagging.read(s3, large.source_key, large.seen)
-        headers += tagging.header(tags, "CreateMultipartUpload")
+        described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=True)
+        parts = CopiedParts(s3, self._bucket, large, self._source_headers)
         part_bytes = min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
-        await send_in_parts(
-            s3, large, headers, CopiedParts(s3, self._bucket, large), part_bytes=part_bytes, guard=guard
-        )
+        await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
         written = await s3.head("production", large.target_key)
         if size_of(written) != size_of(large.seen):
             sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
             raise ObjectDamaged("SizeMismatch", sizes)
-        await tagging.settle(s3, large.target_key, tags, "CreateMultipartUpload", written)
+        await properties.settle(s3, large.target_key, described, UPLOAD, written)
         return Written(size_of(written), "CompleteMultipartUpload")
 
 
@@ -155,18 +181,18 @@ class StreamCopy:
         self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
 
     async def transfer(
-        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, tagging: Tagging
+        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
     ) -> Written:
         """Write what is read, with its digest checked at both ends."""
         put = OnePut(s3, target_key, guard, checks=not guard.may_trust_digests)
         try:
-            return await self._transfer(s3, source_key, put, tagging)
+            return await self._transfer(s3, source_key, put, properties)
         except InDoubt as doubt:
             if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one
                 guard.note_written(doubt.written_etag)
-        return await self._transfer(s3, source_key, OnePut(s3, target_key, guard, checks=True), tagging)
+        return await self._transfer(s3, source_key, OnePut(s3, target_key, guard, checks=True), properties)
 
-    async def _transfer(self, s3: ObjectRequests, source_key: str, put: OnePut, tagging: Tagging) -> Written:
+    async def _transfer(self, s3: ObjectRequests, source_key: str, put: OnePut, properties: Properties) -> Written:
         """Read the object and write it, in one PUT where that may be. Raises InDoubt where `put` does."""
         read = replace(get_object("legacy", source_key), stream_above=self._whole_bytes)
         with await self._bodies.hold() as hold:
@@ -175,37 +201,37 @@ class StreamCopy:
                 try:
                     limit = limit_put(self._threshold_bytes, has_md5=md5_of(response) is not None)
                     if response.body_bytes <= limit and self._put_limit.allows(response.body_bytes):
-                        return await self._write(s3, Taken(read, response, hold), put, tagging)
+                        return await self._write(s3, Taken(read, response, hold), put, properties)
                 finally:
                     if response.stream is not None:
                         response.stream.close()
         seen = await s3.head("legacy", source_key)
-        return await self._transfer_parts(s3, Large(source_key, seen, put.target_key), put.guard, tagging)
+        return await self._transfer_parts(s3, Large(source_key, seen, put.target_key), put.guard, properties)
 
-    async def _write(self, s3: ObjectRequests, taken: Taken, put: OnePut, tagging: Tagging) -> Written:
+    async def _write(self, s3: ObjectRequests, taken: Taken, put: OnePut, properties: Properties) -> Written:
         """Write the object whose headers, at least, have come."""
         demand(read_etag, taken.response, taken.read)
         await s3.refuse_web_server(taken.read, taken.response)
         await put.take_body(taken)
-        headers = describe_object(taken.response, keep_class=self._keep_class)
-        tags = await tagging.read(s3, taken.read.key, taken.response)
+        source_key, seen = taken.read.key, taken.response
+        described = await properties.describe(s3, source_key, seen, "PutObject", keep_class=self._keep_class)
         started = time.monotonic()
-        etag = await put.write(headers + tagging.header(tags, "PutObject"))
+        etag = await put.write(described.headers)
         self._put_limit.note(taken.response.body_bytes, time.monotonic() - started)
-        await tagging.settle(s3, put.target_key, tags, "PutObject")
+        await properties.settle(s3, put.target_key, described, "PutObject")
         return Written(taken.response.body_bytes, "PutObject", etag)
 
-    async def _transfer_parts(self, s3: ObjectRequests, large: Large, guard: WriteGuard, tagging: Tagging) -> Written:
+    async def _transfer_parts(
+        self, s3: ObjectRequests, large: Large, guard: WriteGuard, properties: Properties
+    ) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        headers = describe_object(large.seen, keep_class=self._keep_class)
-        tags = await tagging.read(s3, large.source_key, large.seen)
-        headers += tagging.header(tags, "CreateMultipartUpload")
+        described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=self._keep_class)
         part_bytes = limit_part(self._threshold_bytes)
         if md5_of(large.seen) is not None:  # parts that come early are held for the digest of the whole
             part_bytes = min(part_bytes, SMALLEST_PART_BYTES)
         parts = StreamedParts(s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
-        await send_in_parts(s3, large, headers, parts, part_bytes=part_bytes, guard=guard)
-        await tagging.settle(s3, large.target_key, tags, "CreateMultipartUpload")
+        await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
+        await properties.settle(s3, large.target_key, described, UPLOAD)
         return Written(size_of(large.seen), "CompleteMultipartUpload")
 
 
@@ -233,22 +259,3 @@ def limit_put(threshold_bytes: int | None, *, has_md5: bool) -> int:
     """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
     most = ONE_PUT_BYTES if has_md5 else STREAM_PART_BYTES
     return min(most, threshold_bytes or most)
-
-
-def describe_object(response: Response, *, keep_class: bool) -> list[tuple[str, str]]:
-    """Return the headers that give a new object the content headers, metadata and storage class of the legacy one.
-
-    The storage class is left to the bucket unless `keep_class`, and where it would make an archive of the object.
-    Raises ObjectRejected for what headers cannot bring along.
-    """
-    headers = [(name, response.headers[name]) for name in KEPT_HEADERS if name in response.headers]
-    headers += [(name, value) for name, value in response.headers.items() if name.startswith("x-amz-meta-")]
-    storage_class = response.headers.get("x-amz-storage-class", "")
-    if keep_class and storage_class in KEPT_CLASSES:
-        headers.append(("x-amz-storage-class", storage_class))
-    if "x-amz-website-redirect-location" in response.headers:
-        raise ObjectRejected("WebsiteRedirect", "the object is a website redirect, which a copy would lose")
-    if response.headers.get("x-amz-missing-meta", "0").strip() != "0":
-        words = "some of the object's metadata does not fit into headers, so a copy would lose it"
-        raise ObjectRejected("MissingMetadata", words)
-    return headers

@@ -1,5 +1,6 @@
 """Verifies that a production object equals its legacy object, and repairs it where it does not."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -52,7 +53,12 @@ async def verify_object(
         return await copy_object(s3, copy_options, legacy_key, key)
     if not await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
         return await _resolve_difference(s3, copy_options, (legacy_key, source), (key, existing), options)
-    return CopyResult(Outcome.KEPT)
+    differences = await copy_options.properties.find_differences(s3, legacy_key, key, existing)
+    if not differences:
+        return CopyResult(Outcome.KEPT)
+    if options.repair == "all":
+        return await overwrite(s3, copy_options, legacy_key, key)
+    raise _describe_properties(differences)
 
 
 async def _resolve_difference(
@@ -90,3 +96,8 @@ def _describe_difference(*, newer: bool) -> ObjectsDiffer:
         return ObjectsDiffer("LegacyIsNewer", "the legacy object was written after its copy; --repair copies it again")
     words = "the production object differs and was written last, by your application or by a damaged copy"
     return ObjectsDiffer("ProductionIsNewer", f"{words}; --repair --overwrite replaces it")
+
+
+def _describe_properties(differences: Sequence[str]) -> ObjectsDiffer:
+    words = f"the production object has the right bytes, but {', '.join(differences)}"
+    return ObjectsDiffer("PropertiesDiffer", f"{words}; --repair --overwrite copies it again")

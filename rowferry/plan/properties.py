@@ -1,0 +1,91 @@
+"""What production objects shall be: the types of these fields of `[production]`, and what a type cannot say."""
+
+import re
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
+
+CannedAcl = Literal[
+    "private",
+    "public-read",
+    "public-read-write",
+    "authenticated-read",
+    "bucket-owner-read",
+    "bucket-owner-full-control",
+]
+"""Source: Amazon S3 User Guide, "Access control list (ACL) overview", canned ACL."""
+Acl = Literal["copy"] | CannedAcl
+"""Copy: that of the legacy object, where it is a canned one."""
+Encryption = Literal["AES256", "aws:kms", "aws:kms:dsse"]
+TagRule = Literal["copy", "none"] | dict[str, str]
+"""Those of the legacy object, none, or these."""
+
+MAX_TAGS = 10
+MAX_TAG_NAME, MAX_TAG_VALUE = 128, 256
+"""Characters. Source: Amazon S3 User Guide, "Categorizing your objects using tags"."""
+ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
+"""Storage classes whose objects must be restored before they can be read: no row may point at one."""
+TEXTS = ("cache_control", "content_disposition", "storage_class", "kms_key_id")
+_is_header = re.compile(r"[!-~]([ -~]*[!-~])?").fullmatch
+
+
+class Properties(Protocol):
+    """The fields that are looked at here."""
+
+    @property
+    def tags(self) -> TagRule: ...
+    @property
+    def encryption(self) -> Encryption | None: ...
+    @property
+    def kms_key_id(self) -> str | None: ...
+    @property
+    def storage_class(self) -> str | None: ...
+    @property
+    def public_url(self) -> str | None: ...
+
+
+def find_fault(properties: Properties) -> str:
+    """Return, as a sentence without a full stop, what cannot be meant; empty where all can."""
+    for name in TEXTS:
+        value: Any = getattr(properties, name)
+        if value is not None and not _is_header(value):
+            return f"`{name}` of [production] must be plain ASCII text on one line, or be left out: it becomes a header"
+    if properties.storage_class in ARCHIVES:
+        return (
+            f'`storage_class` of [production] cannot be "{properties.storage_class}": such objects must be restored '
+            "before they can be read; move them there with a lifecycle rule later"
+        )
+    if properties.kms_key_id and not (properties.encryption or "").startswith("aws:kms"):
+        return '`kms_key_id` of [production] needs `encryption = "aws:kms"` or "aws:kms:dsse"'
+    return _find_fault_in_tags(properties.tags) or _find_fault_in_url(properties.public_url)
+
+
+def _find_fault_in_tags(tags: TagRule) -> str:
+    if isinstance(tags, str):
+        return ""
+    if not 1 <= len(tags) <= MAX_TAGS:
+        return f'`tags` of [production] has {len(tags)} tags: write 1 to {MAX_TAGS}, or "none"'
+    for name, value in tags.items():
+        if not 1 <= len(name) <= MAX_TAG_NAME or len(value) > MAX_TAG_VALUE or name.startswith("aws:"):
+            return (
+                f"the tag {name!r} of [production] is not allowed: a name has 1 to {MAX_TAG_NAME} characters and does "
+                f"not begin with `aws:`, a value has at most {MAX_TAG_VALUE}"
+            )
+    return ""
+
+
+def _find_fault_in_url(url: str | None) -> str:
+    if url is None:
+        return ""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    else:
+        is_usable = is_usable and not (parts.query or parts.fragment or parts.username or parts.password)
+    if not is_usable or not url.isascii() or " " in url:
+        return (
+            "`public_url` of [production] must be what comes before an object's key in its URL, such as "
+            '"https://cdn.example.com/" or "https://cdn.example.com/files/"'
+        )
+    return ""
