@@ -33,7 +33,17 @@ from key_forms import form_of_key, production_key
 from migration import Migration
 from processes import DEADLINE
 from rowferry.keys import map_text
-from rowferry.plan import DatabaseLimits, Entries, LegacySide, MigrationSettings, ObjectPrefix, ProductionSide, Side
+from rowferry.plan import (
+    CannedAcl,
+    DatabaseLimits,
+    Encryption,
+    Entries,
+    LegacySide,
+    MigrationSettings,
+    ObjectPrefix,
+    ProductionSide,
+    Side,
+)
 from rowferry.plan_file import parse_plan
 from rowferry.s3.credentials import _name_variables
 from rowferry_cli import cli
@@ -296,6 +306,15 @@ def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> Non
     for name, default in zip(reversed(list(told)), reversed(struct.__struct_defaults__), strict=False):
         if default is not None and not hasattr(default, "factory"):
             assert json.loads(told[name].strip("`")) == default
+
+
+def test_what_is_said_of_production_objects_is_complete() -> None:
+    rows = read_table(PLAN, "What production objects shall be")
+    fields = ProductionSide.__struct_encode_fields__[len(Side.__struct_fields__) :]
+    assert [row[0].strip("`") for row in rows] == list(fields)
+    told = {row[0].strip("`"): set(re.findall(r'"([\w:-]+)"', f"{row[1]} {row[3]}")) for row in rows}
+    assert told["acl"] == {"copy", *get_args(CannedAcl)}
+    assert told["encryption"] == set(get_args(Encryption))
 
 
 def test_the_values_of_transfer_and_addressing_are_all_named() -> None:

@@ -13,7 +13,7 @@ from rowferry_cli.messages import describe_direction
 from rowferry_cli.options import json_option, plan_option
 
 if TYPE_CHECKING:
-    from rowferry.plan import Entries, Plan
+    from rowferry.plan import Entries, Plan, ProductionSide
 
 GROUPS = (
     Group(
@@ -111,6 +111,16 @@ def command(
         click.echo(line)
 
 
+PROPERTIES = (
+    "acl",
+    "cache_control",
+    "content_disposition",
+    "storage_class",
+    "tags",
+    "encryption",
+    "kms_key_id",
+    "public_url",
+)
 EXAMPLE = Path(__file__).with_name("example_plan.toml")
 
 
@@ -121,11 +131,21 @@ def describe_plan(plan: Plan) -> Iterator[str]:
     yield from describe_direction(plan)
     copies = "the production server copies them itself" if plan.server_side else "workers download and upload them"
     yield f"  objects: {copies}; at most {plan.migration.max_attempts} attempts per batch"
+    if described := describe_properties(plan.production):
+        yield f"  production objects: {described}"
     for entries in plan.entries:
         yield from _describe_entries(entries)
     for objects in plan.objects:
         yield "  objects without rows"
         yield f"    {objects.prefix}…  becomes  {objects.production_object_prefix}…"
+
+
+def describe_properties(side: ProductionSide) -> str:
+    """Return what the plan says of production objects, as it is written there; empty where it says nothing."""
+    said = {name: getattr(side, name) for name in PROPERTIES}
+    if side.tags == "copy":
+        del said["tags"]
+    return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
 
 
 def _describe_entries(entries: Entries) -> Iterator[str]:

@@ -109,7 +109,7 @@ class Acls:
 
     async def _put(self, s3: ObjectRequests, key: str, acl: CannedAcl) -> None:
         """Put an ACL, at a server that has just told another one: one without ACLs would overwrite the object."""
-        await s3.put_acl(key, acl)
+        await fetch_known(s3.put_acl(key, acl), _lost(acl))
         if not await self._has(s3, key, acl):
             raise _lost(acl)
 

@@ -104,7 +104,8 @@ class Properties:
     ) -> None:
         """Give an identical object that stands in production its tags and its ACL: nothing else is changed of it.
 
-        Without `with_acl`, the application may have given it another ACL since. Raises ObjectRejected where it is not encrypted as the plan says, or has another ACL that cannot be changed.
+        Without `with_acl`, the application may have given it another ACL since. Raises ObjectRejected where it is not
+        encrypted as the plan says, or has another ACL that cannot be changed.
         """
         if not self.are_encrypted(existing):
             words = "an identical production object is not encrypted as the plan says; see --on-conflict"
