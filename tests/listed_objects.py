@@ -1,10 +1,14 @@
 """Objects without rows to test with, and an auditor of what became of them."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
+from fake_s3 import FakeAddress
 from migration import Migration
 from rowferry.batch import Outcome
+from rowferry_lab.servers.fake_s3_store import make_object
 
 PREFIX, TO = "variants/", "v/"
 
@@ -22,9 +26,28 @@ def put_objects(migration: Migration, names: Iterable[str], prefix: str = PREFIX
         list(pool.map(lambda name: migration.legacy.put(prefix + name, f"body of {name}".encode()), names))
 
 
+def put_many(migration: Migration, server: FakeAddress, count: int) -> list[str]:
+    """Write legacy objects straight into the store of the fake server, and return their names."""
+    bucket = server.fake.store.bucket(migration.legacy.bucket)
+    names = [f"{number % 97:02}/{number}.png" for number in range(count)]
+    for name in names:
+        bucket.put(PREFIX + name, make_object(f"body of {name}".encode()))
+    return names
+
+
+def check_ranges(migration: Migration, names: Iterable[str], prefix: str = PREFIX) -> None:
+    """Hold the ranges against the keys: each key in just one of them."""
+    keys = sorted((prefix + name for name in names), key=str.encode)
+    found = ranges(migration)
+    assert all(one[1].encode() < other[0].encode() for one, other in pairwise(found)), "ranges overlap"
+    starts = [first.encode() for first, _ in found]
+    outside = [key for key in keys if key > found[bisect_right(starts, key.encode()) - 1][1]]
+    assert outside == []
+
+
 def ranges(migration: Migration, queue: str = "migrate") -> list[tuple[str, str]]:
-    """Return the first and the last key of each range, in their order."""
-    found = [batch["payload"] for batch in migration.batches() if batch["queue_name"] == queue]
+    """Return the first and the last key of each range in their order, but for those that were halved."""
+    found = [batch["payload"] for batch in migration.batches() if batch["queue_name"] == queue and batch["entry_count"]]
     return sorted((each["first"], each["last"]) for each in found if each["objects"] == "range")
 
 
