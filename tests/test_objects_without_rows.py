@@ -4,6 +4,7 @@ import pytest
 
 from listed_objects import PREFIX, TO, check_copies, name_objects, outcomes, put_objects, ranges
 from migration import Migration
+from processes import wait_for
 from rowferry_worker.batch import listing
 
 NAMES = [f"{number:02}.png" for number in range(25)]
@@ -66,6 +67,24 @@ def test_a_later_pass_takes_what_is_new(migration: Migration) -> None:
     migration.work()
     check_copies(migration, NAMES)
     assert outcomes(migration) == {"migrated": 25, "kept": 13}
+
+
+def test_a_later_pass_copies_again_what_the_application_has_overwritten(migration: Migration) -> None:
+    name_objects(migration)
+    put_objects(migration, NAMES[:3])
+    migration.enqueue()
+    migration.work()
+    copied_at = migration.production.head(TO + NAMES[1])["LastModified"]
+
+    def overwrite() -> bool:
+        migration.legacy.put(PREFIX + NAMES[1], b"new")
+        return migration.legacy.head(PREFIX + NAMES[1])["LastModified"] > copied_at
+
+    wait_for(overwrite)
+    migration.enqueue()
+    migration.work()
+    assert outcomes(migration) == {"migrated": 4, "kept": 2}
+    assert migration.production.read(TO + NAMES[1]) == b"new"
 
 
 def test_an_enqueue_adds_no_listing_while_one_is_unfinished(migration: Migration) -> None:

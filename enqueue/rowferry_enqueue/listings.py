@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.statements import statement
 from rowferry.plan import Plan
-from rowferry_enqueue.request import READ_AGAIN, Enqueued, Request
+from rowferry_enqueue.request import Enqueued, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,7 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
             "first": max(objects.prefix, request.within.first or ""),
             "last": request.within.last,
             "size": request.batch_size,
-            **request.choices,
-            "read_again": READ_AGAIN,
+            **(request.choices_of_pass if request.queue == "migrate" else request.choices),
             **({"beside_waiting": True} if waiting["has_errors"] else {}),
         }
         found.append(Listing(objects.label, None if waiting["is_unfinished"] else payload))

@@ -51,7 +51,7 @@ class Request:
     limit: int | None = None
     """Entries at most, over all tables."""
     on_conflict: OnConflict | None = None
-    """What to do with a different production object; None: "fail", and "older" where rows stay."""
+    """What to do with a different production object; None: "fail", and "older" where no row moves."""
     queue: Literal["migrate", "verify", "revert"] = "migrate"
     within: Within = Within()
     deep: bool = False
@@ -88,7 +88,7 @@ class Request:
 
     @property
     def choices_of_pass(self) -> dict[str, Any]:
-        """The same for entries whose rows stay: they look as before once they are copied."""
+        """The same for [[objects]], and for entries whose rows stay: they look as before once they are copied."""
         return {"on_conflict": self.on_conflict or "older", "read_again": READ_AGAIN, **self._switched}
 
     @property

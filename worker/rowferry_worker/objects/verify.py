@@ -48,7 +48,7 @@ async def verify_object(
         return await _verify_alone(s3, key, existing, options)
     if existing is None:
         if options.repair == "nothing":
-            words = "the row points at no object; --repair copies the legacy object"
+            words = "there is no production object; --repair copies the legacy object"
             raise ObjectNotFound("NoProductionObject", words)
         return await copy_object(s3, copy_options, legacy_key, key)
     if not await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
@@ -84,7 +84,7 @@ async def _resolve_difference(
 async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None, options: VerifyOptions) -> CopyResult:
     """Judge a production object that has no legacy object to equal."""
     if existing is None:
-        raise ObjectNotFound("NoProductionObject", "the row points at no object, and there is no legacy object either")
+        raise ObjectNotFound("NoProductionObject", "there is no production object, and no legacy object either")
     if options.deep:
         await read_digest(s3, "production", key, existing)
     return CopyResult(Outcome.KEPT)
