@@ -1,6 +1,6 @@
 -- What `rowferry plan --discover` asks of the database: the catalogue, and some rows of each column. Nothing is written.
 
--- name: list_columns
+-- name: columns_of_database
 -- All columns of the tables that this role may read, with the kind of texts that they can hold: `text`, `json`, `array`,
 -- or null. Partitions are left out, since their parent has all of their rows, and so are our own tables.
 select

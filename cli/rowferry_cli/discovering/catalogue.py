@@ -86,7 +86,9 @@ class Catalogue:
     def tables(self) -> tuple[UserTable, ...]:
         """The tables that this role may read, in the order of their names."""
         with self._reading(), translated_errors():
-            columns = self._connection.execute(statement("list_columns"), {"own_tables": list(OWN_TABLES)}).fetchall()
+            columns = self._connection.execute(
+                statement("columns_of_database"), {"own_tables": list(OWN_TABLES)}
+            ).fetchall()
             indexes = self._connection.execute(statement("list_unique_columns"), {}).fetchall()
         unique: dict[tuple[str, str], list[tuple[str, ...]]] = {}
         for row in indexes:
