@@ -38,6 +38,7 @@ PLAIN = Description(
     id_not_null=True,
     id_unique=True,
     id_unique_by_partition=False,
+    id_in_order=True,
     id_is_generated=False,
     generated=(),
     has_children=False,

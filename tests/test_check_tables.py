@@ -5,6 +5,9 @@ from psycopg import sql
 
 from checks import check_as_role, entries_of, row_problems
 from entry_table import EntryTable, trusted
+from rowferry.db.connection import connect
+from rowferry.s3.listing import ignore_progress
+from rowferry_enqueue.check import check_rows
 
 
 def test_a_table_that_does_not_exist_is_a_problem(table: EntryTable) -> None:
@@ -93,3 +96,12 @@ def test_row_level_security_is_noted(table: EntryTable) -> None:
     table.execute("alter table public.avatars enable row level security")
     findings = check_as_role(table, "grant select, update on public.avatars to checker")
     assert any("row-level security" in finding.what for finding in findings)
+
+
+@pytest.mark.parametrize(("columns", "noted"), [(["tenant", "id"], False), (["id", "tenant"], True)])
+def test_ids_in_another_order_than_any_index_are_noted(table: EntryTable, columns: list[str], noted: bool) -> None:
+    table.execute("create table public.odd (id bigint, tenant text, path text, primary key (tenant, id))")
+    entries_of(table).update(table="public.odd", id=columns)
+    with connect("check", autocommit=True) as connection:
+        findings = list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
+    assert any("reads the whole table" in finding.what for finding in findings) == noted

@@ -112,8 +112,6 @@ def _enqueue_tables(
             choices=Jsonb(choices),
             max_attempts=plan.migration.max_attempts,
             batch_size=request.batch_size,
-            first_wanted=request.within.first,
-            last_wanted=request.within.last,
             limit=left,
             since=found and found.since,
         )
@@ -156,7 +154,9 @@ def _compose(
 ) -> sql.Composed:
     """Return the one statement over a table, for the entries that meet the condition `wanted`."""
     limit = sql.SQL("") if request.limit is None else statement("free_entries_limit")
-    wanted = sql.SQL(" and ").join([wanted, queries.compose("is_within")])
+    within = request.within.list_bounds(queries.entries)
+    bounds = [queries.compose_bound(name, values) for name, values in within.items()]
+    wanted = sql.SQL(" and ").join([wanted, *bounds])
     name = "free_entries_beside_waiting" if beside_waiting else "free_entries"
     free_entries = queries.compose(name, wanted=wanted, limit=limit)
     return statement(action, chunks=queries.compose("chunks", free_entries=free_entries))

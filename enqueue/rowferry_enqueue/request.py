@@ -9,6 +9,7 @@ from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.errors import UsageError
 from rowferry.formatting import count_batches, count_entries
 from rowferry.plan import Entries, ObjectPrefix, OnConflict, Plan
+from rowferry_enqueue.id_values import split_id
 
 READ_AGAIN = ("migrated", "kept")
 """Outcomes whose entries the next attempt reads again, where no row says what was done."""
@@ -41,6 +42,15 @@ class Within:
         if (self.first or self.last) and len({(entries.table, entries.ids) for entries in chosen}) > 1:
             raise UsageError("The ids are those of one table: name it with --table.")
         return chosen
+
+    def list_bounds(self, entries: Entries) -> dict[Literal["is_from", "is_until"], Sequence[str]]:
+        """Return the values of the bounds that are given. Raises UsageError where one is no id of these entries."""
+        found: dict[Literal["is_from", "is_until"], Sequence[str]] = {}
+        if self.first is not None:
+            found["is_from"] = split_id(self.first, entries, "--first")
+        if self.last is not None:
+            found["is_until"] = split_id(self.last, entries, "--last")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ class Description:
     """Whether a unique index covers the columns of the id, or some of them."""
     id_unique_by_partition: bool
     """Whether the id is unique together with the columns that the table is partitioned by."""
+    id_in_order: bool
+    """Whether an index begins with the columns of the id, in the order of the plan."""
     id_is_generated: bool
     generated: Sequence[str]
     """The columns to be rewritten that are generated from others."""

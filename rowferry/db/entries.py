@@ -1,7 +1,6 @@
 """Queries over a user's table: the identifiers and parameters of one [[entries]] filled in."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -11,16 +10,11 @@ from rowferry.batch import Entry
 from rowferry.db import forms
 from rowferry.db.connection import Connection, identifiers, literal
 from rowferry.db.description import Description, describe, split_table
+from rowferry.db.ids import IdQueries
 from rowferry.db.statements import own_queries
 from rowferry.errors import MigrationFault
 from rowferry.keys import Form, legacy_is_finer, prefix_of, production_is_finer
 from rowferry.plan import Entries
-
-_HAS_MIN_AND_MAX = re.compile(
-    r"(smallint|integer|bigint|oid|real|double precision|numeric|money|date|time|timestamp|interval|text"
-    r"|character varying|inet)(\(.*\))?( with(out)? time zone)?"
-)
-_COMMA = sql.SQL(", ")
 
 
 class EntryQueries:
@@ -30,6 +24,7 @@ class EntryQueries:
         """Fill in what all of them need; `found` has all columns of the plan."""
         self.entries = entries
         self.found = found
+        self._ids = IdQueries(entries, found)
         table = split_table(entries.table)
         # A bare name could be that of one of our CTEs.
         whole_name = (found.schema_name, *table) if found.schema_name and len(table) == 1 else table
@@ -49,7 +44,7 @@ class EntryQueries:
             "is_legacy_row": forms.row_has_form(entries, found, "legacy"),
             "is_production_row": forms.row_has_form(entries, found, "production"),
             "required_keys": forms.compute_keys(entries.objects),
-        } | self._compose_ids()
+        } | self._ids.compose()
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),
             "production_prefix": prefix_of(entries, "production"),
@@ -64,62 +59,11 @@ class EntryQueries:
     @property
     def id_type(self) -> str:
         """The types of the id's columns, for messages."""
-        return ", ".join(each or "text" for each in self.found.id_types)
+        return self._ids.type
 
-    def _compose_ids(self) -> dict[str, sql.Composable]:
-        """Return what tells ids: of one column its own value, of several a row, as text a JSON array of texts."""
-        columns = [sql.SQL("e.{}").format(identifiers(each)) for each in self.entries.ids]
-        texts = [sql.SQL("{}::text").format(each) for each in columns]
-        if len(columns) == 1:
-            value, id_text, id_type = columns[0], texts[0], self.found.id_types[0] or "text"
-            first_id, last_id = _outermost_id(id_type, "first"), _outermost_id(id_type, "last")
-            id_columns = sql.SQL("{} as id").format(value)
-        else:
-            value = sql.SQL("row({})").format(_COMMA.join(columns))
-            id_text = sql.SQL("jsonb_build_array({})::text").format(_COMMA.join(texts))
-            first_id = sql.SQL("(array_agg(f.id_text order by f.position))[1]")
-            last_id = sql.SQL("(array_agg(f.id_text order by f.position desc))[1]")
-            id_columns = sql.SQL("{} as id, {} as id_text").format(value, id_text)
-        bounds = {
-            "first": sql.SQL("%(first)s"),
-            "last": sql.SQL("%(last)s"),
-            "first_wanted": sql.SQL("%(first_wanted)s"),
-            "last_wanted": sql.SQL("%(last_wanted)s"),
-            "id_wanted": sql.SQL("wanted.rowferry_id"),
-            "id_held": sql.SQL("held.rowferry_id"),
-            "id_observed": sql.SQL("w.rowferry_id"),
-            "first_of_batch": sql.SQL("(q.payload ->> 'first')"),
-            "last_of_batch": sql.SQL("(q.payload ->> 'last')"),
-        }
-        composed = {name: self._read_id(text) for name, text in bounds.items()}
-        as_value = sql.SQL("{}" if len(columns) == 1 else "row({})")
-        waiting = {f"{end}_waiting": as_value.format(composed[f"{end}_of_batch"]) for end in ("first", "last")}
-        return {
-            **composed,
-            **waiting,
-            "columns": _COMMA.join(columns),
-            "id_text": id_text,
-            "id_value": value,
-            "id_columns": id_columns,
-            "first_id": first_id,
-            "last_id": last_id,
-        }
-
-    def _read_id(self, text: sql.Composable) -> sql.Composable:
-        """Return the values of the id's columns from its text."""
-        types = [each or "text" for each in self.found.id_types]
-        if len(types) == 1:
-            return sql.SQL("{}::{}").format(text, literal(types[0]))
-        # Rows compare only values of one collation.
-        collated = [
-            literal(each if collation is None else f"{each} collate {collation}")
-            for each, collation in zip(types, self.found.id_collations, strict=True)
-        ]
-        values = [
-            sql.SQL("({}::jsonb ->> {})::{}").format(text, literal(str(number)), each)
-            for number, each in enumerate(collated)
-        ]
-        return _COMMA.join(values)
+    def compose_bound(self, name: Literal["is_from", "is_until"], values: Sequence[str]) -> sql.Composable:
+        """Return the condition that an id is not before, or not after, another; `values`: of its first columns."""
+        return self._ids.compose_bound(name, values)
 
     @classmethod
     def of(cls, connection: Connection, entries: Entries) -> "EntryQueries":
@@ -227,16 +171,3 @@ def _name_states(entries: Entries, form: Form) -> dict[str, str]:
     values = [pair[0 if form == "legacy" else 1] for pair in entries.moved.values()]
     texts = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
     return {f"{form}_state_{number}": text for number, text in enumerate(texts)}
-
-
-def _outermost_id(id_type: str, which: Literal["first", "last"]) -> sql.SQL:
-    """Return the first or last id of a group, as text, of any type that has an order.
-
-    min() and max() do not exist for every type: below PostgreSQL 18 not for uuid and bytea, and never for bit strings.
-    """
-    function, order = ("min", "") if which == "first" else ("max", " desc")
-    if id_type == "uuid":
-        return literal(f'{function}(f.id::text collate "C")')
-    if _HAS_MIN_AND_MAX.fullmatch(id_type):
-        return literal(f"{function}(f.id)::text")
-    return literal(f"(array_agg(f.id::text order by f.position{order}))[1]")

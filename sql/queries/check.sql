@@ -47,7 +47,7 @@ id as (
     select
         array_agg(a.type order by u.number) as types,
         array_agg(a.collation order by u.number) as collations,
-        array_agg(a.attnum) as numbers,
+        array_agg(a.attnum order by u.number) as numbers,
         coalesce(bool_and(a.is_not_null), false) as is_not_null,
         coalesce(bool_or(a.is_generated), false) as is_generated
     from unnest(%(ids)s::text []) with ordinality as u (name, number)
@@ -86,6 +86,14 @@ select
             and (x.indkey::int2 [])[0:x.indnkeyatts - 1] && i.numbers
             and (x.indkey::int2 [])[0:x.indnkeyatts - 1] <@ (i.numbers || p.partattrs::int2 [])
     ) as id_unique_by_partition,
+    exists (
+        select from pg_index as x
+        inner join pg_class as c on x.indexrelid = c.oid
+        inner join pg_am as m on c.relam = m.oid
+        where
+            x.indrelid = f.oid and x.indisvalid and x.indpred is null and m.amname = 'btree'
+            and (x.indkey::int2 [])[0:cardinality(i.numbers) - 1] = i.numbers
+    ) as id_in_order,
     i.is_generated as id_is_generated,
     array(
         select a.name

@@ -224,12 +224,13 @@ jsonb_build_array(({where}) is true, case when ({where}) is true then {objects} 
     from (select {columns_rewritten}) as e
 )
 
--- name: is_within
--- An entry's id lies between two bounds, inclusive; null is no bound.
-(
-    (%(first_wanted)s::text is null or ({columns}) >= ({first_wanted}))
-    and (%(last_wanted)s::text is null or ({columns}) <= ({last_wanted}))
-)
+-- name: is_from
+-- An entry's id is this one or behind it; given its first columns only, it is any that begins with them, or behind.
+({columns}) >= ({bound})
+
+-- name: is_until
+-- The same up to an id.
+({columns}) <= ({bound})
 
 -- name: has_changed
 -- A row that stays has changed since the last pass, as far as its column of times tells.

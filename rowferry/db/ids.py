@@ -1,0 +1,115 @@
+"""The SQL that reads, compares and writes the ids of entries: of one column its value, of several a row of values."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from psycopg import sql
+
+from rowferry.db.connection import identifiers, literal
+from rowferry.db.description import Description
+from rowferry.db.statements import statement
+from rowferry.plan import Entries
+
+_COMMA = sql.SQL(", ")
+_BY_ITSELF = re.compile(
+    r"(smallint|integer|bigint|oid|real|double precision|numeric|money|date|timestamp|interval|text|character varying"
+    r"|inet|uuid|time(?!.* with time zone))(\(.*\))?( with(out)? time zone)?"
+)
+"""Types whose values an enqueue compares by themselves; those of others in a row, as ids of several columns.
+
+width_bucket() is wrong for arrays of timetz and macaddr, whose elements have gaps between them, and min() and max() do
+not exist for every type: below PostgreSQL 18 not for bytea, and never for bit strings.
+"""
+_TEXTS: dict[str, sql.SQL] = {
+    "first": sql.SQL("%(first)s"),
+    "last": sql.SQL("%(last)s"),
+    "id_wanted": sql.SQL("wanted.rowferry_id"),
+    "id_held": sql.SQL("held.rowferry_id"),
+    "id_observed": sql.SQL("w.rowferry_id"),
+    "first_of_batch": sql.SQL("(q.payload ->> 'first')"),
+    "last_of_batch": sql.SQL("(q.payload ->> 'last')"),
+}
+"""Where the queries have an id as text."""
+
+
+class IdQueries:
+    """What tells the ids of one [[entries]]; the text of an id of several columns is a JSON array of texts."""
+
+    def __init__(self, entries: Entries, found: Description) -> None:
+        """`found` has all columns of the id."""
+        self._columns = [sql.SQL("e.{}").format(identifiers(each)) for each in entries.ids]
+        self._types = [each or "text" for each in found.id_types]
+        self._collations = found.id_collations
+        self._are_rows = len(self._types) > 1 or not _BY_ITSELF.fullmatch(self._types[0])
+
+    @property
+    def type(self) -> str:
+        """The types of the id's columns, for messages."""
+        return ", ".join(self._types)
+
+    def compose(self) -> dict[str, sql.Composable]:
+        """Return the parts of queries that name ids."""
+        columns = _COMMA.join(self._columns)
+        composed: dict[str, sql.Composable] = {name: self._read(text) for name, text in _TEXTS.items()}
+        composed |= {"columns": columns, "id_text": self._write(self._columns)}
+        if not self._are_rows:
+            return composed | {
+                "id_value": columns,
+                "id_columns": sql.SQL("{} as id").format(columns),
+                "first_waiting": composed["first_of_batch"],
+                "last_waiting": composed["last_of_batch"],
+                "first_id": _outermost_id(self._types[0], "min"),
+                "last_id": _outermost_id(self._types[0], "max"),
+            }
+        return composed | {
+            "id_value": sql.SQL("row({})").format(columns),
+            "id_columns": sql.SQL("row({}) as id, {}").format(columns, self._name_columns()),
+            "first_waiting": sql.SQL("row({})").format(composed["first_of_batch"]),
+            "last_waiting": sql.SQL("row({})").format(composed["last_of_batch"]),
+            "first_id": self._outermost_row(""),
+            "last_id": self._outermost_row(" desc"),
+        }
+
+    def compose_bound(self, name: Literal["is_from", "is_until"], values: Sequence[str]) -> sql.Composable:
+        """Return the condition that an id is not before, or not after, another; `values`: of its first columns."""
+        columns = _COMMA.join(self._columns[: len(values)])
+        texts = (literal(sql.Literal(value).as_string(None)) for value in values)
+        bound = _COMMA.join(self._cast(text, number) for number, text in enumerate(texts))
+        return statement(name, columns=columns, bound=bound)
+
+    def _read(self, text: sql.Composable) -> sql.Composable:
+        """Return the values of the id's columns from its text."""
+        if len(self._columns) == 1:
+            return self._cast(text, 0)
+        texts = (sql.SQL("({}::jsonb ->> {})").format(text, literal(str(number))) for number in range(len(self._types)))
+        return _COMMA.join(self._cast(each, number) for number, each in enumerate(texts))
+
+    def _cast(self, text: sql.Composable, number: int) -> sql.Composable:
+        """Return the value of a column from its text; rows compare only values of one collation."""
+        collation = self._collations[number] if self._are_rows else None
+        id_type = self._types[number]
+        return sql.SQL("{}::{}").format(text, literal(f"{id_type} collate {collation}" if collation else id_type))
+
+    def _name_columns(self) -> sql.Composable:
+        """Return the columns once more, each by itself: no field of an unnamed row can be read."""
+        named = (sql.SQL("{} as id_{}").format(each, literal(str(n))) for n, each in enumerate(self._columns))
+        return _COMMA.join(named)
+
+    def _outermost_row(self, order: Literal["", " desc"]) -> sql.Composable:
+        """Return the text of the first or last id of a group; only the outermost ids are written as texts."""
+        outermost = (
+            sql.SQL("(array_agg(f.id_{} order by f.position{}))[1]").format(literal(str(n)), literal(order))
+            for n in range(len(self._columns))
+        )
+        return self._write(list(outermost))
+
+    def _write(self, values: Sequence[sql.Composable]) -> sql.Composable:
+        """Return the text of an id from its values."""
+        texts = [sql.SQL("{}::text").format(each) for each in values]
+        return texts[0] if len(texts) == 1 else sql.SQL("jsonb_build_array({})::text").format(_COMMA.join(texts))
+
+
+def _outermost_id(id_type: str, function: Literal["min", "max"]) -> sql.SQL:
+    """Return the first or last id of a group, as text; below PostgreSQL 18 uuid has neither function."""
+    return literal(f'{function}(f.id::text collate "C")' if id_type == "uuid" else f"{function}(f.id)::text")
