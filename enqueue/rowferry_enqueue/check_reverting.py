@@ -85,7 +85,9 @@ def _find_change(connection: Connection, queries: EntryQueries, rewriting: Entry
         return None
     with translated_errors(), connection.transaction():
         parameters = {"table_number": queries.found.table_number}
-        columns = {row["name"]: row["expression"] for row in connection.execute(statement("list_columns"), parameters)}
+        columns = {
+            row["name"]: row["expression"] for row in connection.execute(statement("list_readable_columns"), parameters)
+        }
         if not _reads_rewritten(connection, queries, rewriting, columns):
             return None
         are_legacy = form == "legacy"

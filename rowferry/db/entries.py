@@ -115,7 +115,7 @@ class EntryQueries:
             "update_rows",
             assignments=forms.assign(self.entries, self.found, to, sql.SQL("held.rowferry_new")),
             origin=self.has_form("legacy" if to == "production" else "production"),
-            target=self.has_form(to),
+            target=self.row_has_form(to),
             skip_locked=sql.SQL("skip locked" if skip_locked else ""),
             **same,
         )

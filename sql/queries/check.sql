@@ -169,7 +169,7 @@ group by 1
 order by 2 desc, 1
 limit %(most)s;
 
--- name: list_columns
+-- name: list_readable_columns
 -- The columns of a table that this role may read, in their order, and from what they are generated.
 select
     a.attname::text as name,
