@@ -23,7 +23,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts test-dashboards test-servers model torture bench trace pictures check audit format lock clean
+.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-servers model torture bench trace pictures check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, sc
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@tools/install-compose $(COMPOSE_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/compose/prove.py
+
+new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to the first migrated object, and time it; needs the network for pip.
+	@PYTHONPATH=tests $(VENV)/bin/python -m new_user
 
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
 	@tools/need prometheus promtool

@@ -1,0 +1,30 @@
+"""A new user gets from nothing but DATABASE_URL and two buckets to a migrated Discourse in the commands of the page."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from discovering import Discovering
+from new_user import PAGE, discourse_like, fill_in, read_installation, read_way, walk
+from servers import Buckets
+
+
+def test_the_way_of_the_page_leads_to_migrated_objects(database: str, moto_buckets: Buckets, tmp_path: Path) -> None:
+    """All commands but those that install: they run as they are written, with the user's settings filled in."""
+    world = Discovering(database, moto_buckets, tmp_path)
+    world.execute("drop schema rowferry cascade")
+    prelude = f'rowferry() {{ {shlex.quote(sys.executable)} -m rowferry_cli "$@"; }}'
+    with discourse_like(world, 12) as application:
+        walked = walk(list(fill_in(read_way(), world)), world, tmp_path, prelude=prelude)
+        assert walked.first_object is not None
+        assert [one.command.split()[0] for one in walked.typed] == [*["export"] * 3, "rowferry", "rowferry"]
+        assert "This is Discourse" in walked.output
+        for row in application.rows.values():
+            for key in row.objects.values():
+                assert world.production.read(key) == application.bodies[key]
+
+
+def test_the_page_counts_the_commands() -> None:
+    (told,) = re.findall(r"(\d+) commands", PAGE.read_text())
+    assert int(told) == len(read_installation()) + len(read_way())
