@@ -180,6 +180,20 @@ def test_a_table_that_nothing_names_the_rows_of_is_a_comment(photos: Discovering
     assert "make a primary key" in text
 
 
+@pytest.mark.versions
+def test_the_catalogue_of_each_postgresql_is_read(any_database: str, moto_buckets: Buckets, tmp_path: Path) -> None:
+    found = Discovering(any_database, moto_buckets, tmp_path)
+    columns = "id bigint generated always as identity, day date not null, path varchar(90), primary key (day, id)"
+    found.execute(f"create table files ({columns}) partition by range (day)")
+    found.execute("create table files_rest partition of files default")
+    found.execute(
+        "insert into files (day, path) select date '2026-01-01' + n, n || '.png' from generate_series(1, 9) n"
+    )
+    found.put(*[f"{n}.png" for n in range(1, 10)])
+    (entries,) = found.find_entries()
+    assert (entries["table"], entries["id"], entries["key"]) == ("public.files", ["day", "id"], "path")
+
+
 # Gentle
 
 
