@@ -28,7 +28,7 @@ def read_plan(path: Path) -> Plan:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PlanError(
-            f"There is no plan at {path}: let `rowferry plan --discover` write one, see `rowferry plan --example`, or name "
+            f"There is no plan at {path}: write one (see `rowferry plan --discover` and `rowferry plan --example`) or name "
             "another with --plan."
         ) from None
     except OSError as error:
