@@ -28,8 +28,8 @@ def read_plan(path: Path) -> Plan:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PlanError(
-            f"There is no plan at {path}: write one (see `rowferry plan --discover` and `rowferry plan --example`) or name "
-            "another with --plan."
+            f"There is no plan at {path}: write one (see `rowferry plan --discover` and `rowferry plan --example`) or "
+            "name another with --plan."
         ) from None
     except OSError as error:
         raise PlanError(f"The plan {path} cannot be read ({error.strerror}): name another file with --plan.") from error
