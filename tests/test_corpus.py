@@ -91,6 +91,8 @@ def migrate_while_writing(world: Corpus) -> None:
                 migrate(world)
                 if world.application.done.total() >= before + ACTIONS:
                     break
+        if world.application.overwrite_again():  # What was overwritten within the second of its copy is a conflict.
+            must_pass(world.run("requeue", "--all"))
         migrate(world)
     assert world.application.done.total() >= before + ACTIONS
 

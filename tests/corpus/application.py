@@ -1,6 +1,7 @@
 """An application of the corpus at work: it writes rows and objects in their legacy form, and knows of no migration."""
 
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from psycopg.types.json import Jsonb
 
 from corpus.project import Columns, Project, Row
 from objects import ObjectSide
+from processes import wait_for
 from torture.oracle import Oracle
 
 LONGEST_PAUSE = timedelta(seconds=0.01)
@@ -25,7 +27,7 @@ class Application:
 
     def __init__(self, dsn: str, project: Project, legacy: ObjectSide, oracle: Oracle) -> None:
         self.project, self._legacy, self._oracle = project, legacy, oracle
-        self._connection = psycopg.connect(dsn, autocommit=True, application_name="application")
+        self._connection = connect_as_application(dsn)
         self._chance = random.Random(7)
         self.rows: dict[str, Row] = {}
         """Each row that is there, as it would be without a migration."""
@@ -33,6 +35,8 @@ class Application:
         """The names of the rows of each upload."""
         self.bodies: dict[str, bytes] = {}
         """What each legacy object holds."""
+        self._overwritten: set[str] = set()
+        """The names of rows whose objects were overwritten in place."""
         self.done: Counter[str] = Counter()
         self.number = 0
         """Of the last upload."""
@@ -84,7 +88,22 @@ class Application:
 
     def replace(self) -> None:
         """Store another file, and then update the row."""
-        row_id = self._choose()
+        self._replace(self._choose())
+
+    def overwrite_again(self) -> bool:
+        """Overwrite what was overwritten before, in a later second: servers tell times in whole seconds.
+
+        Returns whether there was anything.
+        """
+        if not self._overwritten:
+            return False
+        second = int(time.time())
+        wait_for(lambda: int(time.time()) > second)
+        for row_id in self._overwritten & self.rows.keys():
+            self._replace(row_id)
+        return True
+
+    def _replace(self, row_id: str) -> None:
         row = self.rows[row_id]
         self.number += 1
         new = self.project.replace(row, self.number)
@@ -100,6 +119,8 @@ class Application:
         for role in row.objects.keys() - new.objects.keys():
             self._oracle.forget(f"{row_id} {role}")
         row.objects = new.objects
+        if new.overwrites:
+            self._overwritten.add(row_id)
         self.done["replace"] += 1
 
     def edit(self) -> None:
@@ -173,6 +194,11 @@ class Application:
         if key in self.bodies and not again:
             return self.bodies[key]
         return f"{key}, written in {self.number}".encode()
+
+
+def connect_as_application(dsn: str) -> psycopg.Connection[Any]:
+    """Connect as frameworks do: times without a zone are those of UTC, whatever the database is set to."""
+    return psycopg.connect(dsn, autocommit=True, application_name="application", options="-c timezone=UTC")
 
 
 def find_rows(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Iterator[tuple[str, Columns]]:

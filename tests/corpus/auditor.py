@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from corpus.application import find_rows
+from corpus.application import connect_as_application, find_rows
 from corpus.project import Columns, Place, Project
 from rowferry.plan import SideName
 from rowferry_lab.servers.s3_servers import S3Server
@@ -61,7 +61,7 @@ class Auditor:
         """Check every row once; return the names of all objects, `<row> <role>`."""
         seen: set[str] = set()
         with ExitStack() as until:
-            connection = until.enter_context(psycopg.connect(self._dsn, autocommit=True, application_name="auditor"))
+            connection = until.enter_context(connect_as_application(self._dsn))
             readers: dict[SideName, ObjectReader] = {side: until.enter_context(closing(ObjectReader(server)))
                        for side, (server, _) in self._servers.items()}  # fmt: skip
             for table, columns in find_rows(connection, list(self._project.ids)):

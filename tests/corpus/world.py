@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
-from corpus.application import Application, find_rows
+from corpus.application import Application, connect_as_application, find_rows
 from corpus.auditor import Auditor
 from corpus.project import Columns, Project
 from entry_table import Record
@@ -24,6 +24,8 @@ from rowferry_enqueue.enqueue import Enqueued
 from servers import Buckets
 from torture.oracle import Oracle
 
+FAR_ZONE = "alter database {} set timezone = 'Asia/Tokyo'"
+"""Nothing may depend on the database's own time zone: applications keep UTC."""
 SETTLED = (Outcome.MIGRATED, Outcome.KEPT, Outcome.CHANGED, Outcome.DELETED)
 
 
@@ -55,6 +57,7 @@ class Corpus(Migration):
         )
 
     def make_table(self, id_type: str) -> None:
+        self.execute(sql.SQL(FAR_ZONE).format(sql.Identifier(str(conninfo_to_dict(self.dsn)["dbname"]))))
         self.execute("set search_path = public")  # the tests' role has the name of our own schema
         self.execute((self.project.folder / "schema.sql").read_text())
 
@@ -110,7 +113,7 @@ class Corpus(Migration):
     def find_rows(self) -> list[tuple[str, Columns]]:
         """Return each row with its table, as the database holds it."""
         with ExitStack() as until:
-            connection = until.enter_context(psycopg.connect(self.dsn, autocommit=True))
+            connection = until.enter_context(connect_as_application(self.dsn))
             return list(find_rows(connection, list(self.project.ids)))
 
 

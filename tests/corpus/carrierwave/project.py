@@ -1,5 +1,6 @@
 """CarrierWave: the column holds file names; folder and version names are code of the application."""
 
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row
@@ -27,13 +28,13 @@ class CarrierWave(Project):
 
     def replace(self, row: Row, number: int) -> Row | None:
         if row.table == "users":
-            columns: Columns = {"avatar": f"new{number}.png", **touch(number)}
+            columns: Columns = {"avatar": f"new{number}.png", **touch()}
         else:
-            columns = {"photos": [f"new{number}.jpg", "0.jpg"], **touch(number)}
+            columns = {"photos": [f"new{number}.jpg", "0.jpg"], **touch()}
         return Row(row.table, columns, find_keys(row.table, {**row.columns, **columns}))
 
     def edit(self, row: Row, number: int) -> Columns:
-        return {"name" if row.table == "users" else "title": f"other {number}", **touch(number)}
+        return {"name" if row.table == "users" else "title": f"other {number}", **touch()}
 
     def places(self, table: str, columns: Columns) -> dict[str, Place]:
         return {role: Place(self.side, key) for role, key in find_keys(table, columns).items()}
@@ -42,9 +43,9 @@ class CarrierWave(Project):
         return columns
 
 
-def touch(number: int) -> Columns:
-    """Return what Rails sets at each update."""
-    return {"updated_at": f"2030-01-01T00:00:{number % 60:02}"}
+def touch() -> Columns:
+    """Return what Rails sets at each update: the time in UTC, without saying so."""
+    return {"updated_at": datetime.now(UTC).replace(tzinfo=None).isoformat()}
 
 
 def find_keys(table: str, columns: Columns) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Mastodon: keys are computed from the id, the style and the file's name; nothing in a row says which bucket."""
 
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row
@@ -36,12 +37,12 @@ class Mastodon(Project):
         if row.table == "media_attachments":
             return None
         account = make_account(row.columns["id"], f"v{number}-")
-        columns = {"avatar_file_name": account.columns["avatar_file_name"], **touch(number)}
+        columns = {"avatar_file_name": account.columns["avatar_file_name"], **touch()}
         return Row("accounts", columns, account.objects)
 
     def edit(self, row: Row, number: int) -> Columns:
         text = {"accounts": "note", "media_attachments": "description"}[row.table]
-        return {text: f"words {number}", **touch(number)}
+        return {text: f"words {number}", **touch()}
 
     def places(self, table: str, columns: Columns) -> dict[str, Place]:
         return {style: Place(self.side, key) for style, key in find_keys(table, columns).items()}
@@ -50,9 +51,9 @@ class Mastodon(Project):
         return columns
 
 
-def touch(number: int) -> Columns:
-    """Return what Rails sets at each update."""
-    return {"updated_at": f"2030-01-01T00:00:{number % 60:02}"}
+def touch() -> Columns:
+    """Return what Rails sets at each update: the time in UTC, without saying so."""
+    return {"updated_at": datetime.now(UTC).replace(tzinfo=None).isoformat()}
 
 
 def make_account(number: int, version: str = "") -> Row:
