@@ -15,7 +15,7 @@ class GitLab(Project):
         Refusal(
             "a number as text",
             ({}, {"moved": {"file_store": ["local", "remote"]}}),
-            'integer: "local"; correct `moved`',
+            "`moved.file_store` of lfs_objects.oid is no value of integer",
         ),
         Refusal("nothing that tells", ({}, {"moved": None}), "could not tell whether"),
     )
