@@ -19,7 +19,9 @@ from rowferry_cli import main
 
 Done = subprocess.CompletedProcess[str]
 
-OWN_PROCESS = frozenset({"worker", "migrate", "verify", "revert", "watch", "exporter", "demo", "sweep", "prepare"})
+OWN_PROCESS = frozenset(
+    {"worker", "migrate", "cutover", "verify", "revert", "watch", "exporter", "demo", "sweep", "prepare"}
+)
 """Commands that start processes, listen for signals or run for long: they get a process of their own."""
 
 

@@ -46,6 +46,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     | ENTRIES
     | {
         "EXECUTE rowferry.begin_pass",
+        "EXECUTE rowferry.confirm_switch",
         "EXECUTE rowferry.record_pass",
         "EXECUTE rowferry.register_migration",
         "EXECUTE rowferry.renew_batches",

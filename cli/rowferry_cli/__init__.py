@@ -34,6 +34,7 @@ SECTIONS = {
         "migrate": ("work.migrate", "Run a whole migration: check, enqueue, work, show progress."),
         "enqueue": ("work.enqueue", "Put the legacy entries into the queue, in batches."),
         "worker": ("work.worker", "Process batches until told to stop."),
+        "cutover": ("work.cutover", "Repeat short passes, say when to switch the application, make the last pass."),
         "verify": ("work.verify", "Compare every production object with its legacy object; repair on request."),
         "revert": ("work.revert", "Point rows back at their legacy objects."),
     },

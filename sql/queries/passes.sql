@@ -42,3 +42,22 @@ where
 select (now() at time zone 'UTC') - max(e.{changed}) as lag
 from {table} as e
 where e.{changed} <= now() at time zone 'UTC';
+
+-- name: read_switch
+-- Since when the application may be using the production bucket, and when the newest pass began.
+select
+    m.id,
+    m.switched_at,
+    (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id) as last_pass_at
+from rowferry.migration as m
+where m.name = %(name)s;
+
+-- name: count_workers_of_queue
+-- The live workers that serve a queue.
+select count(*) as workers
+from rowferry.live_workers as w
+where %(queue)s = any(w.queues);
+
+-- name: read_now
+-- The database's time.
+select clock_timestamp() as now;

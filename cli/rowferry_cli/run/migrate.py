@@ -122,7 +122,7 @@ def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> Non
 
 
 def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
-    _prepare_database(connection, plan, reporter)
+    prepare_database(connection, plan, reporter)
     if options.requeue:
         with translated_errors():
             (row,) = call(connection, "requeue", None, None, plan.name)
@@ -146,7 +146,7 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     return 1 if after.batches_error or paused else 0
 
 
-def _prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+def prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:
     """Initialise a database of another version. Raises UsageError when the migration is paused.
 
     A database of this version is left alone, since the role may lack the right to initialise. The workers of a paused

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,8 @@ from rowferry_cli.messages import INTERRUPTED, describe_enqueued, describe_pause
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.run.local_workers import LocalWorkers, of_migration
 from rowferry_cli.run.reporter import Reporter
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_cli.run.workers_elsewhere import WorkersElsewhere
+from rowferry_enqueue.enqueue import Enqueued, Request, enqueue
 from rowferry_worker.machine import choose_processes, log_machine
 
 _log = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ _log = logging.getLogger(__name__)
 POLL_INTERVAL = timedelta(seconds=0.5)
 RESTARTS = 10
 """How many workers may die before a run is given up: a batch that kills workers is in ERROR long before."""
+
+
+Workers = LocalWorkers | WorkersElsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +57,16 @@ class Run:
         """
         with self._reported():
             started = time.monotonic()
-            number, found = 1, self._enqueue(1)
+            number, found = 1, count_added(self._enqueue(1))
             waiting = self._read_counts().batches_init
             if found or waiting:
-                with self._workers() as workers:
+                with self.workers() as workers:
                     while found or waiting:
                         self._empty_queue(workers, before, started)
                         if self.request.limit is not None or self._is_paused_by_workers():
                             break
                         number += 1
-                        found, waiting = self._enqueue(number), 0
+                        found, waiting = count_added(self._enqueue(number)), 0
             return self._measure(before, started)
 
     def one_pass(self) -> Throughput:
@@ -77,9 +81,25 @@ class Run:
                 # No worker sees the new batches before the commit, so these counts precede all their work.
                 before = self._read_counts()
             if before.batches_init:
-                with self._workers() as workers:
+                with self.workers() as workers:
                     self._empty_queue(workers, before, started)
             return self._measure(before, started)
+
+    def next_pass(self, workers: Workers, number: int) -> tuple[Throughput, list[Enqueued]]:
+        """Let workers that run make one pass, and go on with entries that move until none is left.
+
+        Return the counts since its start and what it has enqueued first. Raises RowferryError when the workers cannot
+        go on.
+        """
+        with self._reported():
+            started = time.monotonic()
+            with translated_errors(), self.connection.transaction():
+                tables = self._enqueue(1, number)
+                before = self._read_counts()
+            self._empty_queue(workers, before, started)
+            while not self._is_paused_by_workers() and count_added(self._enqueue(2)):
+                self._empty_queue(workers, before, started)
+            return self._measure(before, started), tables
 
     @contextmanager
     def _reported(self) -> Generator[None]:
@@ -95,7 +115,10 @@ class Run:
             self.reporter.print(f"Log: {self.log.path}")
             raise
 
-    def _workers(self) -> LocalWorkers:
+    def workers(self) -> Workers:
+        """Return the workers of this host, which run within a `with` block, or those elsewhere."""
+        if self.options.processes == 0:
+            return WorkersElsewhere(self.connection, self.request.queue)
         options = [*of_migration(self.plan.name), "--queue", self.request.queue]
         options += [f"--parallel={self.options.parallel}"] if self.options.parallel else []
         options += ["--verbose"] if self.verbose else []
@@ -107,20 +130,20 @@ class Run:
         if self.verbose:
             self.reporter.console.print(show_text(line), markup=False, soft_wrap=True)
 
-    def _enqueue(self, number: int) -> int:
-        """Make one pass and return how many batches it added."""
+    def _enqueue(self, number: int, shown_number: int | None = None) -> list[Enqueued]:
+        """Make one pass, the `number`-th of this run, and return what it added."""
         tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1))
-        batches, entries = sum(table.batches for table in tables), sum(table.entries for table in tables)
+        batches, entries = count_added(tables), sum(table.entries for table in tables)
         if batches or number == 1:
             listings = "".join(f", {table}" for table in tables if table.is_listing)
             new = count(batches, "new batch", "new batches")
-            self.reporter.print(f"Pass {number}: {count_entries(entries)} in {new}{listings}")
+            self.reporter.print(f"Pass {shown_number or number}: {count_entries(entries)} in {new}{listings}")
         for table in tables:
             if table.goes_on:
                 self.reporter.print(f"{table.label}: the pass before has not ended; it goes on.")
-        return batches
+        return tables
 
-    def _empty_queue(self, workers: LocalWorkers, before: Counts, started: float) -> None:
+    def _empty_queue(self, workers: Workers, before: Counts, started: float) -> None:
         """Wait until no batch is INIT or workers have paused the migration; replace workers that die."""
         restarts = 0
         while True:
@@ -147,6 +170,11 @@ class Run:
 
     def _read_counts(self) -> Counts:
         return read_counts(self.connection, self.plan.name, self.request.queue)
+
+
+def count_added(tables: Iterable[Enqueued]) -> int:
+    """Return how many batches a pass added."""
+    return sum(table.batches for table in tables)
 
 
 def run_one_pass(

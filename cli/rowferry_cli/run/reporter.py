@@ -54,9 +54,9 @@ OUTCOMES = {
 class Reporter:
     """Prints to stdout and to the log; with `yes`, answers every question with yes."""
 
-    def __init__(self, queue: str, *, yes: bool) -> None:
-        """`queue` decides how outcomes are explained."""
-        self.console = Console(highlight=False)
+    def __init__(self, queue: str, *, yes: bool, to_stderr: bool = False) -> None:
+        """`queue` decides how outcomes are explained; `to_stderr`: print there, since stdout is for JSON."""
+        self.console = Console(highlight=False, stderr=to_stderr)
         self._outcomes = OUTCOMES[queue]
         self._yes = yes
         self._live: Progress | None = None

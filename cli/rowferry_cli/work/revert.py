@@ -38,6 +38,7 @@ def command(options: PassOptions) -> int:
     plan = read_plan(options.plan_path)
     reporter = Reporter("revert", yes=options.yes)
     request = Request(options.batch_size, queue="revert", within=Within(options.table, options.first, options.last))
+    _refuse_rows_that_stay(plan, request)
     with connect("revert", autocommit=True) as connection:
         check_version(connection)
         _preview(connection, plan, request, reporter)
@@ -46,6 +47,21 @@ def command(options: PassOptions) -> int:
         if options.processes != 0 and (left := find_skipped(connection, plan)):
             reporter.print(f"In the next `rowferry migrate`, {left.describe(plan.name)}")
         return status
+
+
+def _refuse_rows_that_stay(plan: Plan, request: Request) -> None:
+    """Raise UsageError where rows are meant that no migration has changed."""
+    from rowferry.errors import UsageError
+
+    chosen = request.within.choose(plan)
+    staying = [entries.label for entries in chosen if entries.rows == "stay"]
+    others = [entries.label for entries in plan.entries if entries.rows == "move"]
+    if staying:
+        revert_others = f", or name {' or '.join(others)} with --table to revert that" if others else ""
+        raise UsageError(
+            f"The rows of {', '.join(staying)} stay as they are, so there is nothing to revert: point the application "
+            f"at the legacy bucket {plan.legacy.bucket} again{revert_others}."
+        )
 
 
 def _preview(connection: Connection, plan: Plan, request: Request, reporter: Reporter) -> None:

@@ -45,6 +45,8 @@ class CopyResult(Struct, frozen=True, gc=False):
     outcome: Outcome
     size_bytes: int = 0
     """Bytes that were written, as far as they are known: a server-side copy does not tell."""
+    etag: str = ""
+    """Of what was written, unquoted; empty for what went by parts, and where nothing was written."""
 
 
 async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
@@ -73,7 +75,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         is_small = written.operation == method.operation and written.size_bytes <= PROBE_BYTES
         if is_small and support.begin_probe(method.operation):
             await _probe_condition(s3, options, source_key, target_key, written.etag)
-        return CopyResult(Outcome.MIGRATED, written.size_bytes)
+        return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag)
     return await _resolve_existing(s3, options, source_key, target_key, existing)
 
 
@@ -81,7 +83,7 @@ async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, t
     """Write the production object over any that is there: it was asked for."""
     guard = WriteGuard(s3, options.support, target_key, "overwrite")
     written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
-    return CopyResult(Outcome.MIGRATED, written.size_bytes)
+    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag)
 
 
 async def replace_object(
@@ -93,7 +95,7 @@ async def replace_object(
         written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
     except PreconditionFailed as refusal:
         raise object_changed("production", target_key) from refusal
-    return CopyResult(Outcome.MIGRATED, written.size_bytes)
+    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag)
 
 
 async def _resolve_existing(

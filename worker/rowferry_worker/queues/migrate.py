@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import ObjectNotFound
+from rowferry.batch import Entry, EntryResult
 from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
@@ -20,8 +19,8 @@ from rowferry_worker.batch.objects import (
 )
 from rowferry_worker.batch.ranges import read_objects, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows
-from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, log_copy
-from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.objects.copy import copy_object, log_copy
+from rowferry_worker.objects.repeated_copy import copy_repeatedly
 from rowferry_worker.objects.scheduler import ObjectResult
 
 FORM: Form = "legacy"
@@ -82,15 +81,5 @@ def copy_objects(context: BatchContext, objects: Mapping[str, str], *, stays: bo
         looks_first=payload.get("pass", 1) > 1,
         switched_at=find_switch(payload),
     )
-    copy = copy_or_find if stays else copy_object
+    copy = copy_repeatedly if stays else copy_object
     return run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
-
-
-async def copy_or_find(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
-    """Copy an object; where only the production bucket has it, it is KEPT: the application has been switched."""
-    try:
-        return await copy_object(s3, options, source_key, target_key)
-    except ObjectNotFound:
-        if await s3.find("production", target_key) is None:
-            raise
-        return CopyResult(Outcome.KEPT)
