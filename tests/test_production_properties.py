@@ -11,7 +11,9 @@ import pytest
 from entry_table import FROM, TO
 from estimating import FakeMigration, fake_migration
 from migration import Migration
+from processes import wait_for
 from queue_runs import outcomes, verify
+from request_log import LoggedRequest, logged
 from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.fake_s3_store import StoredObject
@@ -225,6 +227,29 @@ def test_legacy_acls_that_are_not_told_are_named(make_site: MakeSite) -> None:
     assert site.run(acl="copy") == {"failed": 1}
     assert "the server tells no ACLs: set `acl` of [production]" in site.migration.failure_of(1)[2]
     assert site.migration.production.listing() == {}
+
+
+def looks_at_acl(seen: LoggedRequest) -> bool:
+    return seen.method == "GET" and seen.query.startswith("acl") and seen.bucket.startswith("production-")
+
+
+def test_a_worker_that_dies_before_it_puts_an_acl_leaves_that_to_the_next(make_site: MakeSite) -> None:
+    site = make_site(Deviations(keeps_acl=frozenset()))
+    site.add()
+    with logged(site.found.production.endpoint_url) as log:
+        site.migration.plan["production"] |= {"endpoint_url": log.endpoint_url, "acl": "public-read"}
+        if site.migration.legacy.endpoint_url == site.migration.production.endpoint_url:
+            site.migration.plan["legacy"]["endpoint_url"] = log.endpoint_url
+        site.migration.enqueue()
+        with site.migration.workers(1) as (worker,), log.holding(looks_at_acl) as held:
+            wait_for(lambda: held)
+            worker.kill()
+        assert site.written().acl == "private"
+        assert site.migration.rows() == {"1": f"{FROM}1.png"}
+        with site.migration.workers(1, "--until-empty") as (other,):
+            assert other.wait() == 0
+    assert site.migration.counts() == {"kept": 1}
+    assert site.written().acl == "public-read"
 
 
 # Objects that are there already

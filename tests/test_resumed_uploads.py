@@ -251,3 +251,37 @@ def test_a_list_of_parts_is_read_as_it_is() -> None:
     <IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>
     <Part><PartNumber>2</PartNumber><ETag>&#34;ab&#34;</ETag><Size>7</Size></Part></ListPartsResult>"""
     assert read_parts(Response(200, {}, body)) == ([(2, "ab", 7)], True)
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept", "dropped"])
+def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keeps: bool) -> None:
+    """The upload was created with its properties by the worker that was killed; another completes it."""
+    site = make_site("stream", Deviations() if keeps else Deviations(keeps_acl=frozenset()))
+    of_plan = {"acl": "public-read", "cache_control": "max-age=60", "encryption": "AES256", "tags": "none"}
+    site.migration.plan["production"] |= of_plan
+    site.migration.enqueue()
+    kill_at(site, PARTS)
+    with site.migration.workers(1, "--until-empty") as (other,):
+        assert other.wait() == 0
+    assert site.sent() - Counter([*range(1, PARTS + 1), PARTS]) == Counter()
+    site.check_done()
+    written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
+    assert written is not None
+    assert written.acl == "public-read"
+    assert (written.headers["cache-control"], written.headers["x-amz-server-side-encryption"]) == (
+        "max-age=60",
+        "AES256",
+    )
+
+
+def test_an_upload_begins_anew_where_the_plan_says_something_else_of_objects(site: Site) -> None:
+    begin_and_leave(site, PARTS)
+    site.migration.plan["production"]["acl"] = "public-read"
+    site.migration.enqueue()
+    site.log.seen.clear()
+    site.migration.work()
+    assert site.sent() == Counter(range(1, PARTS + 1))
+    site.check_done()
+    written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
+    assert written is not None
+    assert written.acl == "public-read"

@@ -68,6 +68,34 @@ def test_a_fault_of_the_side_pauses_the_migration_and_burns_nothing(
     many.audit()
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("AccessDenied", "refuses CopyObject for any key"),
+        ("AccessControlListNotSupported", "leave `acl` out of [production]"),
+    ],
+)
+def test_a_bucket_that_takes_no_acl_pauses_the_migration(
+    many: Migration, log: RequestLog, code: str, words: str
+) -> None:
+    """Other writes are allowed: only what the plan says of objects is refused."""
+    many.plan["production"]["acl"] = "public-read"
+    many.enqueue(4)
+    with log.refusing(lambda seen: "x-amz-acl" in seen.headers, 403 if code == "AccessDenied" else 400, code):
+        work_until_paused(many)
+    assert words in state_of(many)[1]
+    check_nothing_burnt(many)
+
+
+def test_a_revoked_right_to_read_acls_pauses_the_migration(many: Migration, log: RequestLog) -> None:
+    many.plan["production"]["acl"] = "copy"
+    many.enqueue(4)
+    with log.refusing(lambda seen: seen.query.startswith("acl"), 403, "AccessDenied"):
+        work_until_paused(many)
+    assert "refuses GetObjectAcl for any key" in state_of(many)[1]
+    check_nothing_burnt(many)
+
+
 def test_no_more_of_a_batch_is_sent_once_its_side_is_at_fault(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
     migration.fill(200)
