@@ -1,5 +1,6 @@
 """`rowferry plan --discover` finds the columns that name legacy objects, and writes a plan that says what was seen."""
 
+import tomllib
 from pathlib import Path
 
 import psycopg
@@ -157,6 +158,16 @@ def test_keys_made_of_an_id_and_a_file_name_are_computed(found: Discovering) -> 
                 f"users/headers/000/000/007/{style}/top7.{extension}",
             )
     assert "29 of 29 sampled rows" in found.plan_path.read_text()
+
+
+@pytest.mark.parametrize("is_public", [True, False])
+def test_the_acl_of_public_objects_is_copied(photos: Discovering, is_public: bool) -> None:
+    if is_public:
+        for n in range(15):
+            photos.legacy.put(f"image/{n}.png", b"seen by all", ACL="public-read")
+    photos.find_entries()
+    production = tomllib.loads(photos.plan_path.read_text())["production"]
+    assert production.get("acl") == ("copy" if is_public else None)
 
 
 # Ids

@@ -11,10 +11,11 @@ from typing import Self
 from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, ObjectRejected, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Side
+from rowferry.s3.acl import find_canned, read_grants
 from rowferry.s3.boto import open_bucket
 from rowferry.s3.client import open_object_client
 from rowferry.s3.credentials import load_credentials
-from rowferry.s3.operations import head_object
+from rowferry.s3.operations import get_object_acl, head_object
 from rowferry.s3.retry import send_with_retries
 from rowferry_enqueue.bucket_errors import check_bucket_exists
 
@@ -25,6 +26,8 @@ DEADLINE = timedelta(seconds=30)
 MAX_HEADS = 50_000
 """Of one run: at most some cents at any provider."""
 MAX_LISTINGS = 150
+MAX_ACLS = 10
+"""Objects whose ACL is looked at."""
 MAX_PREFIXES = 24
 """Folders that may stand before what a column holds."""
 
@@ -98,6 +101,18 @@ class LegacyBucket:
         if refusals:
             raise UsageError(f"The legacy bucket {self.side.bucket} stopped answering: {refusals[0]}; try again later.")
         return found
+
+    def grants_to_all(self) -> bool:
+        """Return whether the ACL of some object that was found lets everybody read it; false where none may be seen."""
+        found = [key for key, exists in self._known.items() if exists]
+        try:
+            for key in found[:: max(1, len(found) // MAX_ACLS)][:MAX_ACLS]:
+                acl = find_canned(read_grants(self._client.ask(get_object_acl("legacy", key)).body))
+                if acl in {"public-read", "public-read-write"}:
+                    return True
+        except ObjectError:  # no right to see it, or a server without ACLs
+            return False
+        return False
 
     def list_folder(self, prefix: str, *, deep: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the folders and the keys, up to 1,000 together, directly below a prefix; `deep`: all keys below it.

@@ -81,6 +81,8 @@ class Discovery:
             self._find_others()
         self._done.proposals = name_apart(self._done.proposals)
         self._done.heads = self._bucket.heads
+        if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
+            self._done.production["acl"] = "copy"
         self._done.left_out += [
             f"{name}: not read, since it took too long or the table was locked" for name in self._catalogue.timed_out
         ]

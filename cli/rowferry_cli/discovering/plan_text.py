@@ -11,6 +11,7 @@ SCHEMA_LINE = "#:schema ./rowferry.schema.json"
 """Where editors look for the schema of the plan, which `rowferry plan --schema` prints."""
 
 
+ABOUT_ACLS = "# Everybody may read some legacy objects, by their ACL: each copy gets the ACL of its object."
 ABOUT_STAYING = (
     'rows = "stay": the keys stay the same, so no row can tell where its object is. Only the queue knows what was '
     "copied, and the application is switched once all is. Where each row shall tell, give `to` another prefix and "
@@ -33,6 +34,7 @@ def write_sides(name: str, legacy: Side, production: Side, extras: Mapping[str, 
         "",
         "[production]  # written; nothing is deleted",
         *_write_side(production),
+        *([ABOUT_ACLS] if extras.get("acl") == "copy" else []),
         *(write_pair(key, value) for key, value in extras.items()),
     ]
     return "\n".join(lines) + "\n"
