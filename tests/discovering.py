@@ -70,6 +70,12 @@ class Discovering:
         parse_plan(document, "as written")
         return document["entries"]
 
+    def evaluate(self, table: str, expression: str) -> list[str]:
+        """Return what an expression of a plan yields for the one row of a table."""
+        with psycopg.connect(self.dsn) as connection:
+            (row,) = connection.execute(f"select to_json({expression}) from public.{table}".encode()).fetchall()
+        return row[0] if isinstance(row[0], list) else [] if row[0] is None else [row[0]]
+
     def find_json(self, *arguments: str) -> dict[str, Any]:
         done = self.discover("--json", *arguments)
         assert done.returncode == 0, done.stderr
