@@ -103,22 +103,27 @@ class EntryQueries:
         """Return the named query over this table."""
         return own_queries()[name].format(**self._parts, **more)
 
-    def compose_update(self, to: Form, *, skip_locked: bool) -> sql.Composed:
-        """Return the statement that gives rows this form."""
-        same: dict[str, sql.Composable] = {
-            f"same_objects_{row}": sql.SQL("true")
-            if self.entries.objects is None
-            else sql.SQL("{} = {}::jsonb").format(self._parts["objects"], sql.SQL(f"{row}.rowferry_objects"))
-            for row in ("wanted", "held")
-        }
+    def compose_lock(self, to: Form, *, skip_locked: bool) -> sql.Composed:
+        """Return the statement that locks the rows which may be given this form."""
+        skip = sql.SQL("skip locked" if skip_locked else "")
+        return self.compose("lock_rows", skip_locked=skip, **self._compose_guard(to))
+
+    def compose_update(self, to: Form) -> sql.Composed:
+        """Return the statement that gives locked rows this form."""
+        assignments = forms.assign(self.entries, self.found, to, sql.SQL('wanted."rowferry: new"'))
         return self.compose(
-            "update_rows",
-            assignments=forms.assign(self.entries, self.found, to, sql.SQL("held.rowferry_new")),
-            origin=self.has_form("legacy" if to == "production" else "production"),
-            target=self.row_has_form(to),
-            skip_locked=sql.SQL("skip locked" if skip_locked else ""),
-            **same,
+            "update_rows", assignments=assignments, target=self.row_has_form(to), **self._compose_guard(to)
         )
+
+    def _compose_guard(self, to: Form) -> dict[str, sql.Composable]:
+        """Return what must hold of a row beside its id and its text."""
+        same_objects: sql.Composable = sql.SQL("true")
+        if self.entries.objects is not None:
+            same_objects = sql.SQL('{} = wanted."rowferry: objects"::jsonb').format(self._parts["objects"])
+        return {
+            "same_objects": same_objects,
+            "origin": self.has_form("legacy" if to == "production" else "production"),
+        }
 
     def has_form(self, form: Form) -> sql.Composable:
         """Return the condition that an entry has this form."""

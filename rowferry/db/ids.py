@@ -24,9 +24,8 @@ not exist for every type: below PostgreSQL 18 not for bytea, and never for bit s
 _TEXTS: dict[str, sql.SQL] = {
     "first": sql.SQL("%(first)s"),
     "last": sql.SQL("%(last)s"),
-    "id_wanted": sql.SQL("wanted.rowferry_id"),
-    "id_held": sql.SQL("held.rowferry_id"),
-    "id_observed": sql.SQL("w.rowferry_id"),
+    "id_wanted": sql.SQL('wanted."rowferry: id"'),
+    "id_observed": sql.SQL('w."rowferry: id"'),
     "first_of_batch": sql.SQL("(q.payload ->> 'first')"),
     "last_of_batch": sql.SQL("(q.payload ->> 'last')"),
 }

@@ -220,7 +220,7 @@ select
     {objects} as objects,
     {objects} as again
 from {table} as e
-where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w (rowferry_id));
+where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id"));
 
 -- name: set_timezone
 -- Sets TimeZone for the rest of a transaction.

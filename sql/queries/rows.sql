@@ -22,34 +22,45 @@ select ({first}) <= ({last}) as are_ids;
 -- A deferred constraint would fail only at COMMIT, too late to leave one row out.
 set constraints all immediate;
 
--- name: update_rows
--- Gives the rows of a batch their new texts and states, in the order of their ids, if all that was read of them still
--- holds. The names of the columns are unlike those of a user's table, which `where` and `objects` may name.
+-- name: lock_rows
+-- Locks the rows of a batch of which all that was read still holds, in the order of their ids. The names of the columns
+-- are unlike those of a user's table, which `where` and `objects` may name. No join clause, since a `where` that names
+-- tableoid finds it only in a list of tables.
 with wanted as (
     select w.*
     from
-        unnest(%(ids)s::text[], %(old)s::text[], %(new)s::text[], %(objects)s::text[])
-        as w (rowferry_id, rowferry_old, rowferry_new, rowferry_objects)
-),
+        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[])
+        as w ("rowferry: id", "rowferry: old", "rowferry: objects")
+)
 
--- No join clause, since a `where` that names tableoid finds it only in a list of tables.
-held as materialized (
-    select wanted.*
-    from {table} as e, wanted
-    where
-        ({columns}) = ({id_wanted}) and {text} collate "C" = wanted.rowferry_old
-        and {same_objects_wanted} and {origin} and {where}
-    order by {columns}
-    for no key update of e {skip_locked}
+select {id_text} as id
+from {table} as e, wanted
+where
+    ({columns}) = ({id_wanted})
+    and {text} collate "C" = wanted."rowferry: old"
+    and {same_objects}
+    and {origin}
+    and {where}
+order by {columns}
+for no key update of e {skip_locked};
+
+-- name: update_rows
+-- Gives rows that are locked their new texts and states, if all that was read of them still holds. A statement of its
+-- own: one that waits for a lock would see the rest of a row, and of a document, as it was when the statement began.
+with wanted as (
+    select w.*
+    from
+        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], %(new)s::text[])
+        as w ("rowferry: id", "rowferry: old", "rowferry: objects", "rowferry: new")
 )
 
 update {table} as e
 set {assignments}
-from held
+from wanted
 where
-    ({columns}) = ({id_held})
-    and {text} collate "C" = held.rowferry_old
-    and {same_objects_held}
+    ({columns}) = ({id_wanted})
+    and {text} collate "C" = wanted."rowferry: old"
+    and {same_objects}
     and {origin}
     and {where}
 returning
@@ -65,4 +76,4 @@ select
     {objects} as objects,
     ({origin} and {where}) is true as is_entry
 from {table} as e
-where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w (rowferry_id));
+where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id"));

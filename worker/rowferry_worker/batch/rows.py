@@ -121,18 +121,31 @@ class _Update:
 
         Raises RowRefused when a row holds something else than it was given: that may have no object.
         """
-        query = self.queries.compose_update(self.to, skip_locked=not wait_for_locks)
-        parameters = self.queries.parameters(
-            ids=[move.entry.id for move in moves],
-            old=[move.entry.key for move in moves],
-            new=[move.new_key for move in moves],
-            objects=[write_objects(move.entry) for move in moves] if self.queries.entries.objects else [],
-        )
+        locked = self._lock(moves, skip_locked=not wait_for_locks)
+        if not locked:
+            return set()
+        parameters = self._write(locked)
+        query = self.queries.compose_update(self.to)
         taken: dict[str, Any] = {row["id"]: row for row in self.connection.execute(query, parameters)}
         for move in moves:
             if row := taken.get(move.entry.id):
                 self._refuse_another_text(move, row)
         return set(taken)
+
+    def _lock(self, moves: Sequence[Move], *, skip_locked: bool) -> list[Move]:
+        """Lock the rows that still hold all that was read of them, and return their moves."""
+        query = self.queries.compose_lock(self.to, skip_locked=skip_locked)
+        locked: set[str] = {row["id"] for row in self.connection.execute(query, self._write(moves))}
+        return [move for move in moves if move.entry.id in locked]
+
+    def _write(self, moves: Sequence[Move]) -> dict[str, Any]:
+        """Return what was read of the rows, and what they are to hold, as parameters."""
+        return self.queries.parameters(
+            ids=[move.entry.id for move in moves],
+            old=[move.entry.key for move in moves],
+            new=[move.new_key for move in moves],
+            objects=[write_objects(move.entry) for move in moves] if self.queries.entries.objects else [],
+        )
 
     def _refuse_another_text(self, move: Move, row: dict[str, Any]) -> None:
         if not are_same(row["key"], move.new_key, self.queries.entries):
