@@ -47,6 +47,59 @@ def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
         assert words in shown
 
 
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        (
+            'key = "url"\nfrom = "//old/"\nto = "//cdn/"\nlegacy_object = ""\nproduction_object = "u/"\n'
+            'encoding = "percent"',
+            [
+                "url: //old/…  becomes  //cdn/…",
+                "the text is percent-encoded; ?… and #… are no part of a key",
+                "objects: …  becomes  u/…",
+            ],
+        ),
+        (
+            'key = "key"\nfrom = ""\nto = ""\nmoved = { service_name = ["amazon", "r2"], done = [false, true] }',
+            [
+                "key: every text stays as it is",
+                "objects keep their keys",
+                "with the objects, service_name becomes 'r2', from 'amazon' and done becomes True, from False",
+            ],
+        ),
+        (
+            'key = "data"\npath = "$.versions.*.id"\nfrom = "image/"\nto = "avatar/"',
+            ["data at $.versions.*.id: image/…  becomes  avatar/…"],
+        ),
+        (
+            'key = "file"\nfrom = ""\nto = ""\nmoved = { store = [1, 2] }\n'
+            "objects = \"'a/' || id\"\noptional = \"'b/' || id\"",
+            [
+                "file: every text stays as it is",
+                "a row's objects are 'a/' || id",
+                "and, unless they are missing, 'b/' || id",
+                "objects keep their keys",
+                "with the objects, store becomes 2, from 1",
+            ],
+        ),
+        (
+            'key = "file"\nfrom = "a/"\nto = "a/"\nrows = "stay"\nchanged = "updated_at"',
+            [
+                "file: every text that begins with a/ stays as it is",
+                "objects keep their keys, which begin with a/",
+                "rows are never written; later passes take all whose updated_at has changed",
+            ],
+        ),
+    ],
+)
+def test_every_form_is_said_in_words(run_rowferry: Run, tmp_path: Path, form: str, lines: list[str]) -> None:
+    before = EXAMPLE.read_text().partition("[[entries]]")[0]
+    (tmp_path / "rowferry.toml").write_text(f'{before}[[entries]]\ntable = "things"\nid = ["a", "b"]\n{form}\n')
+    shown = run_rowferry("plan").stdout.splitlines()
+    start = shown.index("  rows of things by a, b")
+    assert [line.removeprefix("    ") for line in shown[start + 1 :]] == lines
+
+
 def test_the_direction_is_told_and_no_password_of_an_endpoint(run_rowferry: Run, tmp_path: Path) -> None:
     server = 'bucket = "sketch-legacy-s3"\nendpoint_url = "https://user:hush@s3.example.net"'
     (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace('bucket = "sketch-legacy-s3"', server))

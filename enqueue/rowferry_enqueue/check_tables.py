@@ -70,7 +70,9 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterat
     if described is None or described.missing:
         return
     if not described.may_update:
-        yield problem(f"this role may not update {entries.label}", GRANTS)
+        *others, last = entries.written_columns
+        columns = f"{', '.join([*others, last])} of {entries.table}" if others else f"{entries.table}.{last}"
+        yield problem(f"this role may not update {columns}", GRANTS)
     if not table.usable:
         return
     if not described.id_unique and described.id_unique_by_partition:

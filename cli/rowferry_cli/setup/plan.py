@@ -13,7 +13,7 @@ from rowferry_cli.messages import describe_direction
 from rowferry_cli.options import json_option, plan_option
 
 if TYPE_CHECKING:
-    from rowferry.plan import Entries, Plan, ProductionSide
+    from rowferry.plan import Plan, ProductionSide
 
 GROUPS = (
     Group(
@@ -126,6 +126,8 @@ EXAMPLE = Path(__file__).with_name("example_plan.toml")
 
 def describe_plan(plan: Plan) -> Iterator[str]:
     """Yield the plan in words."""
+    from rowferry_cli.setup.plan_words import describe_entries
+
     simulated = " (simulated: `rowferry prepare` may delete all of it)" if plan.migration.simulated else ""
     yield f"Migration {plan.name}{simulated}"
     yield from describe_direction(plan)
@@ -134,7 +136,7 @@ def describe_plan(plan: Plan) -> Iterator[str]:
     if described := describe_properties(plan.production):
         yield f"  production objects: {described}"
     for entries in plan.entries:
-        yield from _describe_entries(entries)
+        yield from describe_entries(entries)
     for objects in plan.objects:
         yield "  objects without rows"
         yield f"    {objects.prefix}…  becomes  {objects.production_object_prefix}…"
@@ -146,8 +148,3 @@ def describe_properties(side: ProductionSide) -> str:
     if side.tags == "copy":
         del said["tags"]
     return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
-
-
-def _describe_entries(entries: Entries) -> Iterator[str]:
-    yield f"  rows of {entries.table} by {entries.id_words}{f', where {entries.where}' if entries.where else ''}"
-    yield f"    {entries.key}: {entries.legacy_prefix}…  becomes  {entries.production_prefix}…"

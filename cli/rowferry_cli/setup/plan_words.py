@@ -1,0 +1,58 @@
+"""Says in plain English which rows a plan moves, and what becomes of their texts and objects."""
+
+from collections.abc import Iterator
+
+from rowferry.plan import Entries
+
+
+def describe_entries(entries: Entries) -> Iterator[str]:
+    """Yield the lines about one [[entries]]."""
+    name = f" ({entries.name})" if entries.name else ""
+    yield f"  rows of {entries.table} by {entries.id_words}{f', where {entries.where}' if entries.where else ''}{name}"
+    for line in (
+        *_describe_text(entries),
+        *_describe_objects(entries),
+        *_describe_states(entries),
+        *_describe_staying_rows(entries),
+    ):
+        yield f"    {line}"
+
+
+def _describe_text(entries: Entries) -> Iterator[str]:
+    column = f"{entries.key} at {entries.path}" if entries.path else entries.key
+    if entries.has_two_texts:
+        yield f"{column}: {entries.legacy_prefix}…  becomes  {entries.production_prefix}…"
+    else:
+        begins = f" that begins with {entries.legacy_prefix}" if entries.legacy_prefix else ""
+        yield f"{column}: every text{begins} stays as it is"
+    if entries.encoding == "percent":
+        yield "the text is percent-encoded; ?… and #… are no part of a key"
+
+
+def _describe_objects(entries: Entries) -> Iterator[str]:
+    prefixes = (entries.legacy_object_prefix, entries.production_object_prefix)
+    if entries.objects is not None:
+        yield f"a row's objects are {_in_one_line(entries.objects)}"
+        if entries.optional is not None:
+            yield f"and, unless they are missing, {_in_one_line(entries.optional)}"
+    if prefixes[0] == prefixes[1]:
+        begins = f", which begin with {prefixes[0]}" if prefixes[0] else ""
+        yield f"objects keep their keys{begins}"
+    elif entries.objects is not None or prefixes != (entries.legacy_prefix, entries.production_prefix):
+        yield f"objects: {prefixes[0]}…  becomes  {prefixes[1]}…"
+
+
+def _describe_states(entries: Entries) -> Iterator[str]:
+    changes = [f"{column} becomes {new!r}, from {old!r}" for column, (old, new) in entries.moved.items()]
+    if changes:
+        yield f"with the objects, {' and '.join(changes)}"
+
+
+def _describe_staying_rows(entries: Entries) -> Iterator[str]:
+    if entries.rows == "stay":
+        again = f"whose {entries.changed} has changed" if entries.changed else "again"
+        yield f"rows are never written; later passes take all {again}"
+
+
+def _in_one_line(expression: str) -> str:
+    return " ".join(expression.split())
