@@ -1,5 +1,8 @@
 """Passes over entries whose rows stay: each takes what changed since the last, and nothing is lost between two."""
 
+import json
+import os
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -7,12 +10,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from botocore.exceptions import ClientError
 from psycopg import sql
 
 from migration import Migration
-from processes import wait_for
+from processes import DEADLINE, wait_for
 from roles import new_role
+from rowferry.db.statements import list_sql
 from rowferry.errors import UsageError
+from worker_process import WorkerProcess
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -323,4 +329,127 @@ def test_a_row_that_goes_meanwhile_is_not_missing(staying: Migration) -> None:
     with staying.at_work() as take_turn:
         staying.execute("delete from public.files")
         take_turn()
+    assert staying.statuses() == {"DONE"}
+
+
+# What is shown
+
+
+def test_the_status_counts_rows_that_stay_as_such(staying: Migration) -> None:
+    add_file(staying, 1)
+    staying.execute("insert into public.files values (2, null, now())")
+    staying.write_plan()
+    assert "public.files.path: no pass yet" in staying.run("status").stdout
+    make_pass(staying)
+    done = staying.run("status", "--no-objects")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["legacy", "production", "stay", "unexpected", "total"] in lines
+    assert ["entries", "public.files.path", "0", "0", "1", "1", "2"] in lines
+    assert "public.files.path: pass 1 began at " in done.stdout
+    document = json.loads(staying.run("status", "--no-objects", "--json").stdout)
+    assert document["entries"] == {"legacy": 0, "production": 0, "unexpected": 1, "stay": 1, "total": 2}
+
+
+def test_migrate_makes_one_pass_and_tells_of_copies_only(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number, changed=None)
+    staying.write_plan()
+    done = staying.run("migrate", "--yes", "--processes", "1", "--no-objects")
+    assert done.returncode == 0, done.stderr
+    assert "Pass 1: 3 entries in 1 new batch" in done.stdout
+    assert "Pass 2" not in done.stdout
+    assert "object copied\n" in done.stdout
+    assert "row updated" not in done.stdout
+    assert "rows updated" not in done.stdout
+
+
+# While the application goes on
+
+
+class Application(threading.Thread):
+    """Adds, replaces and touches files, in transactions of different lengths, until it is told to stop."""
+
+    def __init__(self, migration: Migration) -> None:
+        """Work on the migration's table and legacy bucket."""
+        super().__init__()
+        self.migration = migration
+        self.bodies: dict[int, str] = {}
+        self.stopping = threading.Event()
+        self.acted = 0
+        self.errors: list[Exception] = []
+
+    def run(self) -> None:
+        try:
+            with psycopg.connect(self.migration.dsn) as connection:
+                while not self.stopping.is_set():
+                    self.act(connection)
+                    connection.commit()
+        except (psycopg.Error, ClientError) as error:
+            self.errors.append(error)
+
+    def act(self, connection: psycopg.Connection[Any]) -> None:
+        """Begin a transaction, whose start the rows bear, and commit it a while later."""
+        connection.execute("select now()")
+        for _ in range(3):
+            new = self.acted % 2 == 0
+            number = 1000 + self.acted if new else 1 + self.acted % 40
+            self.bodies[number] = f"version {self.acted}"
+            self.migration.legacy.put(f"f{number}", self.bodies[number].encode())
+            connection.execute(
+                "insert into public.files values (%s, %s, now()) on conflict (id) do update set updated_at = now()",
+                (number, f"f{number}"),
+            )
+            self.acted += 1
+        self.stopping.wait(0.05 * (self.acted % 7))
+
+    def find_stale(self) -> dict[int, str | None]:
+        """Return the files whose newest version is not in production."""
+        held = {number: self.migration.production.read(f"f{number}") for number in self.bodies}
+        return {
+            number: None if held[number] is None else str(held[number])
+            for number, body in self.bodies.items()
+            if held[number] != body.encode()
+        }
+
+
+def take_the_margin_away(migration: Migration) -> None:
+    """Let passes follow each other exactly: the application's clock and the database's are one here."""
+    (file,) = [path for path in list_sql("functions") if path.stem == "begin_pass"]
+    text = file.read_text()
+    margin = "v_margin constant interval := '1 minute'"
+    assert margin in text
+    migration.execute(text.replace(margin, margin.replace("1 minute", "0")).replace("%", "%%"), ())
+
+
+def test_after_the_last_pass_production_has_the_newest_of_all(staying: Migration) -> None:
+    take_the_margin_away(staying)
+    application = Application(staying)
+    for number in range(1, 41):
+        add_file(staying, number)
+        application.bodies[number] = "v1"
+    application.start()
+    try:
+        with staying.workers(2, "--parallel", "8") as workers:
+            for killed in (0, 1, None, None):
+                staying.enqueue(7)
+                if killed is not None:
+                    workers[killed].kill()
+                    log = staying.folder / f"after-{killed}.log"
+                    workers[killed] = WorkerProcess(["--parallel", "8"], dict(os.environ), log)
+                staying.wait_until_done()
+            application.stopping.set()
+            application.join(DEADLINE.total_seconds())
+            assert not application.errors
+            staying.enqueue(7)
+            staying.wait_until_done()
+    finally:
+        application.stopping.set()
+        application.join(DEADLINE.total_seconds())
+    conflicts = {int(failure["entry_id"]) for failure in staying.failures() if failure["outcome"] == "conflict"}
+    assert application.find_stale().keys() <= conflicts  # replaced within the second of its copy: a person decides
+    assert application.acted > 20
+    staying.check_balance()
+    # Before the application is switched, the legacy object is the right one.
+    make_pass(staying, on_conflict="overwrite")
+    assert application.find_stale() == {}
     assert staying.statuses() == {"DONE"}

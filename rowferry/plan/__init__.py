@@ -100,6 +100,11 @@ class Plan(Table, frozen=True):
         """The labels of all parts."""
         return [part.label for part in self.parts]
 
+    @property
+    def rows_stay(self) -> bool:
+        """Whether the rows of some entries stay as they are."""
+        return any(entries.rows == "stay" for entries in self.entries)
+
     def _refuse_copies_onto_themselves(self) -> None:
         if (self.legacy.server, self.legacy.bucket) != (self.production.server, self.production.bucket):
             return

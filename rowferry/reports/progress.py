@@ -64,6 +64,8 @@ class Throughput:
     counts: Counts
     elapsed: timedelta
     queue: str = "migrate"
+    rows_stay: bool = False
+    """Whether the rows of some entries stay."""
 
     @property
     def summary(self) -> str:
@@ -74,6 +76,8 @@ class Throughput:
                 return f"objects compared {counts.finished}, repaired {counts.migrated}"
             case "revert":
                 return f"rows reverted {counts.migrated}"
+            case _ if self.rows_stay:
+                return f"objects copied {counts.migrated}, equal {counts.kept}"
             case _:
                 return f"objects copied {counts.migrated}, rows updated {counts.migrated + counts.kept}"
 

@@ -28,11 +28,15 @@ class EntryCounts:
     legacy: int
     production: int
     unexpected: int
+    stay: int = 0
+    """Of rows that stay: no column says where their objects are."""
+    last_pass: str | None = None
+    """The newest pass over rows that stay, in words."""
 
     @property
     def total(self) -> int:
         """Return all entries."""
-        return self.legacy + self.production + self.unexpected
+        return self.legacy + self.production + self.unexpected + self.stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class DataStatus:
             sum(table.legacy for table in tables),
             sum(table.production for table in tables),
             sum(table.unexpected for table in tables),
+            sum(table.stay for table in tables),
         )
 
     def as_document(self) -> dict[str, Any]:
@@ -85,6 +90,7 @@ class DataStatus:
             "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
             "entries": _as_document(self.entries),
             "tables": {table.label: _as_document(table) for table in self.tables},
+            "passes": {table.label: table.last_pass for table in self.tables if table.last_pass is not None},
             "batches": {
                 "init": counts.batches_init,
                 "done": counts.batches_done,
@@ -138,11 +144,32 @@ def _count_entries(connection: Connection, plan: Plan) -> Generator[EntryCounts]
     for entries in plan.entries:
         queries = EntryQueries.of(connection, entries)
         row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
-        yield EntryCounts(entries.label, **row)
+        if entries.rows == "stay":
+            last_pass = _describe_last_pass(connection, plan, entries.label)
+            yield EntryCounts(entries.label, 0, 0, row["unexpected"], row["legacy"], last_pass)
+        else:
+            yield EntryCounts(entries.label, **row)
 
 
-def _as_document(counts: EntryCounts) -> dict[str, int]:
+def _describe_last_pass(connection: Connection, plan: Plan, label: str) -> str:
+    """Return which pass was the last over entries whose rows stay, and where the next one begins."""
+    if not fetch_one(connection, statement("has_schema"))["has_schema"]:
+        return "no pass yet"
+    row = connection.execute(statement("find_last_pass"), {"name": plan.name, "label": label}).fetchone()
+    if row is None:
+        return "no pass yet"
+    began = f"pass {row['number']} began at {row['began_at']:%Y-%m-%d %H:%M:%S %Z}"
+    if row["waits"]:
+        return f"{began} and goes on"
+    if row["watermark"] is None:
+        return f"{began}; the next takes all rows"
+    return f"{began}; what changed since {row['watermark']:%H:%M:%S} is for the next"
+
+
+def _as_document(counts: EntryCounts) -> dict[str, Any]:
     forms = {"legacy": counts.legacy, "production": counts.production, "unexpected": counts.unexpected}
+    if counts.stay or counts.last_pass is not None:
+        forms |= {"stay": counts.stay}
     return {**forms, "total": counts.total}
 
 
@@ -150,6 +177,9 @@ def print_data_status(status: DataStatus, console: Console) -> None:
     """Print the status as tables: lines and colours on a terminal, bare columns elsewhere."""
     console.print("Current data status", style="bold")
     console.print(_tabulate_entries(status, console))
+    for counts in status.tables:
+        if counts.last_pass is not None:
+            console.print(f"{counts.label}: {counts.last_pass}", markup=False, soft_wrap=True)
     if not status.initialised:
         console.print("Batches: none, the database has no schema rowferry. Run `rowferry init`.", soft_wrap=True)
         return
@@ -172,15 +202,17 @@ def print_data_status(status: DataStatus, console: Console) -> None:
 
 def _tabulate_entries(status: DataStatus, console: Console) -> Table:
     """Return a column per form: objects by bucket, then entries by table, then their sum if there are several."""
-    table = _new_table(console, "", "legacy", "production", "unexpected", "total")
+    stays = any(counts.last_pass is not None for counts in status.tables)
+    table = _new_table(console, "", "legacy", "production", *(["stay"] if stays else []), "unexpected", "total")
     if status.objects is not None:
         legacy, production = status.objects["legacy"], status.objects["production"]
         both = ObjectCount(legacy.number + production.number, legacy.is_complete and production.is_complete)
         shown = [f"{'' if count.is_complete else '≥ '}{count.number:,}" for count in (legacy, production, both)]
-        table.add_row("objects", shown[0], shown[1], "", shown[2], end_section=True)
+        table.add_row("objects", *shown[:2], *([""] if stays else []), "", shown[2], end_section=True)
     tables = status.tables if len(status.tables) == 1 else (*status.tables, status.entries)
     for counts in tables:
-        numbers = (counts.legacy, counts.production, counts.unexpected, counts.total)
+        staying = [counts.stay] if stays else []
+        numbers = (counts.legacy, counts.production, *staying, counts.unexpected, counts.total)
         name = "all entries" if counts is tables[-1] and len(tables) > 1 else f"entries {counts.label}"
         table.add_row(name, *(f"{number:,}" for number in numbers))
     return table

@@ -23,6 +23,26 @@ where p.migration_id = %(migration_id)s and p.label = %(label)s
 order by p.number desc
 limit 1;
 
+-- name: find_last_pass
+-- The same by the migration's name, for reports.
+select
+    p.number,
+    p.began_at,
+    p.watermark,
+    exists (
+        select from rowferry.batch_queue as q
+        where
+            q.migration_id = p.migration_id
+            and q.queue_name = 'migrate'
+            and q.status = 'INIT'
+            and q.payload ->> 'entries' = p.label
+    ) as waits
+from rowferry.pass as p
+inner join rowferry.migration as m on p.migration_id = m.id
+where m.name = %(name)s and p.label = %(label)s
+order by p.number desc
+limit 1;
+
 -- name: count_renewed
 -- The batches in ERROR that the next pass takes up again, and their entries.
 select

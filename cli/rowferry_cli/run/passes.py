@@ -166,7 +166,8 @@ class Run:
 
     def _measure(self, before: Counts, started: float) -> Throughput:
         counts = self._read_counts().since(before)
-        return Throughput(counts, timedelta(seconds=time.monotonic() - started), self.request.queue)
+        elapsed = timedelta(seconds=time.monotonic() - started)
+        return Throughput(counts, elapsed, self.request.queue, rows_stay=self.plan.rows_stay)
 
     def _read_counts(self) -> Counts:
         return read_counts(self.connection, self.plan.name, self.request.queue)

@@ -31,6 +31,14 @@ OUTCOMES = {
         Outcome.CONFLICT: "a different production object exists",
         Outcome.FAILED: "any other error",
     },
+    "copy": _CHANGED
+    | {
+        Outcome.MIGRATED: "object copied",
+        Outcome.KEPT: "an identical object was there, or the application's own",
+        Outcome.MISSING: "no object on either side",
+        Outcome.CONFLICT: "a different production object exists, and it is not older",
+        Outcome.FAILED: "any other error",
+    },
     "verify": _CHANGED
     | {
         Outcome.MIGRATED: "missing or different, copied again",
@@ -48,7 +56,7 @@ OUTCOMES = {
         Outcome.FAILED: "the database or the server refused",
     },
 }
-"""What each outcome means, by queue."""
+"""What each outcome means, by queue; `copy`: that of migrate, where rows stay."""
 
 
 class Reporter:
