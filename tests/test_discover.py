@@ -12,6 +12,7 @@ from request_log import LoggedRequest, logged
 from roles import PASSWORD, new_role
 from rowferry_cli.discovering import catalogue
 from servers import Buckets
+from terminal import in_terminal
 
 
 @pytest.fixture
@@ -42,7 +43,11 @@ def test_a_column_of_keys_is_found_and_counted(photos: Discovering) -> None:
         "to": "",
         "rows": "stay",
     }
-    assert "# 15 of 20 sampled rows name existing objects.\n" in photos.plan_path.read_text()
+    assert (
+        "# 15 of 20 sampled rows name existing objects.\n"
+        "# They begin with image/ (15).\n"
+        "# No object is named by 'image/15.png', for example.\n"
+    ) in photos.plan_path.read_text()
 
 
 def test_the_plan_that_is_written_passes_check(photos: Discovering) -> None:
@@ -205,6 +210,15 @@ def test_the_catalogue_of_each_postgresql_is_read(any_database: str, moto_bucket
     assert (entries["table"], entries["id"], entries["key"]) == ("public.files", ["day", "id"], "path")
 
 
+def test_names_of_every_kind_are_written_as_toml_takes_them(found: Discovering) -> None:
+    found.execute('create table "my.files\n\'\'\'" ("the ""id""" bigint primary key, "path\\\u2028" text)')
+    with psycopg.connect(found.dsn, autocommit=True) as connection:
+        connection.execute("insert into public.\"my.files\n'''\" select n, n || '.png' from generate_series(1, 9) n")
+    found.put(*[f"{n}.png" for n in range(1, 9)])
+    (entries,) = found.find_entries()
+    assert (entries["table"], entries["id"], entries["key"]) == ("public.\"my.files\n'''\"", 'the "id"', "path\\\u2028")
+
+
 # Gentle
 
 
@@ -339,6 +353,22 @@ def test_wrong_credentials_are_told(photos: Discovering) -> None:
     assert done.returncode == 2
     assert "credentials" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_password_in_a_url_is_refused_and_not_told(photos: Discovering) -> None:
+    done = photos.discover(legacy="http://user:hush@127.0.0.1:1/old")
+    assert done.returncode == 2
+    assert "hush" not in done.stdout + done.stderr
+    assert not photos.plan_path.exists()
+
+
+def test_a_terminal_shows_how_far_it_is(photos: Discovering) -> None:
+    sides = ("--legacy", photos.url_of(photos.legacy.bucket), "--production", photos.url_of("new-media"))
+    path = str(photos.plan_path)
+    with in_terminal("plan", "--discover", *sides, "--plan", path, size=(120, 24), **photos.environment) as terminal:
+        assert terminal.wait() == 0
+        assert "2/2" in terminal.output
+        assert "15 of 20 sampled rows" in terminal.output
 
 
 def test_options_of_discovering_need_it(photos: Discovering) -> None:

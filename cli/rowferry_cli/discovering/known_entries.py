@@ -1,6 +1,7 @@
 """Fills the entries of a known schema with what is found in this database and this bucket."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg import sql
@@ -112,11 +113,11 @@ def _add_known(proposal: Proposal, known: KnownEntries, moved: Mapping[str, Sequ
     entries = dict(proposal.entries)
     comments = _list_notes(known, moved)
     if entries["from"] != entries["to"]:
-        return Proposal(entries, proposal.sampled, proposal.existing, [*comments, *proposal.comments])
+        return replace(proposal, comments=[*comments, *proposal.comments])
     entries.pop("changed", None)
     if moved:
         entries.pop("rows", None)
-    return Proposal(_add_fields(entries, known, moved), proposal.sampled, proposal.existing, comments)
+    return replace(proposal, entries=_add_fields(entries, known, moved), comments=comments)
 
 
 def _add_fields(entries: dict[str, Any], known: KnownEntries, moved: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

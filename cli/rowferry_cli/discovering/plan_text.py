@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from rowferry.formatting import show_text
 from rowferry.plan import Side
 from rowferry_cli.discovering.proposals import Proposal
 
@@ -11,6 +12,7 @@ SCHEMA_LINE = "#:schema ./rowferry.schema.json"
 """Where editors look for the schema of the plan, which `rowferry plan --schema` prints."""
 
 
+SQL_KEYS = ("where", "objects", "optional")
 ABOUT_ACLS = "# Everybody may read some legacy objects, by their ACL: each copy gets the ACL of its object."
 ABOUT_STAYING = (
     'rows = "stay": the keys stay the same, so no row can tell where its object is. Only the queue knows what was '
@@ -70,14 +72,14 @@ def write_entries(proposals: Sequence[Proposal], objects: Sequence[Mapping[str, 
 def _comment(proposal: Proposal) -> Iterator[str]:
     if proposal.sampled:
         yield f"# {proposal.existing:,} of {proposal.sampled:,} sampled rows name existing objects."
-    for comment in proposal.comments:
+    for comment in (*proposal.seen, *proposal.comments):
         yield from (f"# {line}" for line in wrap(comment))
 
 
 def wrap(text: str, width: int = 116) -> list[str]:
-    """Return a sentence in lines; blanks are kept as they are in the middle of a line."""
+    """Return a sentence in lines, with nothing in it that a comment must not hold."""
     lines: list[str] = [""]
-    for word in text.split(" "):
+    for word in show_text(text).split(" "):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
             lines.append(word)
         else:
@@ -86,8 +88,8 @@ def wrap(text: str, width: int = 116) -> list[str]:
 
 
 def write_pair(key: str, value: Any) -> str:
-    """Return a key and its value as TOML writes them; a long text in several lines."""
-    if isinstance(value, str) and "\n" in value and "'''" not in value:
+    """Return a key and its value as TOML writes them; SQL in several lines, to which line breaks mean nothing."""
+    if key in SQL_KEYS and isinstance(value, str) and "\n" in value and "'''" not in value:
         return f"{key} = '''\n{value.rstrip()}\n'''"
     return f"{key} = {_write_value(value)}"
 

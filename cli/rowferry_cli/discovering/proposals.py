@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from rowferry.formatting import show_text
 from rowferry.plan import Side
 from rowferry_cli.discovering.catalogue import UserTable
 from rowferry_cli.discovering.readings import Reading
@@ -29,6 +30,8 @@ class Proposal:
     comments: Sequence[str] = ()
     is_commented_out: bool = False
     """Whether something has to be done first, so that the plan holds it as a comment."""
+    seen: Sequence[str] = ()
+    """What the sampled texts are like."""
 
 
 def propose(
@@ -55,8 +58,21 @@ def propose(
         sampled = named.sampled if folder == named.reading.text_prefix else existing + missing
         if not named.table.id:
             comments = ["No unique index names the rows: make a primary key, and then uncomment this.", *comments]
-        proposals.append(Proposal(entries, sampled, existing, comments, is_commented_out=not named.table.id))
+        is_loose = not named.table.id
+        proposals.append(Proposal(entries, sampled, existing, comments, is_loose, list(_describe_seen(named))))
     return proposals
+
+
+def _describe_seen(named: Named) -> Iterator[str]:
+    """Yield how the texts that name objects begin, with counts, and an example."""
+    if any(named.prefixes):
+        most = [f"{folder or 'no folder'} ({number:,})" for folder, number in named.prefixes.most_common(4)]
+        others = len(named.prefixes) - len(most)
+        yield f"They begin with {', '.join(most)}{f' and {others:,} others' if others else ''}."
+    if named.example != named.example_key:
+        yield f"For example {show_text(named.example)!r} names {show_text(named.example_key)!r}."
+    if named.missing is not None:
+        yield f"No object is named by {show_text(named.missing)!r}, for example."
 
 
 def choose_folders(named: Named) -> list[str]:
