@@ -9,22 +9,32 @@ import pytest
 
 from cli import Done
 from corpus.active_storage.project import ActiveStorage
+from corpus.carrierwave.project import CarrierWave
 from corpus.discourse.project import Discourse
+from corpus.django.project import Django
 from corpus.events.project import Events
 from corpus.gitlab.project import GitLab
+from corpus.mastodon.project import Mastodon
+from corpus.nextcloud.project import Nextcloud
 from corpus.project import Project, Refusal
 from corpus.shop.project import Shop
 from corpus.shrine.project import Shrine
 from corpus.wagtail.project import Wagtail
 from corpus.wordpress.project import WordPress
 from corpus.world import Corpus
+from corpus.zulip.project import Zulip
 from roles import new_roles
 from rowferry.batch import Outcome
+from rowferry_enqueue.enqueue import Within
 from rowferry_worker.batch import verdict
 from servers import find_versitygw, fresh_buckets
 
 PROJECTS: dict[str, type[Project]] = {
-    project.name: project for project in (ActiveStorage, Discourse, Events, GitLab, Shop, Shrine, Wagtail, WordPress)
+    project.name: project
+    for project in (
+        *(ActiveStorage, CarrierWave, Discourse, Django, Events, GitLab, Mastodon, Nextcloud, Shop, Shrine, Wagtail),
+        *(WordPress, Zulip),
+    )
 }
 
 UPLOADS = 12
@@ -103,16 +113,26 @@ def migrate(world: Corpus) -> None:
 
 
 def switch(world: Corpus) -> None:
-    """Let the application read the production bucket where its rows do not tell, and look at every object."""
+    """Look at every object; where rows do not tell, the application is switched, and goes on in the other bucket."""
     world.expect_objects_of_all()
+    if not world.project.staying:
+        return
+    moment = world.run("cutover", "--yes", "--processes", "1")
+    must_pass(moment)
+    assert "Now is the moment to switch the application" in moment.stdout
     world.project.switched = True
+    world.expect_objects_of_all()
+    with world.auditor.watching(), world.application.writing():
+        must_pass(world.run("cutover", "--finish", "--yes", "--processes", "1"))
+    migrate(world)  # what was written meanwhile to tables whose rows move
     world.expect_objects_of_all()
 
 
 def expect_production(world: Corpus) -> None:
-    """Each production object holds what a legacy object holds; those that no row names are there as well."""
+    """Each production object holds what the application stored; those that no row names are there as well."""
+    stored = {*world.application.bodies.values(), *world.application.newer.values()}
     for key in world.production.listing():
-        assert world.production.read(key) in world.application.bodies.values(), key
+        assert world.production.read(key) in stored, key
     for legacy, production in world.project.unrelated().items():
         assert world.production.read(production) == world.application.bodies[legacy]
 
@@ -123,15 +143,17 @@ def count_entries(world: Corpus) -> int:
 
 
 def revert(world: Corpus) -> None:
-    """Put the rows back, or be told that they have stayed."""
+    """Put the rows back; of those that have stayed, say so."""
     if world.project.staying:
         refused = world.run("revert", "--yes")
         assert refused.returncode == 2
-        assert "stay" in refused.stderr
+        assert "stay as they are, so there is nothing to revert: point the application" in refused.stderr
+    moved = [entries["table"] for entries in world.plan["entries"] if entries.get("rows") != "stay"]
+    if not moved:
         return
-    world.project.switched = False
     with world.auditor.watching():
-        world.enqueue(BATCH_SIZE, queue="revert")
+        for table in dict.fromkeys(moved):
+            world.enqueue(BATCH_SIZE, queue="revert", within=Within(table))
         world.work("revert")
     world.expect_balance("revert")
     world.expect_rows(moved=False)

@@ -26,7 +26,9 @@ class Application:
     """What it has written, and one thread that goes on writing; tells the oracle of each object beforehand."""
 
     def __init__(self, dsn: str, project: Project, legacy: ObjectSide, oracle: Oracle) -> None:
-        self.project, self._legacy, self._oracle = project, legacy, oracle
+        """`legacy`: where it stores objects; once it is switched, it does so in `production`."""
+        self.project, self._oracle = project, oracle
+        self._legacy, self.production = legacy, legacy
         self._connection = connect_as_application(dsn)
         self._chance = random.Random(7)
         self.rows: dict[str, Row] = {}
@@ -35,6 +37,8 @@ class Application:
         """The names of the rows of each upload."""
         self.bodies: dict[str, bytes] = {}
         """What each legacy object holds."""
+        self.newer: dict[str, bytes] = {}
+        """What it has stored in the production bucket."""
         self._overwritten: set[str] = set()
         """The names of rows whose objects were overwritten in place."""
         self.done: Counter[str] = Counter()
@@ -49,7 +53,7 @@ class Application:
         for row in self.project.prepare():
             self._insert(row)
         for key in self.project.unrelated():
-            self._put(key)
+            self._put("", key)
         for _ in range(uploads):
             self.upload()
 
@@ -112,10 +116,10 @@ class Application:
         for role, key in new.objects.items():
             self._oracle.allow(f"{row_id} {role}", self._body(key, again=new.overwrites))
         for key in new.objects.values():
-            self._put(key, again=new.overwrites)
+            self._put(row.table, key, again=new.overwrites)
         self._update(row, new.columns)
         for role, key in new.objects.items():
-            self._oracle.expect(f"{row_id} {role}", self.bodies[key])
+            self._oracle.expect(f"{row_id} {role}", self._body(key))
         for role in row.objects.keys() - new.objects.keys():
             self._oracle.forget(f"{row_id} {role}")
         row.objects = new.objects
@@ -152,7 +156,7 @@ class Application:
         """Insert a row after its objects, and return its name."""
         row_id = self.project.id_of(row.table, row.columns)
         for role, key in row.objects.items():
-            self._oracle.expect(f"{row_id} {role}", self._put(key))
+            self._oracle.expect(f"{row_id} {role}", self._put(row.table, key))
         query = "insert into {table} ({columns}) select {columns} from jsonb_populate_record(null::{table}, %s)"
         row.columns = self._write(row, query + " returning to_jsonb({table}.*)", row.columns)
         self.rows[row_id] = row
@@ -181,19 +185,23 @@ class Application:
             sql.SQL("t.{}::text = {}").format(sql.Identifier(name), str(row.columns[name])) for name in ids
         )
 
-    def _put(self, key: str, *, again: bool = False) -> bytes:
+    def _put(self, table: str, key: str, *, again: bool = False) -> bytes:
         """Store an object unless it is there, or again, and return what it holds."""
-        if key not in self.bodies or again:
-            body = self._body(key, again=again)
-            self._legacy.put(key, body)
-            self.bodies[key] = body
-        return self.bodies[key]
+        body, is_there = self._body(key, again=again), self._find(key) is not None
+        if again or not is_there:
+            is_switched = self.project.switched and table in self.project.staying
+            (self.production if is_switched else self._legacy).put(key, body)
+            (self.newer if is_switched else self.bodies)[key] = body
+        return body
 
     def _body(self, key: str, *, again: bool = False) -> bytes:
         """Return what an object holds, or is to hold with the next `_put`."""
-        if key in self.bodies and not again:
-            return self.bodies[key]
-        return f"{key}, written in {self.number}".encode()
+        found = self._find(key)
+        return f"{key}, written in {self.number}".encode() if again or found is None else found
+
+    def _find(self, key: str) -> bytes | None:
+        """Return what an object holds; None where there is none."""
+        return self.newer.get(key, self.bodies.get(key))
 
 
 def connect_as_application(dsn: str) -> psycopg.Connection[Any]:

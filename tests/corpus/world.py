@@ -46,6 +46,7 @@ class Corpus(Migration):
         }
         oracle = Oracle()
         self.application = Application(dsn, project, self.legacy, oracle)
+        self.application.production = self.production
         self.auditor = Auditor(
             dsn,
             project,

@@ -86,10 +86,10 @@ class Run:
             return self._measure(before, started)
 
     def next_pass(self, workers: Workers, number: int) -> tuple[Throughput, list[Enqueued]]:
-        """Let workers that run make one pass, and go on with entries that move until none is left.
+        """Let workers that run make one pass, and go on with entries that move as long as fewer and fewer are found.
 
-        Return the counts since its start and what it has enqueued first. Raises RowferryError when the workers cannot
-        go on.
+        An application that writes legacy rows all the time leaves some to the next pass. Return the counts since its
+        start and what it has enqueued first. Raises RowferryError when the workers cannot go on.
         """
         with self._reported():
             started = time.monotonic()
@@ -97,9 +97,17 @@ class Run:
                 tables = self._enqueue(1, number)
                 before = self._read_counts()
             self._empty_queue(workers, before, started)
-            while not self._is_paused_by_workers() and count_added(self._enqueue(2)):
+            found, more = tables, self._enqueue_again()
+            while count_added(more):
                 self._empty_queue(workers, before, started)
+                if count_entries_of(more) >= count_entries_of(found):
+                    break
+                found, more = more, self._enqueue_again()
             return self._measure(before, started), tables
+
+    def _enqueue_again(self) -> list[Enqueued]:
+        """Enqueue what has appeared meanwhile, unless workers have paused the migration."""
+        return [] if self._is_paused_by_workers() else self._enqueue(2)
 
     @contextmanager
     def _reported(self) -> Generator[None]:
@@ -133,7 +141,7 @@ class Run:
     def _enqueue(self, number: int, shown_number: int | None = None) -> list[Enqueued]:
         """Make one pass, the `number`-th of this run, and return what it added."""
         tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1))
-        batches, entries = count_added(tables), sum(table.entries for table in tables)
+        batches, entries = count_added(tables), count_entries_of(tables)
         if batches or number == 1:
             listings = "".join(f", {table}" for table in tables if table.is_listing)
             new = count(batches, "new batch", "new batches")
@@ -176,6 +184,11 @@ class Run:
 def count_added(tables: Iterable[Enqueued]) -> int:
     """Return how many batches a pass added."""
     return sum(table.batches for table in tables)
+
+
+def count_entries_of(tables: Iterable[Enqueued]) -> int:
+    """Return how many entries a pass added."""
+    return sum(table.entries for table in tables)
 
 
 def run_one_pass(

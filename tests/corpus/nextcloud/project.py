@@ -15,7 +15,7 @@ class Nextcloud(Project):
     read_by_where = ("oc_storages", "oc_mimetypes")
     refusals = (
         Refusal("paths taken for keys", ({"objects": None},), ABSENT, by_check_alone=True),
-        Refusal("seconds as a number", ({"changed": "mtime"},), "mtime"),
+        Refusal("a column that is no time", ({"changed": "etag"},), "etag"),
     )
 
     def upload(self, number: int) -> list[Row]:
