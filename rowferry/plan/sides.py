@@ -66,17 +66,21 @@ class ProductionSide(Side, frozen=True):
 
     name: ClassVar[SideName] = "production"
     acl: Acl | None = None
-    """Of each object; None: none is given."""
+    """The ACL of each object: a canned one, or that of the legacy object; None: objects get what the bucket gives."""
     cache_control: str | None = None
-    """Of each object, in the place of the legacy object's; and so are the next two."""
+    """Cache-Control of each object, in the place of the legacy object's."""
     content_disposition: str | None = None
+    """Content-Disposition of each object, in the place of the legacy object's."""
     storage_class: str | None = None
+    """The storage class of each object; None: as the way of copying has it."""
     tags: TagRule = "copy"
+    """The tags of each object: those of the legacy object, none, or these."""
     encryption: Encryption | None = None
-    """None: what the bucket does by itself."""
+    """The encryption of each object at rest; None: what the bucket does by itself."""
     kms_key_id: str | None = None
+    """The key of aws:kms and aws:kms:dsse; None: the account's own."""
     public_url: str | None = None
-    """Where the public reads objects: the URL to which keys are appended."""
+    """Where the public reads objects: the URL to which keys are appended. `rowferry check` fetches one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
