@@ -27,7 +27,7 @@ COUNTS = "select sum(migrated + kept)::int as done, sum(entry_count)::int as row
 
 def run(record: Record) -> None:
     """Let each form be enqueued, claimed and copied in turn."""
-    rows = record.pick(10_000_000, short=3_000, reduced=2_000_000)
+    rows = record.pick(10_000_000, short=3_000)
     seconds = record.pick(30.0, short=3.0, reduced=12.0)
     names = record.pick(list(FORMS), short=list(FORMS)[::4])
     claims = record.pick(300, short=5)
