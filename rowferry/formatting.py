@@ -15,6 +15,14 @@ def show_text(text: object) -> str:
     return _UNFIT.sub(lambda found: repr(found[0])[1:-1], str(text))
 
 
+def shorten(text: str, most: int = 120) -> str:
+    """Return a text of at most so many characters, its middle left out: a JSON document of keys may be long."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
 def hide_unfit(pattern: str) -> str:
     """Return a LIKE pattern with `_`, which matches any character, for each one that `show_text` escapes."""
     return _UNFIT.sub("_", pattern)

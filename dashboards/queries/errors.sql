@@ -3,7 +3,7 @@ select
     reason,
     entries,
     batches,
-    example_key as "for example",
+    left(example_key, 200) as "for example",
     last_failed_at as "last",
     format(
         'update rowferry.batch_queue as q set status = ''INIT'' where q.status = ''ERROR'' and q.queue_name = %L '

@@ -60,7 +60,7 @@ select
     reason,
     entries,
     batches,
-    coalesce(example_key, '') as example_key,
+    left(coalesce(example_key, ''), 200) as example_key,
     last_failed_at
 from rowferry.error_reasons
 where migration = %(migration)s

@@ -57,8 +57,8 @@ select
     r.reason,
     sum(r.entries)::bigint as entries,
     count(distinct r.batch_id) as batches,
-    min(r.key) as example_key,
-    min(r.error) as example_error,
+    (min(array[r.key, r.error]))[1] as example_key,
+    (min(array[r.key, r.error]))[2] as example_error,
     max(r.failed_at) as last_failed_at
 from reasons as r
 inner join rowferry.migration as m on r.migration_id = m.id

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.formatting import count_batches, count_entries, hide_unfit, show_text
+from rowferry.formatting import count_batches, count_entries, hide_unfit, shorten, show_text
 from rowferry_cli.command import Command
 from rowferry_cli.migration import all_migrations_option, choose_one_or_all, list_migrations, migration_option
 from rowferry_cli.options import json_option
@@ -56,7 +56,7 @@ def _print_groups(rows: list[DictRow], *, of_one: bool, has_several: bool) -> No
         click.secho(f"{row['outcome']}: {show_text(row['reason'])}", bold=True, nl=False)
         click.echo(f"  ({counts} of {row['migration']}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})")
         if row["example_key"] is not None:
-            click.echo(f"    for example  {show_text(row['example_key'])}: {show_text(row['example_error'])}")
+            click.echo(f"    for example  {show_text(shorten(row['example_key']))}: {show_text(row['example_error'])}")
         pattern = shlex.quote(hide_unfit(escape_like(row["reason"] or "")))
         of_migration = f"--migration {row['migration']} " if has_several else ""
         click.echo(f"    to retry     rowferry requeue {of_migration}--error-like {pattern}\n")
@@ -68,7 +68,7 @@ def _print_groups(rows: list[DictRow], *, of_one: bool, has_several: bool) -> No
 def _print_entries(rows: list[DictRow]) -> None:
     for row in rows:
         click.secho(f"{row['entries']} {show_text(row['entry_id'])}", bold=True, nl=False)
-        click.echo(f"  {show_text(row['key'])}")
+        click.echo(f"  {show_text(shorten(row['key']))}")
         where = f"batch {row['batch_id']}, attempt {row['attempt']}"
         click.echo(f"    {row['outcome']}: {show_text(row['error'])}  ({where})")
     _print_rest(rows)
