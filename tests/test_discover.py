@@ -355,8 +355,9 @@ def test_wrong_credentials_are_told(photos: Discovering) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_password_in_a_url_is_refused_and_not_told(photos: Discovering) -> None:
-    done = photos.discover(legacy="http://user:hush@127.0.0.1:1/old")
+@pytest.mark.parametrize("url", ["http://user:hush@127.0.0.1:1/old", "https://user:hush@server"])
+def test_a_password_in_a_url_is_refused_and_not_told(photos: Discovering, url: str) -> None:
+    done = photos.discover(legacy=url)
     assert done.returncode == 2
     assert "hush" not in done.stdout + done.stderr
     assert not photos.plan_path.exists()

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rowferry.errors import PlanError, UsageError
+from rowferry.errors import UsageError
 from rowferry.formatting import count, show_text
-from rowferry.plan import LegacySide, ProductionSide, Side
+from rowferry.plan import Side
+from rowferry_cli.setup.side_options import SideOptions, choose_side
 
 if TYPE_CHECKING:
     from rowferry_cli.discovering.discover import Discovered
-
-_URL = re.compile(r"(?P<server>https?://[^/]+(?:/.*)?)/(?P<bucket>[^/]+)/?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +30,8 @@ class Wanted:
     schema: str | None
     """A known schema's name or file (`--for`)."""
     fields: Sequence[str]
-    buckets: Mapping[str, str | None]
-    """`--legacy` and `--production`."""
-    regions: Mapping[str, str | None]
-    profiles: Mapping[str, str | None]
+    legacy: SideOptions
+    production: SideOptions
     sample: int
     as_json: bool
 
@@ -53,7 +50,7 @@ def discover_plan(wanted: Wanted) -> None:
             f"There is a plan with [[entries]] at {wanted.plan_path}: name another file with --plan, or add --json to "
             "see what would be written."
         )
-    legacy, production = choose_side("legacy", document, wanted), choose_side("production", document, wanted)
+    legacy, production = choose_side(wanted.legacy, document), choose_side(wanted.production, document)
     request = Request(legacy, production, wanted.sample, known, wanted.fields)
     with (
         _show_progress() as on_step,
@@ -76,49 +73,6 @@ def discover_plan(wanted: Wanted) -> None:
             f"The legacy bucket cannot be listed ({refusal}), so prefixes outside of the columns were not tried."
         )
     click.echo("Next: read the plan, then run `rowferry check`.")
-
-
-# The sides
-
-
-def choose_side(name: str, document: Mapping[str, Any], wanted: Wanted) -> Side:
-    """Return a side from the options, or from a plan without entries. Raises UsageError where neither names it."""
-    kind = LegacySide if name == "legacy" else ProductionSide
-    given = wanted.buckets[name]
-    if given is None and name in document:
-        return _convert_side(document[name], kind)
-    if given is None:
-        example = "https://fra1.digitaloceanspaces.com/my-bucket, or s3://my-bucket on AWS"
-        raise UsageError(f"Which is the {name} bucket? Add --{name} with its URL, such as {example}.")
-    fields = parse_bucket(given, name)
-    for option, values in (("region", wanted.regions), ("profile", wanted.profiles)):
-        if (value := values[name]) is not None:
-            fields[option] = value
-    return _convert_side(fields, kind)
-
-
-def _convert_side(fields: object, kind: type[Side]) -> Side:
-    import msgspec
-
-    from rowferry.plan_file import explain
-
-    try:
-        return msgspec.convert(fields, kind)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"In [{kind.name}], {explain(str(error))}.") from error
-    except PlanError as error:
-        raise UsageError(f"{error}.") from error
-
-
-def parse_bucket(url: str, name: str) -> dict[str, str]:
-    """Return `bucket` and `endpoint_url` of `s3://bucket`, `bucket` or `https://server/bucket`."""
-    if "://" not in url:
-        return {"bucket": url}
-    if url.startswith("s3://"):
-        return {"bucket": url.removeprefix("s3://").rstrip("/")}
-    if (found := _URL.fullmatch(url)) is None:
-        raise UsageError(f"--{name} is {url!r}: write the server and then the bucket, such as https://server/bucket.")
-    return {"bucket": found["bucket"], "endpoint_url": found["server"]}
 
 
 # The plan

@@ -90,16 +90,17 @@ def command(
         click.echo(write_schema(), nl=False)
         return
     if discover or known:
+        from rowferry.plan import LegacySide, ProductionSide
         from rowferry_cli.setup.discover import Wanted, discover_plan
+        from rowferry_cli.setup.side_options import SideOptions
 
         discover_plan(
             Wanted(
                 plan_path=plan_path,
                 schema=known,
                 fields=fields,
-                buckets={"legacy": legacy, "production": production},
-                regions={"legacy": legacy_region, "production": production_region},
-                profiles={"legacy": legacy_profile, "production": production_profile},
+                legacy=SideOptions(LegacySide, legacy, legacy_region, legacy_profile),
+                production=SideOptions(ProductionSide, production, production_region, production_profile),
                 sample=sample,
                 as_json=as_json,
             )
