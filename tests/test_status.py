@@ -13,6 +13,7 @@ from rich.console import Console
 
 from entry_table import EntryTable
 from key_forms import form_of_key
+from listed_objects import name_objects, put_objects
 from migration import Migration
 from request_log import RequestLog
 from rowferry.db.connection import connect
@@ -92,6 +93,23 @@ def test_objects_of_both_buckets_are_counted(any_migration: Migration) -> None:
         "production": ObjectCount(1),
     }
     assert "counting entries" in heard
+
+
+def test_objects_without_rows_are_counted_below_their_prefixes(migration: Migration) -> None:
+    name_objects(migration)
+    put_objects(migration, ["1", "2"])
+    put_objects(migration, ["3"], prefix="other/")
+    migration.production.put("v/1", b"x")
+    status = read(migration)
+    assert status.objects == {
+        "legacy": ObjectCount(3, below={"variants/*": 2}),
+        "production": ObjectCount(1, below={"variants/*": 1}),
+    }
+    lines = [line.split() for line in show(status).splitlines()]
+    assert ["objects", "variants/*", "2", "1"] in lines
+    assert ["all", "objects", "3", "1", "4"] in lines
+    assert not any(line[:1] == ["entries"] for line in lines)
+    assert status.as_document()["objects_below"] == {"legacy": {"variants/*": 2}, "production": {"variants/*": 1}}
 
 
 def test_without_the_listing_no_bucket_is_asked(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:

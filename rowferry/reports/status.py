@@ -87,6 +87,7 @@ class DataStatus:
             "initialised": self.initialised,
             "paused": self.paused,
             "objects": self.objects and {side: count.number for side, count in self.objects.items()},
+            "objects_below": self.objects and {side: dict(count.below) for side, count in self.objects.items()},
             "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
             "entries": _as_document(self.entries),
             "tables": {table.label: _as_document(table) for table in self.tables},
@@ -207,13 +208,17 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
     if status.objects is not None:
         legacy, production = status.objects["legacy"], status.objects["production"]
         both = ObjectCount(legacy.number + production.number, legacy.is_complete and production.is_complete)
-        shown = [f"{'' if count.is_complete else '≥ '}{count.number:,}" for count in (legacy, production, both)]
-        table.add_row("objects", *shown[:2], *([""] if stays else []), "", shown[2], end_section=True)
-    tables = status.tables if len(status.tables) == 1 else (*status.tables, status.entries)
-    for counts in tables:
+        blank = [""] * (2 if stays else 1)
+        for label in legacy.below:
+            shown = [side.show(side.below[label]) for side in (legacy, production)]
+            table.add_row(f"objects {label}", *shown, *blank, "")
+        table.add_row("all objects" if legacy.below else "objects", str(legacy), str(production), *blank, str(both))
+        table.add_section()
+    rows = [(f"entries {counts.label}", counts) for counts in status.tables]
+    rows += [("all entries", status.entries)] if len(rows) > 1 else []
+    for name, counts in rows:
         staying = [counts.stay] if stays else []
         numbers = (counts.legacy, counts.production, *staying, counts.unexpected, counts.total)
-        name = "all entries" if counts is tables[-1] and len(tables) > 1 else f"entries {counts.label}"
         table.add_row(name, *(f"{number:,}" for number in numbers))
     return table
 

@@ -88,11 +88,16 @@ class Bucket:
     def count_objects(self, prefix: str = "", on_progress: Callable[[int], None] | None = None) -> int:
         """Return how many objects have keys beginning with `prefix`; one request and one `on_progress` per 1,000."""
         count = 0
-        for page in self._list_pages(prefix):
-            count += len(page)
+        for keys in self.list_keys(prefix):
+            count += len(keys)
             if on_progress is not None:
                 on_progress(count)
         return count
+
+    def list_keys(self, prefix: str = "") -> Iterator[list[str]]:
+        """Yield the keys beginning with `prefix`, up to 1,000 at a time: those of one request."""
+        for page in self._list_pages(prefix):
+            yield [found["Key"] for found in page]
 
     def first_key(self, prefix: str = "") -> str | None:
         """Return the first key in the server's order that begins with `prefix`; None when there is none."""

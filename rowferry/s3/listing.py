@@ -3,10 +3,10 @@
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
@@ -36,14 +36,20 @@ class ObjectCount:
     number: int
     is_complete: bool = True
     """False where the time was over: there are at least so many."""
+    below: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Those of them that are of [[objects]], by label."""
+
+    def __str__(self) -> str:
+        """Return the number for people."""
+        return self.show(self.number)
+
+    def show(self, number: int) -> str:
+        """Return a part of the number for people."""
+        return f"{'' if self.is_complete else '≥ '}{number:,}"
 
 
 class UncountedObjects(UsageError):
     """A bucket could not be listed."""
-
-
-class _GivenUp(Exception):
-    """The count is no longer needed."""
 
 
 @contextmanager
@@ -57,7 +63,8 @@ def count_objects_meanwhile(
     given_up = Event()
     with ThreadPoolExecutor(2, "rowferry-count") as pool:
         legacy, production = (
-            pool.submit(_count_objects, side, on_progress, given_up, within) for side in (plan.legacy, plan.production)
+            pool.submit(_count_objects, side, on_progress, given_up, within, _prefixes_of(plan, side.name))
+            for side in (plan.legacy, plan.production)
         )
 
         def wait_for_counts() -> dict[SideName, ObjectCount]:
@@ -69,22 +76,27 @@ def count_objects_meanwhile(
             given_up.set()
 
 
-def _count_objects(side: Side, on_progress: OnProgress, given_up: Event, within: timedelta | None) -> ObjectCount:
+def _prefixes_of(plan: Plan, side: SideName) -> dict[str, str]:
+    """Return what the keys of the plan's [[objects]] begin with, by label."""
+    legacy = side == "legacy"
+    return {each.label: each.legacy_object_prefix if legacy else each.production_object_prefix for each in plan.objects}
+
+
+def _count_objects(
+    side: Side, on_progress: OnProgress, given_up: Event, within: timedelta | None, prefixes: Mapping[str, str]
+) -> ObjectCount:
     end = math.inf if within is None else time.monotonic() + within.total_seconds()
-    counted = 0
-
-    def tell(count: int) -> None:
-        nonlocal counted
-        counted = count
-        if given_up.is_set() or time.monotonic() > end:
-            raise _GivenUp
-        on_progress(f"counting objects: {count:,} in the {side.name} bucket so far")
-
+    counted, below = 0, dict.fromkeys(prefixes, 0)
     try:
         with open_bucket(side, load_credentials(side, os.environ)) as bucket:
-            return ObjectCount(bucket.count_objects(on_progress=tell))
-    except _GivenUp:
-        return ObjectCount(counted, is_complete=False)
+            for keys in bucket.list_keys():
+                counted += len(keys)
+                for label, prefix in prefixes.items():
+                    below[label] += sum(key.startswith(prefix) for key in keys)
+                if given_up.is_set() or time.monotonic() > end:
+                    return ObjectCount(counted, is_complete=False, below=below)
+                on_progress(f"counting objects: {counted:,} in the {side.name} bucket so far")
+        return ObjectCount(counted, below=below)
     except ObjectError as error:
         raise UncountedObjects(
             f"The objects of the {side.name} bucket {side.bucket} cannot be counted: {error}; --no-objects skips that."

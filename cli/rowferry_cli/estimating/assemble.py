@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from rowferry.db.connection import connect, fetch_one, translated_errors
 from rowferry.db.statements import statement
-from rowferry.plan import Plan
+from rowferry.plan import ObjectPrefix, Plan
 from rowferry_cli.estimating.bounds import UNMEASURED_WRITES, Projection, follow_queue, project
 from rowferry_cli.estimating.calculation import Prices, SampledTable, Totals, calculate_totals
 from rowferry_cli.estimating.entries import TableSample, sample_tables
+from rowferry_cli.estimating.listed import LISTED_WITHIN, sample_objects
 from rowferry_cli.estimating.measuring import Measured
-from rowferry_cli.estimating.request_counts import CopyMode
+from rowferry_cli.estimating.request_counts import CopyMode, SampledObject
 from rowferry_cli.estimating.result import Estimate
 from rowferry_enqueue.check_tables import refuse_unfit_tables
 
@@ -47,6 +48,7 @@ def read_database(
         with translated_errors():
             refuse_unfit_tables(connection, plan)
         samples = sample_tables(connection, plan, max(most_keys, MOST_KEYS), on_progress)
+        samples += sample_objects(plan, max(most_keys, MOST_KEYS), on_progress)
         with translated_errors():
             most = fetch_one(connection, statement("count_connections"))["connections"]
             if not fetch_one(connection, statement("has_schema"))["has_schema"]:
@@ -70,9 +72,7 @@ def choose_keys(tables: Sequence[TableSample], most: int) -> list[Key]:
 
 def estimate_nothing(plan: Plan, tables: Sequence[TableSample], prices: Prices, processes: int) -> Estimate:
     """Return the estimate of a migration without a legacy entry that could be sampled."""
-    empty = [
-        SampledTable(table.entries.label, table.count, table.standard_error, (), table.unusable) for table in tables
-    ]
+    empty = [_take(table, ()) for table in tables]
     work = calculate_totals(empty, CopyMode.of(plan))
     found = "no legacy entry was found"
     if any(table.unusable for table in tables):
@@ -104,12 +104,9 @@ def put_together(
     """Return the estimate of a migration whose objects were looked at."""
     seen = measured.sample.seen
     sampled = [
-        SampledTable(
-            table.entries.label,
-            table.count,
-            table.standard_error,
+        _take(
+            table,
             [seen[place] for place, (label, _) in enumerate(keys) if label == table.entries.label and place in seen],
-            table.unusable,
         )
         for table in tables
     ]
@@ -125,9 +122,28 @@ def put_together(
         projection=projection,
         outcomes=measured.outcomes,
         server_connections=queue.connections,
-        assumptions=tuple(_list_assumptions(work, measured, queue, processes if is_multiplied else 1)),
+        assumptions=(
+            *_describe_unlisted(tables),
+            *_list_assumptions(work, measured, queue, processes if is_multiplied else 1),
+        ),
         next_command=_choose_next(work, queue),
     )
+
+
+def _take(table: TableSample, seen: Sequence[SampledObject]) -> SampledTable:
+    is_listed = isinstance(table.entries, ObjectPrefix)
+    label, count, error = table.entries.label, table.count, table.standard_error
+    return SampledTable(label, count, error, seen, table.unusable, is_listed=is_listed)
+
+
+def _describe_unlisted(tables: Sequence[TableSample]) -> list[str]:
+    """Return which listings were given up: what they had not come to is in no number."""
+    seconds = f"{LISTED_WITHIN.total_seconds():g} s"
+    return [
+        f"{table.entries.label} are the {table.count:,.0f} objects that were listed within {seconds}; there are more"
+        for table in tables
+        if not table.is_whole
+    ]
 
 
 def _project(plan: Plan, work: Totals, measured: Measured, queue: QueueState, processes: int) -> Projection | None:

@@ -23,6 +23,7 @@ from rowferry_cli.estimating.request_counts import (
     SampledObject,
     bytes_read,
     bytes_written,
+    count_listing,
     count_overhead,
     count_requests,
 )
@@ -52,6 +53,8 @@ class SampledTable:
     seen: Sequence[SampledObject]
     unusable: int = 0
     """Sampled keys that cannot become a production key; they are not in `seen`."""
+    is_listed: bool = False
+    """Whether these are objects without rows, which a listing finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,8 @@ def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, conditio
     reads, writes = reads.raised(0 if mode.server_side else parts), writes.raised(parts)
     entries = round(sum(table.count for table in tables))
     overhead = _count_overhead(seen, entries, mode)
+    for table in tables:
+        overhead += count_listing(round(table.count)) if table.is_listed else Counter()
     reads = reads.plus(Interval.exactly(_count_reads(overhead)))
     writes = writes.plus(Interval.exactly(overhead.total() - _count_reads(overhead)))
     if not condition_is_known:

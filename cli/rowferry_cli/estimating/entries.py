@@ -18,7 +18,7 @@ from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.keys import map_entry
-from rowferry.plan import Entries, Plan
+from rowferry.plan import Entries, ObjectPrefix, Plan
 from rowferry_cli.estimating.intervals import Z
 
 SCANNED_BYTES = 256 * 1024**2
@@ -38,9 +38,9 @@ FEW_DRAWS = 2.365 / Z
 
 @dataclass(frozen=True, slots=True)
 class TableSample:
-    """The legacy entries of one [[entries]]: how many there are, and the keys of some."""
+    """The legacy entries of one [[entries]] or [[objects]]: how many there are, and the keys of some."""
 
-    entries: Entries
+    entries: Entries | ObjectPrefix
     count: float
     standard_error: float
     """Of `count`; 0: it was counted."""
@@ -48,6 +48,8 @@ class TableSample:
     """Legacy keys, each with the production key that it becomes, in a random order."""
     unusable: int = 0
     """Sampled keys beside them that cannot become a production key: their entries fail without a request."""
+    is_whole: bool = True
+    """Whether a listing came to its end; else there are more."""
 
     @property
     def is_exact(self) -> bool:

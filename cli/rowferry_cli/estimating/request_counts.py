@@ -8,7 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.plan import Plan, SideName
+from rowferry.s3.key_listing import PAGE_KEYS
 from rowferry.s3.properties import content_headers, storage_headers
 from rowferry_worker.objects.compare import RANGE_BYTES
 from rowferry_worker.objects.multipart import part_size
@@ -131,6 +133,12 @@ def count_overhead(entries: int, mode: CopyMode, *, any_tagged: bool) -> Request
         counts["legacy", "GetObjectTagging"] += 1
         counts["production", "GetObjectTagging"] += 1
     return counts
+
+
+def count_listing(objects: int) -> RequestCounts:
+    """Return the requests that list objects without rows: all of them once, then each range, and its first key."""
+    pages, ranges = -(-objects // PAGE_KEYS), -(-objects // DEFAULT_BATCH_SIZE)
+    return Counter({("legacy", "ListObjectsV2"): max(1, pages) + 2 * ranges})
 
 
 def bytes_read(seen: SampledObject, mode: CopyMode) -> int:
