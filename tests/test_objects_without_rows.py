@@ -92,7 +92,7 @@ def test_an_enqueue_adds_no_listing_while_one_is_unfinished(migration: Migration
     put_objects(migration, NAMES)
     migration.enqueue(4)
     (again,) = migration.enqueue(4)
-    assert (again.batches, str(again)) == (0, "variants/*: no listing, as the last one is unfinished")
+    assert (again.batches, str(again)) == (0, "variants/*: no listing, as the pass before has not ended")
     migration.work()
     assert outcomes(migration) == {"migrated": 25}
 

@@ -40,6 +40,7 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
             "size": request.batch_size,
             **(request.choices_of_pass if request.queue == "migrate" else request.choices),
             **({"beside_waiting": True} if waiting["has_errors"] else {}),
+            **({"again": True} if waiting["was_listed"] else {}),
         }
         found.append(Listing(objects.label, None if waiting["is_unfinished"] else payload))
     return found
@@ -47,7 +48,7 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
 
 def _find_waiting(connection: Connection, label: str, queue: str, migration_id: int | None) -> dict[str, Any]:
     if migration_id is None:
-        return {"is_unfinished": False, "has_errors": False}
+        return {"was_listed": False, "is_unfinished": False, "has_errors": False}
     parameters = {"migration_id": migration_id, "queue": queue, "label": label}
     return fetch_one(connection, statement("find_waiting_objects"), parameters)
 
@@ -73,5 +74,6 @@ def add_listings(
             parameters = {"queue": request.queue, "payload": Jsonb(payload), **target}
             connection.execute(statement("insert_listing"), parameters)
         left = 0 if is_added and left is not None else left
-        added.append(Enqueued(listing.label, int(is_added), 0, is_listing=True))
+        goes_on = listing.payload is None
+        added.append(Enqueued(listing.label, int(is_added), 0, is_listing=True, goes_on=goes_on))
     return added

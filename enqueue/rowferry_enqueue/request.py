@@ -116,13 +116,13 @@ class Enqueued:
     is_listing: bool = False
     """Whether these are [[objects]], whose entries workers count."""
     goes_on: bool = False
-    """Rows stay, and batches of an earlier pass over them wait: no other begins before they have ended."""
+    """No row moves, and batches of an earlier pass wait: no other begins before they have ended."""
     held_back_by: str | None = None
     """What makes the next pass take more rows than it had to, in words; None: nothing."""
 
     def __str__(self) -> str:
         """Return it in words."""
-        if self.is_listing:
-            return f"{self.label}: {'a listing' if self.batches else 'no listing, as the last one is unfinished'}"
         goes_on = ", as the pass before has not ended" if self.goes_on else ""
+        if self.is_listing:
+            return f"{self.label}: {'a' if self.batches else 'no'} listing{goes_on}"
         return f"{self.label}: {count_entries(self.entries)} in {count_batches(self.batches)}{goes_on}"

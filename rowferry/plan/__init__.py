@@ -105,6 +105,11 @@ class Plan(Table, frozen=True):
         """Whether the rows of some entries stay as they are."""
         return any(entries.rows == "stay" for entries in self.entries)
 
+    @property
+    def copies_alone(self) -> bool:
+        """Whether some objects are copied without a row that moves: rows that stay, or none."""
+        return self.rows_stay or bool(self.objects)
+
     def _refuse_copies_onto_themselves(self) -> None:
         if (self.legacy.server, self.legacy.bucket) != (self.production.server, self.production.bucket):
             return

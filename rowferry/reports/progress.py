@@ -64,8 +64,8 @@ class Throughput:
     counts: Counts
     elapsed: timedelta
     queue: str = "migrate"
-    rows_stay: bool = False
-    """Whether the rows of some entries stay."""
+    copies_alone: bool = False
+    """Whether some objects are copied without a row that moves."""
 
     @property
     def summary(self) -> str:
@@ -76,7 +76,7 @@ class Throughput:
                 return f"objects compared {counts.finished}, repaired {counts.migrated}"
             case "revert":
                 return f"rows reverted {counts.migrated}"
-            case _ if self.rows_stay:
+            case _ if self.copies_alone:
                 return f"objects copied {counts.migrated}, equal {counts.kept}"
             case _:
                 return f"objects copied {counts.migrated}, rows updated {counts.migrated + counts.kept}"

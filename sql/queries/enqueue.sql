@@ -195,16 +195,14 @@ select
 from inserted as i;
 
 -- name: find_waiting_objects
--- Whether an earlier pass over these objects is unfinished, and whether batches of theirs are in ERROR.
+-- What earlier passes over these objects have left: whether there was one, whether it is unfinished, and whether
+-- batches of theirs are in ERROR.
 select
-    coalesce(bool_or(q.status = 'INIT'), false) as is_unfinished,
-    coalesce(bool_or(q.status = 'ERROR'), false) as has_errors
-from rowferry.batch_queue as q
-where
-    q.migration_id = %(migration_id)s
-    and q.queue_name = %(queue)s
-    and q.status in ('INIT', 'ERROR')
-    and q.payload ->> 'entries' = %(label)s;
+    coalesce(sum(p.batches), 0) > 0 as was_listed,
+    coalesce(sum(p.batches_init), 0) > 0 as is_unfinished,
+    coalesce(sum(p.batches_error), 0) > 0 as has_errors
+from rowferry.table_progress as p
+where p.migration_id = %(migration_id)s and p.queue_name = %(queue)s and p.label = %(label)s;
 
 -- name: insert_listing
 -- Puts the listing of a prefix in the queue: how many objects there are, its worker finds out.

@@ -52,8 +52,8 @@ class CutoverOptions:
 
 def run_cutover(plan: Plan, options: CutoverOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries are left or a person must act."""
-    reporter = Reporter("copy" if plan.rows_stay else "migrate", yes=options.yes, to_stderr=options.as_json)
-    waits_for_switch = plan.rows_stay or bool(plan.objects)
+    reporter = Reporter("copy" if plan.copies_alone else "migrate", yes=options.yes, to_stderr=options.as_json)
+    waits_for_switch = plan.copies_alone
     if not waits_for_switch and (options.finish or options.switched_back):
         raise UsageError(
             f"The rows of migration {plan.name} say where each object is, so there is no switch to confirm: run "

@@ -56,7 +56,7 @@ class MigrateOptions:
 def run_migrate(plan: Plan, options: MigrateOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
     reporter = Reporter(
-        "copy" if plan.rows_stay else "migrate", yes=options.yes or options.status_only or options.dry_run
+        "copy" if plan.copies_alone else "migrate", yes=options.yes or options.status_only or options.dry_run
     )
     _introduce(plan, reporter)
     reporter.confirm("Continue?")

@@ -143,7 +143,7 @@ class Run:
         tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1))
         batches, entries = count_added(tables), count_entries_of(tables)
         if batches or number == 1:
-            listings = "".join(f", {table}" for table in tables if table.is_listing)
+            listings = "".join(f", {table}" for table in tables if table.is_listing and table.batches)
             new = count(batches, "new batch", "new batches")
             self.reporter.print(f"Pass {shown_number or number}: {count_entries(entries)} in {new}{listings}")
         for table in tables:
@@ -175,7 +175,7 @@ class Run:
     def _measure(self, before: Counts, started: float) -> Throughput:
         counts = self._read_counts().since(before)
         elapsed = timedelta(seconds=time.monotonic() - started)
-        return Throughput(counts, elapsed, self.request.queue, rows_stay=self.plan.rows_stay)
+        return Throughput(counts, elapsed, self.request.queue, copies_alone=self.plan.copies_alone)
 
     def _read_counts(self) -> Counts:
         return read_counts(self.connection, self.plan.name, self.request.queue)

@@ -20,7 +20,7 @@ REPORT_INTERVAL = timedelta(seconds=2)
 
 _CHANGED = {
     Outcome.CHANGED: "the application changed the row meanwhile",
-    Outcome.DELETED: "the row was deleted meanwhile",
+    Outcome.DELETED: "the row, or the object without one, was deleted meanwhile",
 }
 OUTCOMES = {
     "migrate": _CHANGED
@@ -63,7 +63,10 @@ class Reporter:
     """Prints to stdout and to the log; with `yes`, answers every question with yes."""
 
     def __init__(self, queue: str, *, yes: bool, to_stderr: bool = False) -> None:
-        """`queue` decides how outcomes are explained; `to_stderr`: print there, since stdout is for JSON."""
+        """`queue` decides how outcomes are explained, `copy` being `migrate` where no row moves.
+
+        `to_stderr`: print there, since stdout is for JSON.
+        """
         self.console = Console(highlight=False, stderr=to_stderr)
         self._outcomes = OUTCOMES[queue]
         self._yes = yes

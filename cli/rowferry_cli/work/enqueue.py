@@ -37,7 +37,7 @@ def command(
         check_version(connection)
         planned = preview(connection, plan, request)
         for table in planned:
-            click.echo(f"{table} to enqueue")
+            click.echo(f"{table}{'' if table.goes_on else ' to enqueue'}")
         if left := find_skipped(connection, plan):
             click.echo(left.describe(plan.name))
         if dry_run or not any(table.batches for table in planned):

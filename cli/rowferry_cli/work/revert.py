@@ -54,6 +54,12 @@ def _refuse_rows_that_stay(plan: Plan, request: Request) -> None:
     from rowferry.errors import UsageError
 
     chosen = request.within.choose(plan)
+    if not chosen:
+        labels = ", ".join(objects.label for objects in request.within.choose_objects(plan))
+        raise UsageError(
+            f"No row names the objects of {labels}, so there is nothing to revert: point the application at the legacy "
+            f"bucket {plan.legacy.bucket} again."
+        )
     staying = [entries.label for entries in chosen if entries.rows == "stay"]
     others = [entries.label for entries in plan.entries if entries.rows == "move"]
     if staying:
@@ -79,9 +85,7 @@ def _preview(connection: Connection, plan: Plan, request: Request, reporter: Rep
             "reverted rows again: let the workers finish them, or delete them from rowferry.batch_queue."
         )
     for objects in request.within.choose_objects(plan):
-        reporter.print(f"{objects.label}: no row names these objects, so nothing is reverted; their copies stay.")
-    if not request.within.choose(plan):
-        raise UsageError("There are no rows to revert.")
+        reporter.print(f"{objects.label}: no row names these objects, so they are not reverted.")
     for table in preview(connection, plan, request):
         reporter.print(f"{table.label} in {name_database()}: {count_entries(table.entries)} to revert")
     if counts.batches_error:

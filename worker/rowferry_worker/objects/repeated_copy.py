@@ -1,4 +1,4 @@
-"""The copies of objects whose rows stay: the application goes on with the legacy objects, and may be switched."""
+"""The copies of objects of which no row moves: the application goes on with the legacy objects, and may be switched."""
 
 import time
 from datetime import timedelta

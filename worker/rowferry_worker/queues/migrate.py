@@ -29,9 +29,7 @@ FORM: Form = "legacy"
 def perform(context: BatchContext) -> list[EntryResult]:
     """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
     if kind_of(context.batch) == "range":
-        return run_range(
-            context, lambda objects: copy_objects(context, {keys.legacy: keys.production for keys in objects})
-        )
+        return run_range(context, lambda objects: copy_objects(context, dict(each[:2] for each in objects), stays=True))
     queries = find_queries(context, update=True)
     stays = queries.entries.rows == "stay"
     rows = map_rows(read_range(context, FORM, queries), queries.entries)
@@ -73,12 +71,12 @@ def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) 
 def copy_objects(context: BatchContext, objects: Mapping[str, str], *, stays: bool = False) -> dict[str, ObjectResult]:
     """Copy each legacy key's object to its production key, many at once, and return how each copy ended.
 
-    `stays`: these are objects of rows that stay; from the second pass on, most of them are there.
+    `stays`: no row of these objects moves; from the second pass on, most of them are there.
     """
     s3, payload = context.object_requests(), context.batch.payload
     options = context.migration.copy_options(
         payload.get("on_conflict", "fail"),
-        looks_first=payload.get("pass", 1) > 1,
+        looks_first=payload.get("pass", 1) > 1 or "again" in payload,
         switched_at=find_switch(payload),
     )
     copy = copy_repeatedly if stays else copy_object
