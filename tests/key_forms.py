@@ -32,6 +32,7 @@ PLAIN = Description(
     id_collations=(None,),
     key_type="text",
     key_kind="text",
+    can_try_input=True,
     state_types=(),
     changed_type=None,
     changed_kind="other",

@@ -79,7 +79,7 @@ def test_every_legacy_entry_is_in_exactly_one_waiting_range(tenant_type: str, ta
     @given(st.data())
     def check(data: st.DataObject) -> None:
         make_things(table, tenant_type)
-        table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure")
+        table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure cascade")
         some = data.draw(st.lists(tenants, min_size=1, max_size=5))
         ids = data.draw(st.lists(st.tuples(st.sampled_from(some), st.integers(-9, 99)), min_size=8, max_size=40))
         forms = data.draw(st.lists(st.sampled_from([FROM, FROM, TO]), min_size=40, max_size=40))

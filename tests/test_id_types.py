@@ -77,7 +77,7 @@ def test_each_row_is_read_and_moved_once(id_type: str, database: str, monkeypatc
         for columns in COLUMNS.values():
             ids = [columns] if isinstance(columns, str) else columns
             table.execute("drop table if exists public.things")
-            table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure")
+            table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure cascade")
             make = "create table public.things (id {}, even boolean, number integer, path text, primary key ({}))"
             table.execute(trusted(make.format(id_type, ", ".join(ids))))
             table.plan["entries"][0] |= {"table": "public.things", "id": columns}

@@ -11,6 +11,7 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.check_buckets import check_buckets
 from rowferry_enqueue.check_collisions import check_collisions
+from rowferry_enqueue.check_documents import check_documents
 from rowferry_enqueue.check_keys import check_keys, run_check
 from rowferry_enqueue.check_reverting import check_reverting
 from rowferry_enqueue.check_samples import check_samples, sample_entries
@@ -64,6 +65,10 @@ def check_rows(
         yield from table.findings
         yield from check_rights_and_rows(connection, table)
     yield from check_together(checked)
+    for queries, finding in list(check_documents(connection, usable, on_progress)):
+        yield finding
+        if finding.level == "problem":
+            usable.remove(queries)
     yield from check_keys(connection, usable, on_progress)
     yield from run_check(lambda: list(check_reverting(connection, usable)))
     yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)

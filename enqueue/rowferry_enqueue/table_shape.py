@@ -6,7 +6,7 @@ from itertools import combinations
 from rowferry.db.description import Description
 from rowferry.db.entries import fits, name_kind
 from rowferry.plan import Entries
-from rowferry.plan.path import are_apart, parse_path
+from rowferry.plan.path import are_apart, is_of_elements, parse_path
 from rowferry_enqueue.finding import Finding, note, problem
 
 GRANTS = "see `rowferry init --grants`"
@@ -91,9 +91,12 @@ def _judge_key(entries: Entries, described: Description) -> Iterator[Finding]:
             else "name a column that holds the whole key"
         )
         yield problem(f"{entries.table}.{entries.key} is {described.key_type}, not {name_kind(entries)}", remedy)
+    elif described.key_kind == "array" and not is_of_elements(entries.path):
+        what = f"{entries.table}.{entries.key} is an array of texts, and `path` leads to none of its elements"
+        yield problem(what, "write `$[*]` for all of them, or `$[0]` for the first")
     for column in described.generated:
         remedy = (
-            "name the column that it is generated from, if that holds the whole key as text"
+            "name the column that it is generated from, with a `path` where that is a document"
             if column == entries.key
             else "name in `moved` the columns that it is generated from"
         )

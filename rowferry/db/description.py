@@ -35,6 +35,8 @@ class Description:
     """Of the columns that have one, quoted."""
     key_type: str | None
     key_kind: KeyKind
+    can_try_input: bool
+    """Whether the server can be asked if a text is a document: PostgreSQL 16 and later."""
     state_types: Sequence[str | None]
     """Of the columns of `moved`, in the order of the plan."""
     changed_type: str | None

@@ -3,17 +3,14 @@
 All parts are over the alias `e` of the user's table; they come from sql/queries/fragments.sql.
 """
 
-from functools import reduce
-from typing import Literal
-
 from psycopg import sql
 
 from rowferry.db.connection import identifiers, literal
 from rowferry.db.description import Description
+from rowferry.db.documents import find_places, put_texts
 from rowferry.db.statements import statement
 from rowferry.keys import Form
 from rowferry.plan import Entries
-from rowferry.plan.path import ANY_ELEMENT, ANY_MEMBER, parse_path
 
 AND = sql.SQL(" and ")
 NO_OBJECTS = sql.SQL("null::jsonb")
@@ -23,7 +20,7 @@ def read_text(entries: Entries, found: Description) -> sql.Composable:
     """Return what the entry's text is: the column, or the texts of its document by their places."""
     if entries.path is None:
         return sql.SQL("e.{}::text").format(identifiers(entries.key))
-    return statement("texts", places=_find_places(entries.path, _read_document(entries, found)))
+    return statement("texts", places=find_places(entries, found))
 
 
 def has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
@@ -98,7 +95,7 @@ def _list_new_values(
 ) -> dict[str, sql.Composable]:
     values: dict[str, sql.Composable] = {}
     if entries.has_two_texts:
-        values[entries.key] = new_text if entries.path is None else _put_texts(entries, found, new_text)
+        values[entries.key] = new_text if entries.path is None else put_texts(entries, found, new_text)
     for number, (column, type_name) in enumerate(zip(entries.moved, found.state_types, strict=True)):
         placeholder = sql.Placeholder(f"{to}_state_{number}")
         values[column] = sql.SQL("{}::{}").format(placeholder, literal(type_name or "text"))
@@ -109,40 +106,9 @@ def _text_has_form(entries: Entries, found: Description, form: Form) -> sql.Comp
     if entries.path is None:
         return statement(f"is_{form}", text=read_text(entries, found))
     of_text = statement(f"is_{form}", text=sql.SQL("(p.value #>> array[]::text[])"))
-    return statement("any_text", places=_find_places(entries.path, _read_document(entries, found)), has_form=of_text)
+    return statement("any_text", places=find_places(entries, found), has_form=of_text)
 
 
 def compute_keys(expression: str | None) -> sql.Composable:
     """Return the array of keys that an expression of the plan yields."""
     return statement("computed_keys", expression=literal(expression or "array[]::text[]"))
-
-
-def _read_document(entries: Entries, found: Description) -> sql.Composable:
-    """Return the column as jsonb."""
-    ways: dict[str, Literal["to_jsonb(e.{})", "e.{}::jsonb"]] = {"array": "to_jsonb(e.{})"}
-    return sql.SQL(ways.get(found.key_kind, "e.{}::jsonb")).format(identifiers(entries.key))
-
-
-def _find_places(path: str, document: sql.Composable) -> sql.Composable:
-    """Return the query for the places and values that a path leads to."""
-    return reduce(_take_step, parse_path(path), statement("root", document=document))
-
-
-def _take_step(places: sql.Composable, step: str) -> sql.Composable:
-    if step == ANY_MEMBER:
-        return statement("members", places=places)
-    if step == ANY_ELEMENT:
-        return statement("elements", places=places)
-    if step.startswith("["):
-        return statement("element", places=places, number=literal(step.strip("[]")))
-    member = literal(sql.Literal(step.removeprefix(".")).as_string(None))
-    return statement("member", places=places, member=member)
-
-
-def _put_texts(entries: Entries, found: Description, texts: sql.Composable) -> sql.Composable:
-    """Return the column's value with other texts at their places, in the column's own type."""
-    document: sql.Composable = statement("put_texts", document=_read_document(entries, found), texts=texts)
-    if found.key_kind == "array":
-        document = statement("to_array", document=document)
-    kind = "json" if found.key_kind == "json" else found.key_type or "text"
-    return sql.SQL("{}::{}").format(document, literal("text" if found.key_kind == "text" else kind))

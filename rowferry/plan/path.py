@@ -43,6 +43,12 @@ def parse_path(path: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
+def is_of_elements(path: str | None) -> bool:
+    """Return whether a path leads to the elements of an array and no further: `$[*]`, `$[0]`."""
+    steps = parse_path(path or "$")
+    return len(steps) == 1 and steps[0].startswith("[")
+
+
 def are_apart(one: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether the steps of two paths never lead to the same text: there is no text below another."""
     return len(one) != len(other) or any(map(_differ, one, other))

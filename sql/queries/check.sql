@@ -62,6 +62,7 @@ select
     i.collations as id_collations,
     k.type as key_type,
     coalesce(k.kind, 'other') as key_kind,
+    current_setting('server_version_num')::integer >= 160000 as can_try_input,
     array(
         select a.type
         from unnest(%(states)s::text []) with ordinality as u (name, number)
@@ -234,6 +235,17 @@ where {is_legacy} and {where}
 group by {columns}
 having count(*) > 1
 limit 1;
+
+-- name: count_unreadable
+-- The rows whose key column holds something, but no document that can be read.
+select
+    count(*) as rows,
+    min(u.id collate "C") as example
+from (
+    select {id_text} as id
+    from {table} as e
+    where {where} and {is_unreadable}
+) as u;
 
 -- name: sample_entries
 -- Some legacy entries of one table, spread over the ids by a hash; one scan.

@@ -41,10 +41,11 @@ array_remove(array_remove(array[]::text[] || ({expression}
 jsonb_build_array(to_jsonb({required}), to_jsonb({optional}))
 
 -- name: root
--- The whole document is where a path begins.
+-- The whole document is where a path begins. It is read once: offset 0 keeps the planner from doing so in each step.
 select
     array[]::text[] as place,
     {document} as value
+offset 0
 
 -- name: member
 -- A path goes on with `.name`.
@@ -90,34 +91,85 @@ coalesce(
     '{{}}'
 )::text
 
+-- name: document_of_array
+-- An array as a document; null where its elements are arrays, or not numbered from 1, which a document cannot say.
+case when array_ndims(e.{column}) = 1 and array_lower(e.{column}, 1) = 1 then to_jsonb(e.{column}) end
+
+-- name: document_of_text
+-- A text as a document; null where it is none that jsonb can hold.
+case when pg_input_is_valid(e.{column}::text, 'jsonb') then e.{column}::text::jsonb end
+
+-- name: document_of_entry
+-- A text as a document, before the server could be asked whether it is one: only where the row meets the condition.
+case when {where} then e.{column}::text::jsonb end
+
+-- name: is_unreadable_text
+-- A column holds something, but no document.
+({column}::text <> '' and {document} is null)
+
+-- name: is_unreadable_array
+-- The same of an array.
+(cardinality({column}) > 0 and {document} is null)
+
 -- name: put_texts
 -- The document with other texts at their places, all else as it is.
 (
-    with recursive places as (
+    select {put}
+    from (
         select
-            row_number() over () as number,
-            w.key::text[] as place,
-            w.value
-        from jsonb_each({texts}::jsonb) as w
-    ),
-
-    documents as (
-        select
-            0::bigint as number,
-            {document} as document
-        union all
-        select
-            p.number,
-            jsonb_set(d.document, p.place, p.value, false) as document
-        from documents as d
-        inner join places as p on d.number + 1 = p.number
-    )
-
-    select d.document
-    from documents as d
-    order by d.number desc
-    limit 1
+            {document} as value,
+            {texts}::jsonb as texts
+        offset 0
+    ) as document
 )
+
+-- name: put_text
+-- The value at a place, or the text that takes its place.
+coalesce(document.texts -> ({place})::text, {value})
+
+-- name: put_member
+-- A path goes on with `.name`.
+case
+    when jsonb_typeof({value}) = 'object' and {value} -> {step} is not null
+        then (
+            select jsonb_set({value}, array[{step}], {inner}, false)
+            from (select {value} -> {step} as value offset 0) as {below}
+        )
+    else {value}
+end
+
+-- name: put_members
+-- A path goes on with `.*`.
+case
+    when jsonb_typeof({value}) = 'object'
+        then (
+            select coalesce(jsonb_object_agg({below}.key, {inner}), '{{}}')
+            from jsonb_each({value}) as {below} (key, value)
+        )
+    else {value}
+end
+
+-- name: put_element
+-- A path goes on with `[0]`.
+case
+    when jsonb_typeof({value}) = 'array' and {value} -> {step}::integer is not null
+        then (
+            select jsonb_set({value}, array[{step}], {inner}, false)
+            from (select {value} -> {step}::integer as value offset 0) as {below}
+        )
+    else {value}
+end
+
+-- name: put_elements
+-- A path goes on with `[*]`.
+case
+    when jsonb_typeof({value}) = 'array'
+        then (
+            select coalesce(jsonb_agg({inner} order by {below}.number), '[]')
+            from jsonb_array_elements({value}) with ordinality as {below} (value, number)
+        )
+    else {value}
+end
 
 -- name: to_array
 -- A document that was an array of texts.
