@@ -56,11 +56,14 @@ CASES: Mapping[str, Case] = {
     ),
     "site_uploads": Case(
         "mastodon",
-        ACCOUNTS + "create table site_uploads (id bigint primary key, file_file_name text, updated_at timestamp);"
-        "insert into site_uploads values (3, 'thumb.jpeg', now())",
+        ACCOUNTS + "create table site_uploads (id bigint primary key, file_file_name text, updated_at timestamp, "
+        "var text); insert into site_uploads values (3, 'thumb.jpeg', now(), 'app_icon')",
         "file_file_name",
         "site_uploads/files/000/000/003/original/thumb.jpeg",
-        ("site_uploads/files/000/000/003/@1x/thumb.png", "site_uploads/files/000/000/003/@2x/thumb.png"),
+        (
+            *("site_uploads/files/000/000/003/@1x/thumb.png", "site_uploads/files/000/000/003/@2x/thumb.png"),
+            *(f"site_uploads/files/000/000/003/{size}/thumb.jpeg" for size in (16, 180, 1024)),
+        ),
     ),
     "backups": Case(
         "mastodon",
