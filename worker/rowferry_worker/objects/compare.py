@@ -88,10 +88,13 @@ def is_newer(one: Response, other: Response) -> bool:
     return times[0] is not None and times[1] is not None and times[0] > times[1]
 
 
-def was_written_since(response: Response, moment: datetime | None) -> bool:
-    """Return whether an object was written at a moment or later; false where there is none."""
-    time = written_at(response)
-    return moment is not None and time is not None and time >= moment
+def is_own_work(legacy: Response, production: Response, switched_at: datetime | None) -> bool:
+    """Return whether a production object was written by the application, which may write there since `switched_at`.
+
+    It was written after the legacy object, by a second at least: else it may be a copy of what was there before.
+    """
+    time = written_at(production)
+    return switched_at is not None and time is not None and time >= switched_at and is_newer(production, legacy)
 
 
 def md5_of(response: Response) -> str | None:

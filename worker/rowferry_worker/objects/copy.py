@@ -13,7 +13,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same, is_newer, was_written_since
+from rowferry_worker.objects.compare import are_same, is_newer, is_own_work
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists, WriteGuard
 from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
@@ -114,7 +114,7 @@ async def _resolve_existing(
         return await overwrite(s3, options, source_key, target_key)
     if options.on_conflict == "older" and is_newer(legacy, existing):
         return await replace_object(s3, options, source_key, target_key, existing)
-    if options.on_conflict == "older" and was_written_since(existing, options.switched_at):
+    if options.on_conflict == "older" and is_own_work(legacy, existing, options.switched_at):
         return CopyResult(Outcome.KEPT)
     return CopyResult(Outcome.CONFLICT)
 

@@ -9,7 +9,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectNotFound
 from rowferry.keys import StandingObject
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same, is_newer, read_digest, was_written_since
+from rowferry_worker.objects.compare import are_same, is_newer, is_own_work, read_digest
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, overwrite, replace_object
 from rowferry_worker.objects.requests import ObjectRequests
 
@@ -76,7 +76,7 @@ async def _resolve_difference(
     newer = is_newer(source, existing)
     if newer and options.repair == "older":
         return await replace_object(s3, copy_options, legacy_key, key, existing)
-    if newer or not was_written_since(existing, options.switched_at):
+    if newer or not is_own_work(source, existing, options.switched_at):
         raise _describe_difference(newer=newer)
     return CopyResult(Outcome.KEPT)
 
