@@ -93,7 +93,8 @@ create table rowferry.batch_queue (
 comment on table rowferry.batch_queue is
 'One batch a row: INIT, then DONE or ERROR. The row lock of the claim is the lease.';
 comment on column rowferry.batch_queue.payload is
-'What the queue needs to know. migrate: entries (table.key), first and last id (inclusive, as text), on_conflict.';
+'What the queue needs to know. migrate: entries (their label), first and last id (inclusive, as text), on_conflict; '
+'objects, where no row has them: a listing that is to be cut, or a range of keys.';
 comment on column rowferry.batch_queue.entry_count is
 'Entries in the batch: as counted at enqueue, then as read by the last attempt plus those settled before.';
 comment on column rowferry.batch_queue.attempts is
