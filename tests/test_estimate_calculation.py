@@ -342,3 +342,16 @@ def test_a_pace_is_steady_when_it_stays() -> None:
     assert not is_steady(read(*[number**2 for number in range(10)]))
     assert not is_steady(read(0, 100, 200))
     assert not is_steady(read(*[0] * 10))
+
+
+def test_an_entry_of_several_objects_costs_the_requests_of_each() -> None:
+    seen = [SampledObject(size_bytes=10)] * 6
+    mode = CopyMode(server_side=False)
+    several = calculate_totals([SampledTable("a", 300, 0.0, seen, objects_per_entry=3.0)], mode)
+    single = calculate_totals([SampledTable("a", 900, 0.0, seen)], mode)
+    assert (several.entries.estimate, single.entries.estimate) == (300, 900)
+    assert several.copied_bytes == single.copied_bytes
+    assert (several.reads, several.writes) == (single.reads, single.writes)
+    assert several.requests_per_entry().keys() == single.requests_per_entry().keys()
+    for operation, number in several.requests_per_entry().items():
+        assert number == pytest.approx(3 * single.requests_per_entry()[operation], rel=0.05)

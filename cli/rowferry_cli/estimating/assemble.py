@@ -131,9 +131,15 @@ def put_together(
 
 
 def _take(table: TableSample, seen: Sequence[SampledObject]) -> SampledTable:
-    is_listed = isinstance(table.entries, ObjectPrefix)
-    label, count, error = table.entries.label, table.count, table.standard_error
-    return SampledTable(label, count, error, seen, table.unusable, is_listed=is_listed)
+    return SampledTable(
+        table.entries.label,
+        table.count,
+        table.standard_error,
+        seen,
+        table.unusable,
+        is_listed=isinstance(table.entries, ObjectPrefix),
+        objects_per_entry=table.objects_per_entry,
+    )
 
 
 def _describe_unlisted(tables: Sequence[TableSample]) -> list[str]:

@@ -55,6 +55,12 @@ class SampledTable:
     """Sampled keys that cannot become a production key; they are not in `seen`."""
     is_listed: bool = False
     """Whether these are objects without rows, which a listing finds."""
+    objects_per_entry: float = 1.0
+
+    @property
+    def objects(self) -> float:
+        """Return how many objects the entries have."""
+        return self.count * self.objects_per_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,12 @@ def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, conditio
     """
     seen = [one for table in tables for one in table.seen]
     strata = [
-        Stratum(table.count, table.standard_error, [_measure(one, mode) for one in table.seen]) for table in tables
+        Stratum(
+            table.objects,
+            table.standard_error * table.objects_per_entry,
+            [_measure(one, mode) for one in table.seen],
+        )
+        for table in tables
     ]
     copied, egress, later, reads, writes, checks = estimate_totals(strata, COLUMNS)
     copied, unseen = _add_unseen(copied, tables, bytes_written)
@@ -122,8 +133,8 @@ def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, conditio
     later = later.raised(0 if mode.server_side else unread)
     parts = unseen // COPY_PART_BYTES if mode.server_side else unread // min(mode.part_bytes, SMALLEST_PART_BYTES)
     reads, writes = reads.raised(0 if mode.server_side else parts), writes.raised(parts)
-    entries = round(sum(table.count for table in tables))
-    overhead = _count_overhead(seen, entries, mode)
+    objects = round(sum(table.objects for table in tables))
+    overhead = _count_overhead(seen, objects, mode)
     for table in tables:
         overhead += count_listing(round(table.count)) if table.is_listed else Counter()
     reads = reads.plus(Interval.exactly(_count_reads(overhead)))
@@ -135,7 +146,7 @@ def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, conditio
     return Totals(
         sum_intervals(list(counts.values()), tables),
         counts,
-        _estimate_shares(seen, mode, is_whole=len(seen) >= entries),
+        _estimate_shares(seen, mode, is_whole=len(seen) >= objects),
         len(seen),
         sum(table.unusable for table in tables),
         sizes,
@@ -154,7 +165,7 @@ def _add_unseen(
 ) -> tuple[Interval, float]:
     """Return the total with an upper bound that reckons with larger objects than were sampled, and their bytes."""
     unseen = sum(
-        bound_unseen([size_of(one) for one in table.seen], table.count, cap=LARGEST_OBJECT) for table in tables
+        bound_unseen([size_of(one) for one in table.seen], table.objects, cap=LARGEST_OBJECT) for table in tables
     )
     return total.raised(unseen), unseen
 
@@ -192,7 +203,7 @@ def _estimate_requests(
     counted = [[count_requests(one, mode) for one in table.seen] for table in tables]
     operations = sorted({operation for counts in counted for one in counts for operation in one})
     strata = [
-        Stratum(table.count, 0.0, [tuple(one[operation] for operation in operations) for one in counts])
+        Stratum(table.objects, 0.0, [tuple(one[operation] for operation in operations) for one in counts])
         for table, counts in zip(tables, counted, strict=True)
     ]
     totals = estimate_totals(strata, len(operations))
@@ -205,7 +216,7 @@ def _estimate_requests(
 def count_interval(table: SampledTable) -> Interval:
     """Return how many entries a table has."""
     half = Z * table.standard_error
-    low = max(float(len(table.seen) + table.unusable), table.count - half)
+    low = max(len(table.seen) / table.objects_per_entry + table.unusable, table.count - half)
     return Interval(table.count, min(low, table.count), table.count + half)
 
 

@@ -50,6 +50,8 @@ class TableSample:
     """Sampled keys beside them that cannot become a production key: their entries fail without a request."""
     is_whole: bool = True
     """Whether a listing came to its end; else there are more."""
+    objects_per_entry: float = 1.0
+    """Of those that can."""
 
     @property
     def is_exact(self) -> bool:
@@ -150,7 +152,10 @@ def _make_sample(entries: Entries, count: float, error: float, sampled: list[Ent
             keys += [(each.legacy, each.production) for each in map_entry(entry, entries).objects]
         except ValueError:
             unusable += 1
-    return TableSample(entries, count, error, tuple(keys), unusable)
+    usable = len(sampled) - unusable
+    return TableSample(
+        entries, count, error, tuple(keys), unusable, objects_per_entry=len(keys) / usable if keys else 1.0
+    )
 
 
 @contextmanager
