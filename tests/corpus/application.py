@@ -18,7 +18,7 @@ from objects import ObjectSide
 from processes import wait_for
 from torture.oracle import Oracle
 
-LONGEST_PAUSE = timedelta(seconds=0.01)
+LONGEST_PAUSE = timedelta(seconds=0.05)
 ENDS_WITHIN = timedelta(seconds=60)
 
 
