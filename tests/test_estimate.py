@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 import pytest
@@ -87,7 +88,8 @@ def test_the_document_has_stable_names(fake: FakeMigration) -> None:
     assert list(found) == [*names.split(), "measured", "connections", "costs", "assumptions", "next"]
     for name in ("entries", "bytes", "egress_bytes", "seconds", "entries_per_second"):
         assert {"estimate", "low", "high"} <= found[name].keys()
-        assert found[name]["low"] <= found[name]["estimate"] <= found[name]["high"]
+        high = inf if found[name]["high"] is None else found[name]["high"]  # a busy machine has seen too little
+        assert found[name]["low"] <= found[name]["estimate"] <= high
     assert list(found["requests"]) == ["total", "reads", "writes", "legacy", "production"]
     assert list(found["bound"]) == ["cause", "side", "sentence", "more_workers_help"]
     assert list(found["costs"]) == ["egress", "reads", "writes", "total"]
