@@ -110,7 +110,7 @@ class EntryQueries:
 
     def compose_update(self, to: Form) -> sql.Composed:
         """Return the statement that gives locked rows this form."""
-        assignments = forms.assign(self.entries, self.found, to, sql.SQL('wanted."rowferry: new"'))
+        assignments = forms.assign(self.entries, self.found, to, sql.SQL('rowferry_wanted."rowferry: new"'))
         return self.compose(
             "update_rows", assignments=assignments, target=self.row_has_form(to), **self._compose_guard(to)
         )
@@ -119,7 +119,7 @@ class EntryQueries:
         """Return what must hold of a row beside its id and its text."""
         same_objects: sql.Composable = sql.SQL("true")
         if self.entries.objects is not None:
-            same_objects = sql.SQL('{} = wanted."rowferry: objects"::jsonb').format(self._parts["objects"])
+            same_objects = sql.SQL('{} = rowferry_wanted."rowferry: objects"::jsonb').format(self._parts["objects"])
         return {
             "same_objects": same_objects,
             "origin": self.has_form("legacy" if to == "production" else "production"),

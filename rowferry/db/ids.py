@@ -24,7 +24,7 @@ not exist for every type: below PostgreSQL 18 not for bytea, and never for bit s
 _TEXTS: dict[str, sql.SQL] = {
     "first": sql.SQL("%(first)s"),
     "last": sql.SQL("%(last)s"),
-    "id_wanted": sql.SQL('wanted."rowferry: id"'),
+    "id_wanted": sql.SQL('rowferry_wanted."rowferry: id"'),
     "id_observed": sql.SQL('w."rowferry: id"'),
     "first_of_batch": sql.SQL("(q.payload ->> 'first')"),
     "last_of_batch": sql.SQL("(q.payload ->> 'last')"),

@@ -23,10 +23,10 @@ select ({first}) <= ({last}) as are_ids;
 set constraints all immediate;
 
 -- name: lock_rows
--- Locks the rows of a batch of which all that was read still holds, in the order of their ids. The names of the columns
--- are unlike those of a user's table, which `where` and `objects` may name. No join clause, since a `where` that names
--- tableoid finds it only in a list of tables.
-with wanted as (
+-- Locks the rows of a batch of which all that was read still holds, in the order of their ids. The names of the list and
+-- of its columns are unlike those of a user's tables, which `where` and `objects` may name. No join clause, since a
+-- `where` that names tableoid finds it only in a list of tables.
+with rowferry_wanted as (
     select w.*
     from
         unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[])
@@ -34,10 +34,10 @@ with wanted as (
 )
 
 select {id_text} as id
-from {table} as e, wanted
+from {table} as e, rowferry_wanted
 where
     ({columns}) = ({id_wanted})
-    and {text} collate "C" = wanted."rowferry: old"
+    and {text} collate "C" = rowferry_wanted."rowferry: old"
     and {same_objects}
     and {origin}
     and {where}
@@ -47,7 +47,7 @@ for no key update of e {skip_locked};
 -- name: update_rows
 -- Gives rows that are locked their new texts and states, if all that was read of them still holds. A statement of its
 -- own: one that waits for a lock would see the rest of a row, and of a document, as it was when the statement began.
-with wanted as (
+with rowferry_wanted as (
     select w.*
     from
         unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], %(new)s::text[])
@@ -56,10 +56,10 @@ with wanted as (
 
 update {table} as e
 set {assignments}
-from wanted
+from rowferry_wanted
 where
     ({columns}) = ({id_wanted})
-    and {text} collate "C" = wanted."rowferry: old"
+    and {text} collate "C" = rowferry_wanted."rowferry: old"
     and {same_objects}
     and {origin}
     and {where}
