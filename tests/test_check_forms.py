@@ -234,6 +234,17 @@ def test_a_state_that_a_column_cannot_hold_is_refused(
     assert words in refused(table, words.split("; ", maxsplit=1)[0])
 
 
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("number", ["1", "01"]), ("done", ["t", "true"])],
+)
+def test_two_states_that_a_column_takes_for_one_are_refused(table: EntryTable, column: str, values: list[Any]) -> None:
+    """Its rows would have both forms at once, and move for ever."""
+    entries_of(table).update(STATE, moved={column: values})
+    words = f"{values[0]!r} and {values[1]!r} in `moved.{column}` of public.avatars.path are one value of"
+    assert words in refused(table, words)
+
+
 def test_a_state_that_no_row_has_is_shown_with_those_that_there_are(migration: Migration) -> None:
     migration.execute("alter table public.avatars add column store text default 'amazon'")
     migration.insert({"1": "a", "2": "b", "3": "c"})

@@ -64,11 +64,17 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
 def _check_states(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
     entries = queries.entries
     for number, (column, type_name) in enumerate(zip(entries.moved, queries.found.state_types, strict=True)):
-        for form in ("legacy", "production"):
-            value: str = queries.parameters()[f"{form}_state_{number}"]
-            if fault := _find_fault_of_state(connection, queries, value, type_name or "text"):
+        values: list[str] = [queries.parameters()[f"{form}_state_{number}"] for form in ("legacy", "production")]
+        faults = [_find_fault_of_state(connection, queries, value, type_name or "text") for value in values]
+        for value, fault in zip(values, faults, strict=True):
+            if fault:
                 what = f"{value!r} in `moved.{column}` of {entries.label} is no value of {type_name}: {fault}"
                 yield problem(what, "write it as PostgreSQL shows it in that column")
+        if not any(faults) and _are_one(connection, queries, values, type_name or "text"):
+            what = (
+                f"{values[0]!r} and {values[1]!r} in `moved.{column}` of {entries.label} are one value of {type_name}"
+            )
+            yield problem(what, "give two that the column tells apart")
 
 
 def _find_fault_of_state(connection: Connection, queries: EntryQueries, value: str, type_name: str) -> str | None:
@@ -83,3 +89,17 @@ def _find_fault_of_state(connection: Connection, queries: EntryQueries, value: s
         return summarise(error)
     # An explicit cast cuts a text that is too long.
     return f"it would be cut to {held!r}" if value.startswith(held) and held != value else None
+
+
+def _are_one(connection: Connection, queries: EntryQueries, values: list[str], type_name: str) -> bool:
+    """Return whether a column takes two values for one; False where its type has no equality, which is found later."""
+    query = queries.compose("compare_states", type=literal(type_name))
+    try:
+        with connection.transaction():
+            parameters = queries.parameters(legacy=values[0], production=values[1])
+            return fetch_one(connection, query, parameters)["are_one"]
+    except psycopg.Error as error:
+        known = translate(error)
+        if isinstance(known, DatabaseUnavailable):
+            raise known from error
+        return False

@@ -159,6 +159,10 @@ limit 0;
 -- What a column of `moved` would hold of a value of the plan, as text.
 select %(value)s::text::{type}::text as held;
 
+-- name: compare_states
+-- Whether a column of `moved` takes both values of the plan for one.
+select %(legacy)s::text::{type} = %(production)s::text::{type} as are_one;
+
 -- name: count_states
 -- What a column of `moved` holds, the most frequent values first.
 select
