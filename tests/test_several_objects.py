@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from migration import Migration
+from queue_runs import outcomes, verify
 from rowferry.batch import Entry, Outcome
 from rowferry.errors import AccessDenied, NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.formatting import shorten
@@ -136,6 +137,28 @@ def test_a_budget_that_ends_within_an_entry_puts_it_back_whole(migration: Migrat
     assert migration.statuses() == {"DONE"}
     migration.check_balance()
     assert sum(migration.counts().values()) == 3
+
+
+def test_an_object_that_one_row_needs_and_another_may_lack_is_missing_for_the_one(migration: Migration) -> None:
+    """Whichever of the two verify reads first."""
+    migration.execute("create table public.shared (id bigint primary key, key text, optional text, store integer)")
+    migration.execute("insert into public.shared values (1, 'x', 'gone', 2), (2, 'gone', 'x', 2), (3, 'x', 'gone', 2)")
+    migration.production.put("x", b"body")
+    migration.plan["entries"] = [
+        {
+            "table": "public.shared",
+            "id": "id",
+            "key": "key",
+            "from": "",
+            "to": "",
+            "moved": {"store": [1, 2]},
+            "objects": "key",
+            "optional": "optional",
+        }
+    ]
+    (batch,) = verify(migration)
+    assert (batch["status"], outcomes([batch])) == ("ERROR", {"kept": 2, "missing": 1})
+    assert migration.failure_of(2)[0] == "missing"
 
 
 def test_a_long_text_is_shortened_in_its_middle() -> None:

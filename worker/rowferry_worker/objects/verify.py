@@ -18,6 +18,10 @@ class ObjectsDiffer(ObjectError):
     """The production object differs from its legacy object; the code says which of them was written last."""
 
 
+class ObjectNowhere(ObjectNotFound):
+    """The object stands in neither bucket."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
     """What a batch of `verify` asks for."""
@@ -36,8 +40,8 @@ async def verify_object(
     """Return what was found: KEPT, the production object is equal; MIGRATED, it was not and has been copied again.
 
     Where there is no legacy object, or no legacy key, a production object that can be read is KEPT, and so is an
-    optional one that is nowhere. Raises ObjectNotFound when there is no production object, ObjectsDiffer when it
-    differs and is not to be repaired.
+    optional one that is nowhere. Raises ObjectNotFound when there is no production object (ObjectNowhere: nor a legacy
+    one), ObjectsDiffer when it differs and is not to be repaired.
     """
     key, legacy_key = subject.production, subject.legacy
     existing = await s3.find("production", key)
@@ -84,7 +88,7 @@ async def _resolve_difference(
 async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None, options: VerifyOptions) -> CopyResult:
     """Judge a production object that has no legacy object to equal."""
     if existing is None:
-        raise ObjectNotFound("NoProductionObject", "there is no production object, and no legacy object either")
+        raise ObjectNowhere("NoProductionObject", "there is no production object, and no legacy object either")
     if options.deep:
         await read_digest(s3, "production", key, existing)
     return CopyResult(Outcome.KEPT)

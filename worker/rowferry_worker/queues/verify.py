@@ -14,7 +14,7 @@ from rowferry_worker.batch.ranges import read_objects, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.objects.copy import CopyResult, log_copy
 from rowferry_worker.objects.scheduler import ObjectResult
-from rowferry_worker.objects.verify import ObjectsDiffer, VerifyOptions, verify_object
+from rowferry_worker.objects.verify import ObjectNowhere, ObjectsDiffer, VerifyOptions, verify_object
 
 FORM: Form = "production"
 UPDATES_ROWS = False
@@ -62,7 +62,9 @@ def verify_objects(context: BatchContext, objects: Sequence[tuple[StandingObject
     options = VerifyOptions(
         payload.get("deep", False), payload.get("repair", "nothing"), find_switch(context.batch.payload)
     )
-    by_key = {each.production: each for entry in objects for each in entry}
+    # One that is optional for one row, and required for another, is required.
+    listed = sorted((each for entry in objects for each in entry), key=lambda each: each.is_required)
+    by_key = {each.production: each for each in listed}
     return run_copies(
         context, lambda key: log_copy(verify_object(s3, copy_options, by_key[key], options), key, key), by_key
     )
@@ -95,7 +97,12 @@ def _judge_entry(
     entry: Entry, objects: Sequence[StandingObject], by_key: Mapping[str, ObjectResult], repaired: set[str]
 ) -> EntryResult:
     """Return the worst of what was found of an entry's objects: failed, missing, different, repaired, equal."""
-    errors = [(each.production, result) for each in objects if isinstance(result := by_key[each.production], Exception)]
+    errors = [
+        (each.production, result)
+        for each in objects
+        if isinstance(result := by_key[each.production], Exception)
+        and (each.is_required or not isinstance(result, ObjectNowhere))
+    ]
     if errors:
         key, error = min(errors, key=lambda each: _ORDER.index(_outcome_of(each[1])))
         return EntryResult.from_error(entry, error, _outcome_of(error), key)
