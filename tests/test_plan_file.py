@@ -204,6 +204,14 @@ MISTAKES = {
         "In the plan FILE, [legacy] has an empty `region`: leave it out, or write the server's own, such as "
         '"us-east-1".',
     ),
+    "NUL in a text": (
+        MINIMAL + 'name = "\\u0000"',
+        "In the plan FILE, a text holds a NUL, which PostgreSQL has in none: write it without.",
+    ),
+    "NUL in a name": (
+        MINIMAL + 'moved = { "a\\u0000" = [1, 2] }',
+        "In the plan FILE, a text holds a NUL, which PostgreSQL has in none: write it without.",
+    ),
     "entries named twice": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2],
         "In the plan FILE, public.avatars.path is named twice in [[entries]]: drop one of them, or give each a `name`.",
@@ -222,6 +230,11 @@ def test_a_file_that_is_not_there_is_named_with_what_to_do(path: Path) -> None:
         read_plan(path)
 
 
+def test_a_backslash_before_u0000_is_no_nul(path: Path) -> None:
+    path.write_text(MINIMAL + r"""where = 'path ~ "\u0000|\\\u0000"'""", encoding="utf-8")
+    assert read_plan(path).entries[0].where == r'path ~ "\u0000|\\\u0000"'
+
+
 def test_bad_toml_is_pointed_at(path: Path) -> None:
     assert mistake_in(path, "[migration\nname = 3").startswith("The plan FILE is not valid TOML: ")
     assert "line 1" in mistake_in(path, "[migration\nname = 3")
@@ -235,8 +248,12 @@ def test_a_file_that_is_no_text_is_no_plan(path: Path) -> None:
         read_plan(path.parent)
 
 
+TEXTS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+"""What jsonb can hold."""
+
+
 def sides(kind: type[Side]) -> st.SearchStrategy[Side]:
-    words = st.text(min_size=1, max_size=5)
+    words = st.text(TEXTS, min_size=1, max_size=5)
     rates = st.none() | st.floats(0.1, 1000)
     return st.builds(
         kind, st.text("aB9", min_size=1, max_size=5), st.none() | words, words, st.none() | words,
@@ -250,8 +267,8 @@ ENTRIES = st.builds(
     st.just("id"),
     st.just("path"),
     st.just("a/"),
-    st.text().filter(lambda prefix: prefix != "a/"),
-    st.none() | st.text().filter(lambda where: find_fault(where) is None),
+    st.text(TEXTS).filter(lambda prefix: prefix != "a/"),
+    st.none() | st.text(TEXTS).filter(lambda where: find_fault(where) is None),
 )
 OBJECT_PREFIXES = st.builds(ObjectPrefix, st.text("c", min_size=1), st.text("d", min_size=1))
 PLANS = st.builds(
