@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from listed_objects import PREFIX, TO, name_objects, put_objects
 from migration import Migration
 from processes import DEADLINE, wait_for
 from rowferry_cli.run.moment import PassResult, find_moment
@@ -133,6 +134,44 @@ def test_switched_back_begins_anew(staying: Migration) -> None:
     assert staying.run("cutover", "--switched-back", "--yes").returncode == 0
     done = staying.run("cutover", "--yes", "--processes", "1")
     assert "Now is the moment to switch the application to" in done.stdout
+
+
+def test_objects_without_rows_are_switched_as_rows_that_stay(migration: Migration) -> None:
+    name_objects(migration)
+    put_objects(migration, ["a", "b", "c"])
+    migration.write_plan()
+    assert "no pass yet" in migration.run("cutover", "--finish", "--yes").stderr
+    assert migration.run("cutover", "--yes", "--processes", "1").returncode == 0
+    wait_for_next_second()
+    put_objects(migration, ["d"])
+    migration.legacy.put(f"{PREFIX}b", b"replaced before the switch")
+    wait_for_next_second()
+    migration.production.put(f"{TO}c", b"written after the switch")
+    done = migration.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "is complete: 4 entries verified" in done.stdout
+    found = [migration.production.read(f"{TO}{name}") for name in "abcd"]
+    assert found == [b"body of a", b"replaced before the switch", b"written after the switch", b"body of d"]
+
+
+def test_a_cutover_with_rows_left_behind_is_not_complete(migration: Migration) -> None:
+    migration.fill(20)
+    lost = sorted(migration.legacy.listing())[3]
+    body = migration.legacy.read(lost)
+    assert body is not None
+    migration.legacy.delete(lost)
+    migration.plan["objects"] = [{"prefix": PREFIX, "to": TO}]
+    put_objects(migration, ["a"])
+    migration.write_plan()
+    assert migration.run("cutover", "--yes", "--processes", "1").returncode == 1
+    done = migration.run("cutover", "--finish", "--yes", "--processes", "1", "--json")
+    assert (done.returncode, documents(done)[-1]["left"]) == (1, 1)
+    assert "1 entry could not be migrated (rows unchanged): see `rowferry errors`" in done.stderr
+    migration.legacy.put(lost, body)
+    assert migration.run("requeue", "--all").returncode == 0
+    done = migration.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    migration.check_balance()
 
 
 def test_rows_that_move_need_no_moment(migration: Migration) -> None:

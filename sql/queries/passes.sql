@@ -64,13 +64,30 @@ from {table} as e
 where e.{changed} <= now() at time zone 'UTC';
 
 -- name: read_switch
--- Since when the application may be using the production bucket, and when the newest pass began.
+-- Since when the application may be using the production bucket, and when the newest pass began: over rows that stay,
+-- or over objects without rows, by its newest listing.
 select
     m.id,
     m.switched_at,
-    (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id) as last_pass_at
+    greatest(
+        (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id),
+        (
+            select max(q.created_at)
+            from rowferry.batch_queue as q
+            where
+                q.migration_id = m.id
+                and q.queue_name = 'migrate'
+                and q.payload ->> 'objects' = 'listing'
+        )
+    ) as last_pass_at
 from rowferry.migration as m
 where m.name = %(name)s;
+
+-- name: count_left_behind
+-- The entries of these labels that could not be migrated. Where rows move, no verify looks at them.
+select coalesce(sum(t.missing + t.conflict + t.failed), 0)::bigint as entries
+from rowferry.table_progress as t
+where t.migration = %(name)s and t.queue_name = 'migrate' and t.label = any(%(labels)s);
 
 -- name: count_workers_of_queue
 -- The live workers that serve a queue.

@@ -217,12 +217,19 @@ class Cutover:
         counts = replace(self.run, request=request).one_pass().counts
         if find_pause(self.run.connection, self.run.plan.name):
             return self._end_early()
-        left, name, bucket = counts.unsettled, self.run.plan.name, self.run.plan.production.bucket
+        behind = self._count_left_behind()
+        left, name, bucket = counts.unsettled + behind, self.run.plan.name, self.run.plan.production.bucket
         again = f" ({count(counts.migrated, 'was', 'were')} copied again by this)" if counts.migrated else ""
         if left:
+            unequal = (
+                f"{counts.unsettled:,} of {count_entries(counts.finished)} have no equal object in {bucket}{again}"
+            )
+            unmoved = f"{count_entries(behind)} could not be migrated (rows unchanged)"
+            what = "; ".join([*([unequal] if counts.unsettled else []), *([unmoved] if behind else [])])
+            requeue = "`rowferry requeue` what you have mended, and " if behind else ""
             sentence = (
-                f"Cutover of {name} is not complete: {left:,} of {count_entries(counts.finished)} have no equal object "
-                f"in {bucket}{again}: see `rowferry errors`, then run `rowferry cutover --finish` again."
+                f"Cutover of {name} is not complete: {what}: see `rowferry errors`, then {requeue}"
+                "run `rowferry cutover --finish` again."
             )
         else:
             sentence = (
@@ -232,6 +239,16 @@ class Cutover:
         document = {"finished": not left, "verified": counts.finished, "repaired": counts.migrated, "left": left}
         self._print(sentence, document)
         return 1 if left else 0
+
+    def _count_left_behind(self) -> int:
+        """Return the entries whose rows should have moved and could not."""
+        plan = self.run.plan
+        labels = [entries.label for entries in plan.entries if entries.rows != "stay"]
+        with translated_errors():
+            found = fetch_one(
+                self.run.connection, statement("count_left_behind"), {"name": plan.name, "labels": labels}
+            )
+        return int(found["entries"])
 
     def _count(self) -> Counts:
         return read_counts(self.run.connection, self.run.plan.name)
