@@ -363,6 +363,20 @@ def test_migrate_makes_one_pass_and_tells_of_copies_only(staying: Migration) -> 
     assert "rows updated" not in done.stdout
 
 
+def test_a_pass_that_takes_up_errors_again_counts_from_zero(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    staying.legacy.delete("f2")
+    staying.write_plan()
+    assert staying.run("migrate", "--yes", "--processes", "1", "--no-objects").returncode == 1
+    done = staying.run("migrate", "--yes", "--processes", "1", "--no-objects")
+    assert done.returncode == 1
+    lines = [line.split()[:2] for line in done.stdout.splitlines()]
+    assert [line for line in lines if line and line[0] in {"kept", "missing"}][-2:] == [["kept", "2"], ["missing", "1"]]
+    assert ["entries", "3"] in lines
+    assert "-" not in "".join(line for line in done.stdout.splitlines() if line.startswith("Progress"))
+
+
 # While the application goes on
 
 

@@ -132,7 +132,7 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     _show_skipped(connection, plan, reporter)
     before = read_counts(connection, plan.name)
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
-    throughput = run.all_passes(before)
+    throughput = run.all_passes()
     reporter.print(str(throughput))
     _show_status(connection, plan, options, reporter)
     reporter.report_outcomes(throughput.counts)

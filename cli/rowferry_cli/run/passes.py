@@ -49,15 +49,15 @@ class Run:
     log: LogFile
     verbose: bool = False
 
-    def all_passes(self, before: Counts) -> Throughput:
-        """Run passes until one finds nothing, and return the counts since `before`.
+    def all_passes(self) -> Throughput:
+        """Run passes until one finds nothing, and return the counts since the start.
 
         A limited run makes one pass, and so does any run over entries whose rows stay. Raises RowferryError when the
         workers cannot go on.
         """
         with self._reported():
             started = time.monotonic()
-            number, found = 1, count_added(self._enqueue(1))
+            number, (found, before) = 1, self._begin()
             waiting = self._read_counts().batches_init
             if found or waiting:
                 with self.workers() as workers:
@@ -76,10 +76,7 @@ class Run:
         """
         with self._reported():
             started = time.monotonic()
-            with translated_errors(), self.connection.transaction():
-                self._enqueue(1)
-                # No worker sees the new batches before the commit, so these counts precede all their work.
-                before = self._read_counts()
+            _, before = self._enqueue_unseen(1)
             if before.batches_init:
                 with self.workers() as workers:
                     self._empty_queue(workers, before, started)
@@ -93,9 +90,7 @@ class Run:
         """
         with self._reported():
             started = time.monotonic()
-            with translated_errors(), self.connection.transaction():
-                tables = self._enqueue(1, number)
-                before = self._read_counts()
+            tables, before = self._enqueue_unseen(number)
             self._empty_queue(workers, before, started)
             found, more = tables, self._enqueue_again()
             while count_added(more):
@@ -104,6 +99,24 @@ class Run:
                     break
                 found, more = more, self._enqueue_again()
             return self._measure(before, started), tables
+
+    def _begin(self) -> tuple[int, Counts]:
+        """Make the first of all passes; return how many batches it added, and the counts that precede all its work."""
+        if self.plan.copies_alone:
+            tables, before = self._enqueue_unseen(1)
+            return count_added(tables), before
+        before = self._read_counts()
+        return count_added(self._enqueue(1)), before
+
+    def _enqueue_unseen(self, shown_number: int) -> tuple[list[Enqueued], Counts]:
+        """Make a first pass; return what it added, and the counts that precede all its work.
+
+        No worker sees the new batches before the commit. A pass that takes up batches in ERROR again takes back what
+        was counted of them, so the counts before it would be no beginning.
+        """
+        with translated_errors(), self.connection.transaction():
+            tables = self._enqueue(1, shown_number)
+            return tables, self._read_counts()
 
     def _enqueue_again(self) -> list[Enqueued]:
         """Enqueue what has appeared meanwhile, unless workers have paused the migration."""
