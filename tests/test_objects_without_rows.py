@@ -87,6 +87,28 @@ def test_a_later_pass_copies_again_what_the_application_has_overwritten(migratio
     assert migration.production.read(TO + NAMES[1]) == b"new"
 
 
+def test_a_range_in_error_takes_part_in_the_next_pass(migration: Migration) -> None:
+    name_objects(migration)
+    put_objects(migration, NAMES[:3])
+    migration.production.put(TO + NAMES[1], b"written last, for a while")
+    migration.enqueue()
+    migration.work()
+    assert outcomes(migration) == {"migrated": 2, "conflict": 1}
+    seen_at = migration.production.head(TO + NAMES[2])["LastModified"]
+
+    def overwrite() -> bool:
+        migration.legacy.put(PREFIX + NAMES[1], b"new")
+        return migration.legacy.head(PREFIX + NAMES[1])["LastModified"] > seen_at
+
+    wait_for(overwrite)
+    migration.legacy.put(PREFIX + NAMES[2], b"newer")
+    migration.enqueue()
+    migration.work()
+    assert outcomes(migration) == {"migrated": 2, "kept": 1}
+    assert [migration.production.read(TO + name) for name in NAMES[1:3]] == [b"new", b"newer"]
+    migration.check_balance()
+
+
 def test_an_enqueue_adds_no_listing_while_one_is_unfinished(migration: Migration) -> None:
     name_objects(migration)
     put_objects(migration, NAMES)

@@ -268,6 +268,21 @@ def test_a_batch_in_error_takes_part_in_the_next_pass(staying: Migration) -> Non
     staying.check_balance()
 
 
+def test_a_batch_in_error_forgets_a_switch_that_was_taken_back(staying: Migration) -> None:
+    for number in (1, 2):
+        add_file(staying, number)
+    staying.legacy.delete("f2")
+    switched_at = now() - timedelta(seconds=2)
+    make_pass(staying, switched_at=switched_at)
+    wait_for_next_second()
+    staying.production.put("f1", b"written while it was switched")
+    make_pass(staying, switched_at=switched_at)
+    assert staying.statuses() == {"ERROR"}
+    assert staying.failure_of(2)[0] == "missing"
+    make_pass(staying)
+    assert staying.failure_of(1)[0] == "conflict"
+
+
 def test_a_limited_pass_does_not_count(staying: Migration) -> None:
     for number in (1, 2, 3):
         add_file(staying, number)

@@ -15,7 +15,7 @@ from rowferry.plan import Plan
 from rowferry.plan_file import plan_document
 from rowferry_enqueue.check_reverting import refuse_irreversible
 from rowferry_enqueue.check_tables import refuse_unfit_tables
-from rowferry_enqueue.listings import add_listings, find_listings
+from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
 from rowferry_enqueue.request import Enqueued, Repair, Request, Within
 
@@ -81,6 +81,7 @@ def _add_batches(
 ) -> list[Enqueued]:
     listings = find_listings(connection, plan, request, migration_id)
     call(connection, "renew_batches", migration_id, request.queue, Jsonb(request.choices))
+    renew_ranges(connection, listings, request, migration_id)
     added = list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
     target = {"migration_id": migration_id, "max_attempts": plan.migration.max_attempts}
     added += add_listings(connection, listings, request, added, target)

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
 from rowferry.plan import Plan
 from rowferry_enqueue.request import Enqueued, Request
@@ -25,7 +25,7 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
     """Return the listings of a new pass; call it before batches in ERROR are renewed.
 
     An earlier pass is unfinished while one of its batches is INIT. What batches in ERROR cover is left out when the
-    listing is cut. `migration_id` None: nothing was ever enqueued.
+    listing is cut: the pass takes those batches up again. `migration_id` None: nothing was ever enqueued.
     """
     if not request.is_first or request.queue == "revert":
         return []
@@ -51,6 +51,16 @@ def _find_waiting(connection: Connection, label: str, queue: str, migration_id: 
         return {"was_listed": False, "is_unfinished": False, "has_errors": False}
     parameters = {"migration_id": migration_id, "queue": queue, "label": label}
     return fetch_one(connection, statement("find_waiting_objects"), parameters)
+
+
+def renew_ranges(connection: Connection, listings: Iterable[Listing], request: Request, migration_id: int) -> None:
+    """Let the batches in ERROR of earlier passes take part in those that begin: an object may have come, or changed."""
+    if request.queue != "migrate":  # those of other queues are renewed, as all theirs are
+        return
+    for listing in listings:
+        if listing.payload is not None:
+            choices = Jsonb(request.choices_of_pass)
+            call(connection, "renew_batches", migration_id, request.queue, choices, listing.label)
 
 
 def add_listings(

@@ -2,9 +2,10 @@
 --   Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are
 --   due again, and entries that will be read again are no longer counted. Returns how many batches.
 --   `p_label`: only those of these entries; null: of all.
---   Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay.
+--   Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay, objects
+--   without rows. A switch that the choices do not name is taken back: the application may be at the legacy bucket again.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py,
---   rowferry_enqueue/passes.py.
+--   rowferry_enqueue/passes.py, rowferry_enqueue/listings.py.
 create or replace function rowferry.renew_batches(
     p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text default null
 )
@@ -30,7 +31,7 @@ as $$
         update rowferry.batch_queue as q
         set
             status = 'INIT',
-            payload = q.payload || p_choices,
+            payload = (q.payload - 'switched_at') || p_choices,
             migrated = case when q.payload -> 'read_again' ? 'migrated' then 0 else q.migrated end,
             kept = case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end
         from free
