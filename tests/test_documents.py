@@ -1,6 +1,7 @@
 """Texts in documents and arrays: only the place of the plan is rewritten, whatever else the document holds."""
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
@@ -19,6 +20,7 @@ from processes import wait_for
 from queue_runs import outcomes, revert, verify
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
+from rowferry.errors import UsageError
 from rowferry.keys import map_entry
 from rowferry.plan import Entries
 from rowferry.plan.path import parse_path
@@ -208,6 +210,21 @@ def test_texts_that_are_no_documents_are_no_entries(documents: Migration) -> Non
     assert unread == "public.things.data: 5 rows hold no JSON that jsonb can hold, for example 101, and are no entries"
     shown = documents.execute("select data from public.things where id >= 100 order by id")
     assert [row["data"] for row in shown] == ODD_TEXTS
+
+
+def test_below_postgresql_16_a_text_that_is_no_document_is_refused_with_a_next_step(documents: Migration) -> None:
+    (version,) = documents.execute("show server_version_num")
+    if int(version["server_version_num"]) >= 160000:
+        pytest.skip("from PostgreSQL 16 on such rows are no entries")
+    add_files(documents, 1, "image/1")
+    documents.enqueue()
+    documents.execute("update public.things set data = 'no json'")
+    remedy = re.escape("or leave them out by `where` in the plan, for example \"data like '{%'\"")
+    documents.work()
+    (batch,) = documents.batches()
+    assert re.search(remedy, batch["error"])
+    with pytest.raises(UsageError, match=remedy):
+        documents.enqueue()
 
 
 def notes_of_documents(table: EntryTable) -> list[str]:

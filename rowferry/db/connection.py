@@ -150,6 +150,11 @@ def translate(error: psycopg.Error) -> RowferryError:
             )
         case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable() if "rowferry" in message:
             return UsageError(f"This database is not ready ({message}): run `rowferry init` first.")
+        case errors.InvalidTextRepresentation() if "json" in message:  # below PostgreSQL 16, no query can ask first
+            return UsageError(
+                f"PostgreSQL refused: {message}; correct rows whose text is no JSON, or leave them out by `where` in "
+                "the plan, for example \"data like '{%'\": `rowferry check` names the column."
+            )
         case psycopg.Error(sqlstate=str(state)) if state.startswith("40") or state in {"55P03", "57014"}:
             return DatabaseBusy(f"PostgreSQL is busy: {message}.")
         case _:
