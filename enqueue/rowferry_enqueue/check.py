@@ -13,6 +13,7 @@ from rowferry_enqueue.check_buckets import check_buckets
 from rowferry_enqueue.check_collisions import check_collisions
 from rowferry_enqueue.check_documents import check_documents
 from rowferry_enqueue.check_keys import check_keys, run_check
+from rowferry_enqueue.check_one_bucket import check_one_bucket
 from rowferry_enqueue.check_reverting import check_reverting
 from rowferry_enqueue.check_samples import check_samples, sample_entries
 from rowferry_enqueue.check_tables import CheckedTable, check_rights_and_rows, check_table, check_together
@@ -70,6 +71,7 @@ def check_rows(
         if finding.level == "problem":
             usable.remove(queries)
     yield from check_keys(connection, usable, on_progress)
+    yield from run_check(lambda: list(check_one_bucket(connection, plan, usable, on_progress)))
     yield from run_check(lambda: list(check_reverting(connection, usable)))
     yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)
 

@@ -13,6 +13,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Plan
 from rowferry.plan_file import plan_document
+from rowferry_enqueue.check_one_bucket import refuse_overwritten_objects
 from rowferry_enqueue.check_reverting import refuse_irreversible
 from rowferry_enqueue.check_tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
@@ -56,9 +57,11 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
 
 
 def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
-    """Raise UsageError where production rows do not tell the objects that verify and revert look for."""
+    """Raise UsageError where production rows do not tell their objects, or legacy objects would be replaced."""
+    chosen = request.within.choose(plan)
     if request.queue != "migrate":
-        refuse_irreversible(connection, request.within.choose(plan), request.queue)
+        refuse_irreversible(connection, chosen, request.queue)
+    refuse_overwritten_objects(connection, plan, [entries for entries in chosen if request.replaces(entries)])
 
 
 def find_migration(connection: Connection, name: str) -> int | None:

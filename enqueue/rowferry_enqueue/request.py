@@ -82,6 +82,13 @@ class Request:
         """Whether all entries of the tables are meant."""
         return self.limit is None and self.within == Within()
 
+    def replaces(self, entries: Entries) -> bool:
+        """Return whether different objects may be replaced at the production keys of entries."""
+        if self.queue != "migrate":
+            return self.repair != "nothing"
+        chosen = self.choices_of_pass if entries.rows == "stay" else self.choices
+        return chosen.get("on_conflict") in {"older", "overwrite"}
+
     @property
     def choices(self) -> dict[str, Any]:
         """The payload of a batch, beside its range.

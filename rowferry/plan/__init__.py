@@ -110,8 +110,13 @@ class Plan(Table, frozen=True):
         """Whether some objects are copied without a row that moves: rows that stay, or none."""
         return self.rows_stay or bool(self.objects)
 
+    @property
+    def is_one_bucket(self) -> bool:
+        """Whether both sides are one bucket: copies and originals are told apart by their keys alone."""
+        return (self.legacy.server, self.legacy.bucket) == (self.production.server, self.production.bucket)
+
     def _refuse_copies_onto_themselves(self) -> None:
-        if (self.legacy.server, self.legacy.bucket) != (self.production.server, self.production.bucket):
+        if not self.is_one_bucket:
             return
         for entries in self.entries:
             if entries.legacy_object_prefix == entries.production_object_prefix:

@@ -338,6 +338,23 @@ select
 from clashes as c
 limit 1;
 
+-- name: key_overlaps
+-- Legacy keys that become the legacy key of another object, where both sides are one bucket: how many, and one example.
+with copies as (
+    select distinct
+        m.legacy_key,
+        m.production_key
+    from ({legacy_keys}) as m
+    inner join ({other_legacy_keys}) as o on m.production_key = o.legacy_key
+)
+
+select
+    v.*,
+    count(*) over () as total
+from copies as v
+order by v.legacy_key
+limit 1;
+
 -- name: key_collisions
 -- Legacy keys that become the key of an existing production entry: how many, and the first of them.
 with collisions as (
