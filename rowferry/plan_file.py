@@ -21,6 +21,10 @@ _WRITE = {
 }
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """A NUL in JSON, not a backslash before the characters u0000."""
+_STATES = (
+    "write columns with two values each, the legacy one and the production one, such as "
+    '{ service_name = ["amazon", "r2"] }'
+)
 _BOUND = {">": "above", ">=": "of at least", "<=": "of at most", "<": "below"}
 
 
@@ -70,6 +74,13 @@ def explain(message: str) -> str:
     if place in {"entries", "objects"} and "array" in fault:
         several = "tables" if place == "entries" else "prefixes"
         return f"[{place}] needs two brackets: write [[{place}]], since a plan may name several {several}"
+    return _explain_value(fault, place)
+
+
+def _explain_value(fault: str, place: str) -> str:
+    """Return what is wrong with the value at a place."""
+    if found := re.match(r"(entries\[\d+\])\.moved\b", place):
+        return f"`moved` of {_table(found[1])} is wrong: {_STATES}"
     table, _, key = place.rpartition(".")
     named = f"`{key}` of {_table(table)}" if table.startswith(("entries[", "objects[")) else f"`{place}`"
     if found := re.match(r"Invalid enum value '?(.*?)'?$", fault):

@@ -89,6 +89,10 @@ LISTED_AGAIN = (
     "In the plan FILE, both sides are one bucket, where the copies of variants/* would be listed as legacy objects "
     "again: name another production bucket, or a `to` outside of `prefix`."
 )
+STATES = (
+    "In the plan FILE, `moved` of [[entries]] number 1 is wrong: write columns with two values each, the legacy one "
+    'and the production one, such as { service_name = ["amazon", "r2"] }.'
+)
 
 MISTAKES = {
     "no name": (replaced('name = "avatars"', ""), "In the plan FILE, [migration] lacks the key `name`."),
@@ -199,6 +203,11 @@ MISTAKES = {
         "so a row could not tell whether its object has moved: give `to` another prefix, "
         'name the column that tells in `moved`, or leave the rows with `rows = "stay"`.',
     ),
+    "one value of a state": (MINIMAL + "moved = { store = [1] }", STATES),
+    "three values of a state": (MINIMAL + 'moved = { service = ["a", "b"], "my store" = ["a", "b", "c"] }', STATES),
+    "a state that is no list": (MINIMAL + 'moved = { store = "new" }', STATES),
+    "a state of a wrong type": (MINIMAL + "moved = { store = [1, [2]] }", STATES),
+    "states that are no table": (MINIMAL + 'moved = "store"', STATES),
     "empty region": (
         replaced('"old"', '"old"\nregion = ""'),
         "In the plan FILE, [legacy] has an empty `region`: leave it out, or write the server's own, such as "
