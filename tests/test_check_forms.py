@@ -171,6 +171,23 @@ def test_an_expression_that_cannot_be_used_is_named_with_the_words_of_postgresql
     assert words in told
 
 
+FAILS = "public.avatars.path cannot be read: division by zero"
+
+
+@pytest.mark.parametrize("fields", [{"objects": "(1 / (number - 1))::text"}, {"where": "1 / (number - 1) = 1"}])
+def test_an_expression_that_fails_at_a_row_is_named(table: EntryTable, fields: dict[str, str]) -> None:
+    entries_of(table).update({**STATE, **fields})
+    assert (
+        refused(table, FAILS)
+        == f"{FAILS}; correct `moved` or {' or '.join(f'`{name}`' for name in fields)} in the plan"
+    )
+
+
+def test_an_expression_that_only_workers_compute_is_tried_at_each_row(table: EntryTable) -> None:
+    entries_of(table).update({**STATE, "objects": "'a/' || id", "optional": "(1 / (number - 1))::text"})
+    assert row_problems(table) == [FAILS]
+
+
 @pytest.mark.parametrize("expression", ["'a/' || random()", "array['a/' || gen_random_uuid()]"])
 def test_an_expression_that_yields_other_keys_each_time_is_a_problem(migration: Migration, expression: str) -> None:
     migration.insert({"1": "image/1"})

@@ -188,7 +188,7 @@ def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
 def test_an_id_that_is_none_is_one_sentence(migrated: Migration) -> None:
     done = migrated.run("revert", "--first", "x", "--yes")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert 'invalid input syntax for type bigint: "x"' in done.stderr
+    assert 'invalid input syntax for type bigint: "x"; correct --first or --last.' in done.stderr
 
 
 @pytest.fixture

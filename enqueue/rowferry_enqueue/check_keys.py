@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations, product
 from typing import Any, LiteralString, cast
 
+import psycopg
 from psycopg import sql
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
@@ -15,6 +17,7 @@ from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import Entries
 from rowferry.s3.listing import OnProgress
+from rowferry_enqueue.check_expressions import refuse
 from rowferry_enqueue.finding import Finding, fine, note, problem
 
 SHOWN_CHARACTERS = 60
@@ -42,11 +45,14 @@ _FAULTS = {
 """What is wrong with a key, and what to do about it."""
 
 
-def check_keys(connection: Connection, usable: Sequence[EntryQueries], on_progress: OnProgress) -> Iterator[Finding]:
-    """Yield the findings; one scan a table, and one for each pair of tables whose keys could clash."""
-    for queries in usable:
+def check_keys(connection: Connection, usable: list[EntryQueries], on_progress: OnProgress) -> Iterator[Finding]:
+    """Yield the findings; one scan a table, and one for each pair of tables whose keys could clash.
+
+    Removes from `usable` the tables that the SQL of the plan cannot read.
+    """
+    for queries in list(usable):
         on_progress(f"mapping the legacy keys of {queries.entries.label}")
-        yield from _run(_check_faults, connection, queries)
+        yield from _run(partial(_check_values, usable), connection, queries)
     pairs = find_clashing_pairs(usable)
     clashes: list[Finding] = []
     for pair in pairs:
@@ -55,6 +61,16 @@ def check_keys(connection: Connection, usable: Sequence[EntryQueries], on_progre
     yield from clashes
     if usable and not clashes:
         yield fine("no two legacy keys become the same production key")
+
+
+def _check_values(usable: list[EntryQueries], connection: Connection, queries: EntryQueries) -> list[Finding]:
+    """Return the findings about one table; if the SQL of the plan fails at a row's values, say so and remove it."""
+    try:
+        with connection.transaction():
+            return _check_faults(connection, queries)
+    except psycopg.DataError as error:
+        usable.remove(queries)
+        return [refuse(queries.entries, error)]
 
 
 def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding]:

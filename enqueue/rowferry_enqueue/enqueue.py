@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import errors, sql
@@ -11,8 +12,9 @@ from rowferry.db.connection import Connection, call, fetch_one, summarise, trans
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
-from rowferry.plan import Plan
+from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
+from rowferry_enqueue.check_expressions import refuse
 from rowferry_enqueue.check_one_bucket import refuse_overwritten_objects
 from rowferry_enqueue.check_reverting import refuse_irreversible
 from rowferry_enqueue.check_tables import refuse_unfit_tables
@@ -110,12 +112,8 @@ def _enqueue_tables(
                 continue
             choices |= found.choices
         parameters = queries.parameters(
-            migration_id=migration_id,
-            label=entries.label,
-            queue=request.queue,
+            **_describe_batches(plan, entries, request, migration_id),
             choices=Jsonb(choices),
-            max_attempts=plan.migration.max_attempts,
-            batch_size=request.batch_size,
             limit=left,
             since=found and found.since,
         )
@@ -124,7 +122,8 @@ def _enqueue_tables(
         if waits:
             connection.execute(statement("keep_ranges_in_memory"))
         wanted = queries.has_form_since(request.form, found and found.since)
-        row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
+        with _blamed(entries, request.within):
+            row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
         renewed = found.renewed if found else Renewed()
         yield Enqueued(
             entries.label,
@@ -133,6 +132,16 @@ def _enqueue_tables(
             held_back_by=found and found.held_back_by,
         )
         left = None if left is None else left - row["entries"]
+
+
+def _describe_batches(plan: Plan, entries: Entries, request: Request, migration_id: int | None) -> dict[str, Any]:
+    return {
+        "migration_id": migration_id,
+        "label": entries.label,
+        "queue": request.queue,
+        "max_attempts": plan.migration.max_attempts,
+        "batch_size": request.batch_size,
+    }
 
 
 def _find_pass(
@@ -164,6 +173,20 @@ def _compose(
     name = "free_entries_beside_waiting" if beside_waiting else "free_entries"
     free_entries = queries.compose(name, wanted=wanted, limit=limit)
     return statement(action, chunks=queries.compose("chunks", free_entries=free_entries))
+
+
+@contextmanager
+def _blamed(entries: Entries, within: Within) -> Generator[None]:
+    """Turn a value that PostgreSQL cannot compute with into UsageError, which names what it may come from."""
+    try:
+        yield
+    except errors.InvalidParameterValue:
+        raise  # the queue's own refusal
+    except psycopg.DataError as error:
+        found = refuse(entries, error)
+        bounds = "correct --first or --last" if within.first or within.last else ""
+        remedy = ", or ".join(each for each in (bounds, found.remedy) if each)
+        raise UsageError(f"{found.what}; {remedy}." if remedy else f"{found.what}.") from error
 
 
 @contextmanager
