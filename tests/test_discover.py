@@ -309,6 +309,11 @@ def test_json_tells_the_same_and_writes_no_file(photos: Discovering) -> None:
     assert "[[entries]]" in told["plan"]
 
 
+def test_json_shows_a_plan_of_its_own_beside_a_whole_one(photos: Discovering) -> None:
+    entries = photos.find_entries()
+    assert tomllib.loads(photos.find_json()["plan"])["entries"] == entries
+
+
 def test_only_the_named_columns_are_looked_at(photos: Discovering) -> None:
     photos.execute("alter table photos add second text")
     photos.execute("update photos set second = path")
@@ -326,7 +331,8 @@ def test_only_the_named_columns_are_looked_at(photos: Discovering) -> None:
         (["--production", "new"], "Which is the legacy bucket? Add --legacy"),
         (["--legacy", "old"], "Which is the production bucket? Add --production"),
         (["--legacy", "https://server", "--production", "new"], "write the server and then the bucket"),
-        (["--legacy", "s3://old/folder", "--production", "new"], "bucket's name alone"),
+        (["--legacy", "s3://old/folder", "--production", "new"], "the bucket alone, as s3://old"),
+        (["--legacy", "server/old", "--production", "new"], "write https://server/bucket, or s3://bucket on AWS"),
         (["--for", "discurse", "--legacy", "old", "--production", "new"], "No schema 'discurse' is known"),
         (["--for", "./gone.toml", "--legacy", "old", "--production", "new"], "There is no file gone.toml"),
     ],
@@ -336,6 +342,24 @@ def test_what_is_wrong_is_one_sentence(photos: Discovering, arguments: list[str]
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not photos.plan_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["photo.path"], "no column photo.path that this role may read: name columns as table.column."),
+        (["path", "photos.path"], "no column path that this role may read"),
+        (
+            ["--for", "discourse"],
+            "no table of Discourse (uploads, optimized_images) that this role may read: see that DATABASE_URL is that "
+            "of Discourse, or let --discover look at every column.",
+        ),
+    ],
+)
+def test_what_the_database_does_not_have_is_named(photos: Discovering, arguments: list[str], words: str) -> None:
+    done = photos.discover(*arguments)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
     assert not photos.plan_path.exists()
 
 

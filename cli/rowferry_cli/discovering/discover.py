@@ -9,7 +9,7 @@ from rowferry.plan import Side
 from rowferry_cli.discovering.bucket import LegacyBucket
 from rowferry_cli.discovering.catalogue import Catalogue, Column, UserTable
 from rowferry_cli.discovering.computed import ComputedKeys, find_computed, write_expression
-from rowferry_cli.discovering.known import KnownSchema, list_entries, recognise
+from rowferry_cli.discovering.known import KnownSchema, list_entries, recognise, refuse_unknown
 from rowferry_cli.discovering.known_entries import KnownFinder
 from rowferry_cli.discovering.measure import measure_objects
 from rowferry_cli.discovering.proposals import (
@@ -71,8 +71,9 @@ class Discovery:
         self._covered: set[tuple[str, str]] = set()
 
     def run(self) -> Discovered:
-        """Return what was found."""
+        """Return what was found. Raises UsageError where a column or schema that is asked for is not there."""
         self._on_step("reading the catalogue", 0, 1)
+        refuse_unknown(self._catalogue, self._request.fields, self._request.known)
         self._search = Search(self._catalogue, self._bucket, sample=self._request.sample)
         known = [self._request.known] if self._request.known else recognise(self._catalogue)
         for schema in known:

@@ -101,6 +101,23 @@ def _has_tables(catalogue: Catalogue, tables: Mapping[str, Sequence[str]]) -> bo
     )
 
 
+def refuse_unknown(catalogue: Catalogue, fields: Sequence[str], known: KnownSchema | None) -> None:
+    """Raise UsageError where the database lacks a column, `table.column`, or every table of a schema."""
+    for field_name in fields:
+        table_name, _, column = field_name.rpartition(".")
+        table = catalogue.find_table(table_name) if table_name else None
+        if table is None or column not in table.columns:
+            what = f"This database has no column {field_name} that this role may read"
+            raise UsageError(f"{what}: name columns as table.column.")
+    if known is None or known.any_column or fields or not known.entries or any(list_entries(catalogue, known)):
+        return
+    tables = ", ".join(dict.fromkeys(entries.table for entries in known.entries))
+    raise UsageError(
+        f"This database has no table of {known.title} ({tables}) that this role may read: see that DATABASE_URL is "
+        f"that of {known.title}, or let --discover look at every column."
+    )
+
+
 def list_entries(catalogue: Catalogue, known: KnownSchema) -> Iterator[tuple[KnownEntries, UserTable]]:
     """Yield the entries of a schema that this database has the table and the columns for."""
     for entries in known.entries:

@@ -96,11 +96,11 @@ def _choose_name(discovered: Discovered, database: str) -> str:
 def write_text(
     path: Path, document: Mapping[str, Any], name: str, sides: tuple[Side, Side], discovered: Discovered
 ) -> str:
-    """Return the plan: what is in the file already, and the entries."""
+    """Return the plan: what is in the file already, where that lacks entries, and the entries."""
     from rowferry_cli.discovering.plan_text import write_entries, write_sides
 
     before = write_sides(name, *sides, discovered.production)
-    if document:
+    if document and not document.get("entries"):
         before = path.read_text(encoding="utf-8").rstrip() + "\n"
     notes = [f"{schema.title}: {schema.note}" for schema in discovered.schemas if schema.note]
     if discovered.left_out:

@@ -54,11 +54,16 @@ def _convert_side(fields: object, kind: type[Side]) -> Side:
 
 def parse_bucket(url: str, name: str) -> dict[str, str]:
     """Return `bucket` and `endpoint_url` of `s3://bucket`, `bucket` or `https://server/bucket`."""
-    if "://" not in url:
-        return {"bucket": url}
+    shown = re.sub("//[^/@]*@", "//***@", url)
+    bucket, slash, folder = url.removeprefix("s3://").partition("/")
     if url.startswith("s3://"):
-        return {"bucket": url.removeprefix("s3://").rstrip("/")}
+        if folder:
+            raise UsageError(f"--{name} is {shown!r}: name the bucket alone, as s3://{bucket}; its folders are found.")
+        return {"bucket": bucket}
+    if "://" not in url:
+        if slash:
+            raise UsageError(f"--{name} is {shown!r}: write https://server/bucket, or s3://bucket on AWS.")
+        return {"bucket": url}
     if (found := _URL.fullmatch(url)) is None:
-        shown = re.sub("//[^/@]*@", "//***@", url)
         raise UsageError(f"--{name} is {shown!r}: write the server and then the bucket, such as https://server/bucket.")
     return {"bucket": found["bucket"], "endpoint_url": found["server"]}
