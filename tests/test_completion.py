@@ -32,5 +32,10 @@ def test_options_are_completed(run_rowferry: Run) -> None:
     assert "--error-like" in run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout
 
 
+def test_the_applications_that_are_known_are_completed(run_rowferry: Run) -> None:
+    words = {"COMP_WORDS": "rowferry plan --for ma", "COMP_CWORD": "3"}
+    assert run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout == "plain,mastodon\n"
+
+
 def test_the_help_says_how_to_switch_it_on(run_rowferry: Run) -> None:
     assert "_ROWFERRY_COMPLETE=bash_source rowferry" in run_rowferry("--help").stdout

@@ -25,7 +25,7 @@ ENTRY_POINTS = "rowferry.commands"
 
 SECTIONS = {
     "Set up": {
-        "plan": ("setup.plan", "Print an example plan, or explain yours."),
+        "plan": ("setup.plan", "Explain your plan, or write one for your database and buckets."),
         "init": ("setup.init", "Create or update the schema `rowferry` in the database."),
         "check": ("setup.check", "Check the plan against the database and the buckets; write and remove a probe."),
         "estimate": ("setup.estimate", "Estimate requests, bytes, hours, and what bounds the pace."),

@@ -57,7 +57,7 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
     if not waits_for_switch and (options.finish or options.switched_back):
         raise UsageError(
             f"The rows of migration {plan.name} say where each object is, so there is no switch to confirm: run "
-            "`rowferry cutover` without --finish."
+            "`rowferry cutover` without --finish and --switched-back."
         )
     reporter.print(f"Cutover of migration {plan.name} in {name_database()}")
     for line in describe_direction(plan):
@@ -79,7 +79,10 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
 def _note_switched_back(connection: Connection, plan: Plan, reporter: Reporter) -> int:
     state = _read_state(connection, plan)
     if state is None or state["switched_at"] is None:
-        raise UsageError(f"Nobody has confirmed that the application of migration {plan.name} was switched.")
+        raise UsageError(
+            f"The switch of migration {plan.name} was never confirmed, so there is nothing to take back: run `rowferry "
+            "cutover` without --switched-back."
+        )
     with translated_errors():
         call(connection, "confirm_switch", state["id"], None)
     reporter.print("Noted: the application uses the legacy bucket again. `rowferry cutover` begins anew.")

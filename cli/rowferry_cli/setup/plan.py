@@ -31,12 +31,25 @@ def side_option(side: str, option: str, what: str) -> Callable[[click.decorators
     return click.option(f"--{side}-{option}", metavar="NAME", help=f"The {side} bucket's {what}.")
 
 
+def complete_known(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Return the names of known schemas that begin so, for the shell."""
+    from rowferry_cli.discovering.known import list_names
+
+    return [name for name in list_names() if name.startswith(begun)]
+
+
 @click.command("plan", cls=Command, groups=GROUPS)
 @click.argument("fields", nargs=-1, metavar="[TABLE.COLUMN]...")
 @click.option("--example", is_flag=True, help="Print a commented example to save as rowferry.toml.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of plans, for editors.")
 @click.option("--discover", is_flag=True, help="Look at the database and the legacy bucket, and write a plan.")
-@click.option("--for", "known", metavar="NAME", help="The same for an application that is known, or by a TOML file.")
+@click.option(
+    "--for",
+    "known",
+    metavar="NAME",
+    help="The same for an application that is known, or by a TOML file.",
+    shell_complete=complete_known,
+)
 @click.option("--legacy", metavar="URL", help="The legacy bucket: https://server/bucket, or s3://bucket on AWS.")
 @click.option("--production", metavar="URL", help="The production bucket.")
 @side_option("legacy", "region", "region")
