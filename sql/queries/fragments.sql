@@ -284,6 +284,10 @@ jsonb_build_array(({where}) is true, case when ({where}) is true then {objects} 
 -- The same up to an id.
 ({columns}) <= ({bound})
 
+-- name: is_between
+-- A column is in a range, both ends included.
+({column} >= {first} and {column} <= {last})
+
 -- name: has_changed
 -- A row that stays has changed since the last pass, as far as its column of times tells.
 (e.{changed} is null or e.{changed} >= %(since)s::{type})

@@ -37,6 +37,7 @@ select {id_text} as id
 from {table} as e, rowferry_wanted
 where
     ({columns}) = ({id_wanted})
+    and {in_range}
     and {text} collate "C" = rowferry_wanted."rowferry: old"
     and {same_objects}
     and {origin}
@@ -59,6 +60,7 @@ set {assignments}
 from rowferry_wanted
 where
     ({columns}) = ({id_wanted})
+    and {in_range}
     and {text} collate "C" = rowferry_wanted."rowferry: old"
     and {same_objects}
     and {origin}
@@ -76,4 +78,4 @@ select
     {objects} as objects,
     ({origin} and {where}) is true as is_entry
 from {table} as e
-where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id"));
+where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id")) and {in_range};

@@ -74,10 +74,10 @@ def update_rows(
 ) -> list[EntryResult]:
     """Update each row to its new key if it still holds all that was read of it; return one result a move.
 
-    The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that violate a
-    constraint or make a trigger fail are found by bisection; rows that other sessions hold locked are skipped after
-    `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost, MigrationFault when the table
-    is at fault.
+    The moves are in the order of their ids. The caller holds the batch's transaction; each try runs under a savepoint
+    of its own. Rows that violate a constraint or make a trigger fail are found by bisection; rows that other sessions
+    hold locked are skipped after `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost,
+    MigrationFault when the table is at fault.
     """
     if not moves:
         return []
@@ -141,7 +141,7 @@ class _Update:
     def _write(self, moves: Sequence[Move]) -> dict[str, Any]:
         """Return what was read of the rows, and what they are to hold, as parameters."""
         return self.queries.parameters(
-            ids=[move.entry.id for move in moves],
+            **bound_ids([move.entry for move in moves]),
             old=[move.entry.key for move in moves],
             new=[move.new_key for move in moves],
             objects=[write_objects(move.entry) for move in moves] if self.queries.entries.objects else [],
@@ -180,15 +180,20 @@ def find_excused(
 ) -> dict[str, EntryResult]:
     """Return, by id, the results of entries whose rows were deleted, or are no longer as they were read.
 
-    `form`: that of the entries as they were read.
+    `entries` are in the order of their ids; `form`: theirs as they were read.
     """
     if not entries:
         return {}
     query = queries.compose("observe_rows", origin=queries.has_form(form))
-    rows = connection.execute(query, queries.parameters(ids=[entry.id for entry in entries])).fetchall()
+    rows = connection.execute(query, queries.parameters(**bound_ids(entries))).fetchall()
     held = {entry.id: (entry, row["is_entry"]) for entry, row in zip(to_entries(rows), rows, strict=True)}
     excused = ((entry.id, _excuse(entry, *held.get(entry.id, (None, False)))) for entry in entries)
     return {entry_id: result for entry_id, result in excused if result is not None}
+
+
+def bound_ids(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return the ids of entries, and the first and the last of them, as parameters."""
+    return {"ids": [entry.id for entry in entries], "first": entries[0].id, "last": entries[-1].id}
 
 
 def look_again(
