@@ -123,11 +123,16 @@ def test_an_acl_that_has_to_be_put_afterwards_is_a_note(make_site: MakeSite) -> 
     assert len(told) == 2
 
 
-def test_tags_that_come_along_in_spite_of_the_plan_are_a_problem(migration: Migration) -> None:
-    """Moto heeds the directive; a server that does not is played by one that answers a list of tags."""
-    migration.plan["production"]["tags"] = "none"
-    migration.add(1, "1.png")
+def test_a_plan_without_tags_is_fine_where_none_come_along(make_site: MakeSite) -> None:
+    migration, _ = make_site(tags="none")
     assert problems(check(migration)) == []
+
+
+@pytest.mark.parametrize("make_site", ["server"], indirect=True)
+def test_a_server_that_does_not_heed_the_directive_for_tags_is_a_problem(make_site: MakeSite) -> None:
+    migration, _ = make_site(Deviations(tagging_directive=False), tags="none")
+    words = 'CopyObject brings tags along in spite of `tags = "none"`; set `transfer = "stream"`'
+    assert problems(check(migration)) == [words]
 
 
 # The ACLs of legacy objects

@@ -124,11 +124,15 @@ def count_overhead(entries: int, mode: CopyMode, *, any_tagged: bool) -> Request
     counts["production", "GetObjectAcl"] += mode.acl != "none"
     counts["legacy", "GetObjectAcl"] += mode.acl == "copied"
     counts["legacy", "HeadObject"] += mode.server_side and mode.tells_metadata
-    if mode.tags != "copied":
-        counts["production", "GetObjectTagging"] += mode.tags == "set"
+    if mode.tags == "set":
+        counts["production", "GetObjectTagging"] += 1
+    elif mode.tags == "none" and not mode.server_side:
+        pass
     elif not any_tagged:
         asked = entries if mode.server_side else entries + 1  # the streamed copy of the condition's test asks as well
-        counts["legacy", "GetObjectTagging"] += min(asked, ASKED_FIRST) + max(0, asked - ASKED_FIRST) // ASKED_AGAIN
+        looks = min(asked, ASKED_FIRST) + max(0, asked - ASKED_FIRST) // ASKED_AGAIN
+        counts["legacy", "GetObjectTagging"] += looks
+        counts["production", "GetObjectTagging"] += looks if mode.tags == "none" else 0
     else:
         counts["legacy", "GetObjectTagging"] += 1
         counts["production", "GetObjectTagging"] += 1

@@ -128,7 +128,7 @@ class FakeApi(UploadOperations):
         tags = source.tags
         if request.header(b"x-amz-metadata-directive") == "REPLACE":
             headers = request.describe()
-        if request.header(b"x-amz-tagging-directive") == "REPLACE":
+        if request.header(b"x-amz-tagging-directive") == "REPLACE" and self.deviations.tagging_directive:
             tags = self._read_tagging(request)
         headers |= self._read_storage(request)
         tags = tags if "CopyObject" in self.deviations.keeps_tags else NOTHING
@@ -177,7 +177,8 @@ class FakeApi(UploadOperations):
             for element in parse(request.body).iter()
             if element.tag.rpartition("}")[2] in {"Key", "Value"}
         ]
-        self._tag(request, dict(zip(words[::2], words[1::2], strict=True)))
+        if words or self.deviations.removes_tags:
+            self._tag(request, dict(zip(words[::2], words[1::2], strict=True)))
         return respond(200)
 
     def _DeleteObjectTagging(self, request: Request) -> bytes:

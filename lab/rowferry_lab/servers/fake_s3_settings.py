@@ -25,6 +25,10 @@ class Deviations:
     """Whether HEAD and GET return x-amz-tagging-count."""
     keeps_tags: frozenset[str] = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload"})
     """The operations that keep the tags of the object."""
+    tagging_directive: bool = True
+    """Whether CopyObject heeds x-amz-tagging-directive; without, a copy has the tags of its source."""
+    removes_tags: bool = True
+    """Whether PutObjectTagging takes tags away."""
     keeps_acl: frozenset[str] = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload"})
     """The operations that keep the ACL given with them."""
     puts_acl: bool = True

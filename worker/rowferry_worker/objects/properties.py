@@ -92,7 +92,7 @@ class Properties:
 
         Raises ObjectRejected where the server cannot make it that.
         """
-        if described.tags is None:
+        if described.tags is None or operation == "CopyObject":
             await self.tagging.follow_copy(s3, described.source_key, key)
         else:
             await self.tagging.settle(s3, key, described.tags, operation, written)

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Literal
 
 from rowferry.errors import AccessDenied, Cancelled, ObjectError, ObjectRejected, ServerFault
-from rowferry.plan import TagRule
+from rowferry.plan import SideName, TagRule
 from rowferry.s3.properties import REPLACE_TAGS, encode_tags
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
@@ -32,6 +32,8 @@ class Tagging:
         """Whether HEAD and GET of the legacy server tell how many tags an object has."""
         self._kept: dict[GivenBy, bool] = {}
         """Whether the tags were there after an operation that was to give them."""
+        self._removal: Literal["unknown", "works", "fails"] = "unknown"
+        """Whether tags that CopyObject has brought along in spite of the plan can be taken away."""
         self._reads, self._copies = count(), count()
 
     async def read(self, s3: ObjectRequests, key: str, seen: Response) -> Tags:
@@ -57,8 +59,11 @@ class Tagging:
     def header(self, tags: Tags, operation: GivenBy) -> list[tuple[str, str]]:
         """Return the headers that give an object its tags; none where `settle` has to put them.
 
-        CopyObject brings those of the legacy object along by itself, and takes others only instead of them.
+        CopyObject brings those of the legacy object along by itself, and takes others only instead of them. Raises
+        ObjectRejected where it brings them along in spite of the plan, and they stay.
         """
+        if operation == "CopyObject" and self._removal == "fails":
+            raise _unwanted()
         replaces = [REPLACE_TAGS] if operation == "CopyObject" and self.fixed is not None else []
         if not tags or self._kept.get(operation) is False or _is_long(tags):
             return replaces
@@ -86,6 +91,9 @@ class Tagging:
 
     async def follow_copy(self, s3: ObjectRequests, source_key: str, key: str) -> None:
         """Find out whether CopyObject brings tags along, or has given those of the plan; put them where it has not."""
+        if self.fixed == ():
+            await self._remove(s3, source_key, key)
+            return
         if self.fixed is not None:
             await self.settle(s3, key, self.fixed, "CopyObject")
             return
@@ -106,6 +114,29 @@ class Tagging:
             await s3.put_tags(key, tags)
         elif tags and await self._check(s3, key, tags, "CopyObject"):
             self._note("CopyObject", False)
+
+    async def _remove(self, s3: ObjectRequests, source_key: str, key: str) -> None:
+        """See to it that a copy has no tags: not every server heeds the directive.
+
+        It is looked at until a copy of a tagged object has none. Raises ObjectRejected where they stay.
+        """
+        heeded = self._kept.get("CopyObject")
+        if heeded or (heeded is None and not _has_turn(self._copies)):
+            return
+        if heeded is None:
+            found = await _find_tags(s3, "production", key)
+            if not found:
+                if found is None:
+                    self._note("CopyObject", True, "production tags cannot be read: copies may have some")
+                elif await _find_tags(s3, "legacy", source_key):
+                    self._note("CopyObject", True)
+                return
+            self._note("CopyObject", False, "CopyObject brings tags along in spite of the plan, so they are removed")
+        await s3.put_tags(key, ())
+        if self._removal != "works":
+            self._removal = "fails" if await s3.fetch_tags("production", key) else "works"
+        if self._removal == "fails":
+            raise _unwanted()
 
     async def mend(self, s3: ObjectRequests, source_key: str, seen: Response, key: str, existing: Response) -> None:
         """Give an identical object its tags: an earlier attempt may have ended between its write and its tags.
@@ -161,7 +192,7 @@ class Tagging:
     def _note(self, operation: GivenBy, kept: bool, words: str = "") -> None:
         """Note what an operation does to tags, and tell it the first time."""
         known, self._kept[operation] = self._kept.get(operation), kept
-        if not kept:
+        if not kept and not words:
             words = "the server drops the tags given with this operation, so they are put afterwards"
         if words and known is not kept:
             _log.info(words, extra={"operation": operation})
@@ -169,6 +200,21 @@ class Tagging:
 
 def _lost(key: str) -> ObjectRejected:
     return ObjectRejected("TagsLost", f"the production server keeps no tags of {key!r}, or hides them")
+
+
+def _unwanted() -> ObjectRejected:
+    words = 'CopyObject brings tags along in spite of `tags = "none"`, and they cannot be removed'
+    return ObjectRejected("TagsUnwanted", f'{words}: set `transfer = "stream"`')
+
+
+async def _find_tags(s3: ObjectRequests, side: SideName, key: str) -> Tags | None:
+    """Return the tags of an object, None where they may not be read or the server knows none."""
+    try:
+        return await s3.fetch_tags(side, key)
+    except ObjectError as error:
+        if isinstance(error, AccessDenied) or is_unknown(error):
+            return None
+        raise
 
 
 async def _fetch_production(s3: ObjectRequests, key: str) -> Tags | None:
