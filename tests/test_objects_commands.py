@@ -59,6 +59,14 @@ def test_the_report_and_the_manifest_show_what_waits(listed: Migration) -> None:
     assert (found["entries_of"], found["first"], found["entries"]) == ("variants/*", PREFIX, 0)
 
 
+def test_the_report_says_that_listings_count_objects_again(listed: Migration) -> None:
+    words = "of several passes: an entry may count more than once"
+    for is_repeated in (False, True):
+        listed.enqueue()
+        listed.work()
+        assert (words in listed.run("report").stdout) is is_repeated
+
+
 def test_a_verification_and_its_watch(listed: Migration) -> None:
     run(listed, "migrate", "--yes")
     listed.production.delete("v/03.png")

@@ -392,6 +392,43 @@ def test_a_pass_that_takes_up_errors_again_counts_from_zero(staying: Migration) 
     assert "-" not in "".join(line for line in done.stdout.splitlines() if line.startswith("Progress"))
 
 
+def test_the_report_says_that_passes_count_entries_again(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number, changed=None)
+    staying.write_plan()
+    make_pass(staying)
+    words = "  of several passes: an entry may count more than once\n"
+    done = staying.run("report")
+    assert done.returncode == 0
+    assert words not in done.stdout
+    make_pass(staying)
+    done = staying.run("report")
+    assert "  entries               6\n  migrated              3\n  kept                  3\n" in done.stdout
+    assert words in done.stdout
+    (table,) = json.loads(staying.run("report", "--json").stdout)["tables"]
+    assert (table["entries"], table["several_passes"], table["balances"]) == (6, True, True)
+
+
+def test_errors_and_watch_show_what_is_left_of_a_pass_once(staying: Migration) -> None:
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    staying.legacy.delete("f2")
+    staying.write_plan()
+    for _ in range(3):
+        make_pass(staying)
+    errors = staying.run("errors").stdout
+    assert errors.startswith("missing: NoSuchKey  (1 entry in 1 batch of avatars")
+    (entry,) = json.loads(staying.run("errors", "--entries", "--json").stdout)
+    assert (entry["entries"], entry["key"], entry["outcome"]) == ("public.files.path", "f2", "missing")
+    watch = staying.run("watch", "--once").stdout
+    assert "100% 3 / 3" in watch
+    assert "kept 2 · missing 1" in watch
+    staying.legacy.put("f2", b"v1")
+    make_pass(staying)
+    assert staying.run("errors").stdout == "No batch is in ERROR.\n"
+    assert "missing" not in staying.run("watch", "--once").stdout
+
+
 # While the application goes on
 
 

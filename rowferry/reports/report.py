@@ -12,7 +12,7 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.reports.progress import Counts
 
-_OWN = ("attempts", "started_at", "finished_at", "parked_batches", "parked_entries")
+_OWN = ("attempts", "is_repeated", "started_at", "finished_at", "parked_batches", "parked_entries")
 FETCHED_AT_ONCE = 2_000
 """Lines of the manifest in memory at once."""
 
@@ -25,6 +25,8 @@ class TableReport:
     label: str
     counts: Counts
     attempts: int
+    is_repeated: bool
+    """Whether there were several passes over the entries; `counts` may have one entry several times."""
     started_at: datetime | None
     finished_at: datetime | None
     parked_batches: int = 0
@@ -59,6 +61,7 @@ class TableReport:
             "batches": {"init": counts.batches_init, "done": counts.batches_done, "error": counts.batches_error},
             "batches_parked": self.parked_batches,
             "attempts": self.attempts,
+            "several_passes": self.is_repeated,
             "bytes": counts.bytes,
             "started_at": self.started_at and self.started_at.isoformat(),
             "finished_at": self.finished_at and self.finished_at.isoformat(),

@@ -13,7 +13,8 @@ with tried as (
     select
         q.queue_name,
         q.payload ->> 'entries' as label,
-        count(*) as attempts
+        count(*) as attempts,
+        bool_or(q.payload ? 'again' or (q.payload ->> 'pass')::integer > 1) as is_repeated
     from rowferry.batch_attempt as a
     inner join rowferry.batch_queue as q on a.batch_id = q.id
     where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
@@ -57,6 +58,7 @@ select
     p.failed,
     p.bytes,
     coalesce(t.attempts, 0) as attempts,
+    coalesce(t.is_repeated, false) as is_repeated,
     p.started_at,
     p.finished_at,
     coalesce(h.batches, 0) as parked_batches,

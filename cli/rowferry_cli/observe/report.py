@@ -31,8 +31,9 @@ def command(migration: str | None, plan_path: Path, manifest_path: Path | None, 
     """Report what happened to every entry of a migration, by queue and table: outcomes, attempts, bytes, time.
 
     The entries are those of the batches: as enqueued while a batch waits, as found once it was processed. They are the
-    sum of the outcomes. The manifest names each entry that was not migrated or kept, and why; its lines add up to the
-    report. The tables themselves are not read.
+    sum of the outcomes. Where no row moves, an entry that several passes have taken counts several times. The manifest
+    names each entry that was not migrated or kept, and why; its lines add up to the report. The tables themselves are
+    not read.
 
     Exit status: 0 all batches are done, 1 some wait or are in ERROR.
     """
@@ -91,6 +92,8 @@ def _print_table(table: TableReport) -> None:
         if number or name == "migrated":
             click.echo(f"  {name:<9} {number:>13,}")
     click.echo(f"  {'sum':<9} {counts.waiting + counts.finished:>13,}")
+    if table.is_repeated:
+        click.echo("  of several passes: an entry may count more than once")
     facts = [
         f"{count_batches(counts.batches)}: {counts.batches_done:,} DONE, {counts.batches_init:,} INIT, "
         f"{counts.batches_error:,} ERROR",
