@@ -136,6 +136,13 @@ SAMPLES = [
     Sample(
         "Mastodon",
         "media_attachments.file_file_name",
+        {"id": 98800000012345678, "file_file_name": "a1.jpeg", "remote_url": ""},
+        ["media_attachments/files/988/000/000/123/456/original/a1.jpeg"],
+        ["media_attachments/files/988/000/000/123/456/small/a1.jpeg"],
+    ),
+    Sample(
+        "Mastodon",
+        "media_attachments.file_file_name",
         {"id": 1234, "file_file_name": "a1.jpeg", "remote_url": ""},
         ["media_attachments/files/000/001/234/original/a1.jpeg"],
         ["media_attachments/files/000/001/234/small/a1.jpeg"],
