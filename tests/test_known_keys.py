@@ -89,7 +89,7 @@ CASES: Mapping[str, Case] = {
         '\'{"media_library_original": {"urls": ["cat___640_480.jpg"]}}\')',
         "file_name",
         "5/cat.heic",
-        ("5/conversions/cat-thumb.jpg", "5/responsive-images/cat___640_480.jpg"),
+        ("5/conversions/cat-thumb.jpg", "5/conversions/cat-thumb.heic", "5/responsive-images/cat___640_480.jpg"),
     ),
 }
 

@@ -178,7 +178,7 @@ SAMPLES = [
             "responsive_images": Jsonb({"media_library_original": {"urls": ["me___1_2.jpg"], "base64svg": "x"}}),
         },
         ["5/me.png"],
-        ["5/conversions/me-thumb.jpg", "5/conversions/me-thumb.png", "5/responsive-images/me___1_2.jpg"],
+        [*(f"5/conversions/me-thumb.{kind}" for kind in ("jpg", "png", "webp")), "5/responsive-images/me___1_2.jpg"],
     ),
     Sample(
         "Laravel and other PHP",
