@@ -31,6 +31,7 @@ PLAIN = Description(
     id_types=("bigint",),
     id_collations=(None,),
     key_type="text",
+    key_base_type="text",
     key_kind="text",
     can_try_input=True,
     state_types=(),

@@ -80,7 +80,7 @@ def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding
         legacy_keys=queries.compose("legacy_keys"),
         becomes_production=statement("is_production", text=sql.SQL("e.production_text")),
     )
-    length = read_column_length(queries.found.key_type or "")
+    length = read_column_length(queries.found.key_base_type or "")
     parameters = queries.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
     counted = {row["fault"]: row for row in connection.execute(query, parameters)}
     usable: int = counted[None]["keys"] if None in counted else 0

@@ -34,6 +34,8 @@ class Description:
     id_collations: Sequence[str | None]
     """Of the columns that have one, quoted."""
     key_type: str | None
+    key_base_type: str | None
+    """The same, but of a domain the type that it is made of."""
     key_kind: KeyKind
     can_try_input: bool
     """Whether the server can be asked if a text is a document: PostgreSQL 16 and later."""
@@ -57,7 +59,7 @@ class Description:
     ancestors: Sequence[int]
     """The oids of the tables that it is a partition of, itself included."""
     key_constraints: Sequence[str]
-    """The names and definitions of CHECK constraints and foreign keys that a rewritten column takes part in."""
+    """The names and definitions of CHECK constraints and foreign keys that a rewritten column or its domain has."""
     may_select: bool
     may_update: bool
 
