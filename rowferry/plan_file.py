@@ -84,7 +84,8 @@ def _explain_value(fault: str, place: str) -> str:
     table, _, key = place.rpartition(".")
     named = f"`{key}` of {_table(table)}" if table.startswith(("entries[", "objects[")) else f"`{place}`"
     if found := re.match(r"Invalid enum value '?(.*?)'?$", fault):
-        return f'{named} is "{found[1]}": write one of {", ".join(_allowed_values(place))}'
+        table_too = ', or a table such as { team = "images" }' if place == "production.tags" else ""
+        return f'{named} is "{found[1]}": write one of {", ".join(_allowed_values(place))}{table_too}'
     if (found := re.match(r"Expected `([^`]+)`(?: ([<>]=?) (\d+))?", fault)) and (kinds := _name_types(found[1])):
         bound = f" {_BOUND[found[2]]} {found[3]}" if found[2] else ""
         return f"{named} is wrong: write {kinds}{bound}"

@@ -189,7 +189,8 @@ def test_a_composite_primary_key_is_the_id(found: Discovering) -> None:
 def test_a_table_that_nothing_names_the_rows_of_is_a_comment(photos: Discovering) -> None:
     photos.execute("create table loose (path text)")
     photos.insert("loose", [(f"image/{n}.png",) for n in range(9)])
-    (entries,) = photos.find_entries()
+    assert "with 1 [[entries]]." in photos.discover().stdout
+    (entries,) = tomllib.loads(photos.plan_path.read_text())["entries"]
     assert entries["table"] == "public.photos"
     text = photos.plan_path.read_text()
     assert '# table = "public.loose"' in text

@@ -156,6 +156,11 @@ MISTAKES = {
         replaced('name = "avatars"', 'name = "avatars"\ntransfer = "teleport"'),
         'In the plan FILE, `migration.transfer` is "teleport": write one of "auto", "server", "stream".',
     ),
+    "unknown tags": (
+        replaced('"new"', '"new"\ntags = "keep"'),
+        'In the plan FILE, `production.tags` is "keep": write one of "copy", "none", or a table such as '
+        '{ team = "images" }.',
+    ),
     "no attempts": (
         replaced('name = "avatars"', 'name = "avatars"\nmax_attempts = 0'),
         "In the plan FILE, `migration.max_attempts` is wrong: write a whole number of at least 1.",

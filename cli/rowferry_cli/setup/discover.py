@@ -164,7 +164,9 @@ def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
         click.echo(show_text(f"  {place}: {seen}"))
     looked = f"Looked at {count(discovered.columns, 'column', 'columns')} and " if discovered.columns else "Looked at "
     click.echo(f"{looked}{count(discovered.heads, 'key', 'keys')} of {legacy.bucket}; nothing was changed there.")
-    click.echo(f"Wrote {path} with {count(len(discovered.proposals), '[[entries]]', '[[entries]]')}.")
+    written = sum(not proposal.is_commented_out for proposal in discovered.proposals)
+    prefixes = f" and {len(discovered.objects)} [[objects]]" if discovered.objects else ""
+    click.echo(f"Wrote {path} with {written:,} [[entries]]{prefixes}.")
 
 
 def _explain_nothing(discovered: Discovered, legacy: Side, denied: int) -> str:

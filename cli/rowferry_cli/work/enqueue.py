@@ -23,7 +23,7 @@ def command(
     """Put the legacy entries into the queue, in batches: one pass.
 
     Run it as often as you like: entries that are in the queue already are not added again, later ones are found.
-    Entries of batches in ERROR stay there until `rowferry requeue`.
+    Entries of batches in ERROR stay there until `rowferry requeue`; where rows stay, each pass takes them again.
     """
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
