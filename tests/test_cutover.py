@@ -90,6 +90,23 @@ def test_a_script_learns_the_moment_switches_and_finishes(staying: Migration) ->
     assert staying.run("cutover", "--yes", "--processes", "1").returncode == 0, "it is confirmed, so it finishes again"
 
 
+def test_what_was_to_be_overwritten_before_the_switch_is_not_after_it(staying: Migration) -> None:
+    options = ("cutover", "--yes", "--processes", "1", "--on-conflict", "overwrite")
+    assert staying.run(*options).returncode == 0
+    refused = staying.run(*options, "--finish")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "run `rowferry cutover --finish` without it" in refused.stderr
+    # A pass that is interrupted before the switch
+    staying.execute("update public.files set updated_at = %s", (now(),))
+    staying.enqueue(on_conflict="overwrite")
+    assert staying.statuses() == {"INIT", "DONE"}
+    wait_for_next_second()
+    staying.production.put("f3", b"written after the switch")
+    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert staying.production.read("f3") == b"written after the switch"
+
+
 def test_a_row_with_an_old_time_is_found_by_the_verify(staying: Migration) -> None:
     assert staying.run("cutover", "--yes", "--processes", "1").returncode == 0
     add_file(staying, 6, changed=LONG_AGO)
@@ -236,6 +253,19 @@ def test_a_person_switches_and_presses_enter(staying: Migration) -> None:
         assert process.wait(DEADLINE.total_seconds()) == 0, "".join(shown)
     assert "is complete: 5 entries verified" in "".join(shown)
     assert read_production(staying, 5) == ["v2", "v1", "v1", "v1", "v1"]
+
+
+def test_passes_that_wait_for_the_person_overwrite_nothing(staying: Migration) -> None:
+    with at_terminal(staying, "--yes", "--processes", "1", "--on-conflict", "overwrite") as (process, terminal, shown):
+        wait_for(lambda: "then press Enter" in "".join(shown))
+        made = len(passes(staying))
+        wait_for_next_second()
+        staying.production.put("f3", b"written after the switch")
+        staying.execute("update public.files set updated_at = %s where id = 3", (now(),))
+        wait_for(lambda: len(passes(staying)) > made and staying.statuses() <= {"DONE", "ERROR"})
+        os.write(terminal, b"\n")
+        assert process.wait(DEADLINE.total_seconds()) == 0, "".join(shown)
+    assert staying.production.read("f3") == b"written after the switch"
 
 
 # Killed

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import Connection, call, connect, fetch_one, name_database, translated_errors
 from rowferry.db.statements import statement
@@ -58,6 +59,11 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
         raise UsageError(
             f"The rows of migration {plan.name} say where each object is, so there is no switch to confirm: run "
             "`rowferry cutover` without --finish and --switched-back."
+        )
+    if options.finish and options.on_conflict == "overwrite":
+        raise UsageError(
+            "After the switch, --on-conflict overwrite would replace what the application has written to "
+            "production: run `rowferry cutover --finish` without it, then see what `rowferry errors` names."
         )
     reporter.print(f"Cutover of migration {plan.name} in {name_database()}")
     for line in describe_direction(plan):
@@ -121,6 +127,7 @@ class Cutover:
             ready_at = self._pass_until_moment(workers)
             if ready_at is None:
                 return self._end_early()
+            self._overwrite_no_more()
             if not self._is_confirmed(workers):
                 return 1 if self.passes[-1].unsettled else 0
         return self._finish(ready_at)
@@ -204,7 +211,13 @@ class Cutover:
             raise UsageError(f"There is no migration {self.run.plan.name} in this database.")
         with translated_errors():
             (row,) = call(self.run.connection, "confirm_switch", state["id"], ready_at)
-        self.run = replace(self.run, request=replace(self.run.request, switched_at=row["confirm_switch"]))
+        self._overwrite_no_more()
+        request = replace(self.run.request, switched_at=row["confirm_switch"])
+        self.run = replace(self.run, request=request)
+        if self._count().batches_init:  # of a pass that was interrupted before the switch
+            choices = Jsonb(request.choices_of_pass)
+            with translated_errors():
+                call(self.run.connection, "renew_batches", state["id"], "migrate", choices, None)
         with self.run.workers() as workers:
             self._pass(workers)
             while not self.passes[-1].is_whole and not find_pause(self.run.connection, self.run.plan.name):
@@ -212,6 +225,11 @@ class Cutover:
         if find_pause(self.run.connection, self.run.plan.name):
             return self._end_early()
         return self._verify(row["confirm_switch"])
+
+    def _overwrite_no_more(self) -> None:
+        """Replace only what is older from now on: other production objects may be the application's own."""
+        if self.run.request.on_conflict == "overwrite":
+            self.run = replace(self.run, request=replace(self.run.request, on_conflict=None))
 
     def _verify(self, switched_at: datetime) -> int:
         """Compare all objects, copy again what is missing or older, and say the result in one sentence."""
