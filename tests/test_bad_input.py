@@ -92,7 +92,7 @@ CASES = {
         "enqueue --yes", "there is no table public.portraits", change("entries.table", "public.portraits")
     ),
     "missing column": Case("enqueue --yes", "public.avatars has no column file", change("entries.key", "file")),
-    "bad where": Case("enqueue --yes", "correct `where` in the plan", change("entries.where", "no such")),
+    "bad where": Case("enqueue --yes", "write a condition over the table", change("entries.where", "no such")),
     "negative batch size": Case("enqueue --yes --batch-size -5", "Invalid value for '-b' / '--batch-size'"),
     "no batch size": Case("enqueue --yes --batch-size 0", "Invalid value for '-b' / '--batch-size'"),
     "batch size in words": Case("migrate --yes --batch-size many", "Invalid value for '-b' / '--batch-size'"),

@@ -18,6 +18,7 @@ from corpus.shrine.project import Shrine
 from corpus.wordpress.project import WordPress
 from corpus.world import Corpus, canonical
 from processes import wait_for
+from roles import new_roles
 from servers import find_versitygw, fresh_buckets
 from worker_process import WorkerProcess
 
@@ -32,7 +33,7 @@ UPLOADS = 40
 SABOTAGED = 4
 """Uploads that lose an object, and as many with a foreign object in the place of theirs."""
 BATCH_SIZE = 3
-KILLS = 6
+KILLS = 4
 WORKERS = 3
 PLAN = {"migration": {"max_attempts": 50}, "production": {"max_requests_per_second": 60}}
 """A batch that was killed by chance so often is no poison; slow enough for a kill to meet a batch."""
@@ -45,6 +46,7 @@ def world(
     """Make a project in two buckets of two servers, filled."""
     with ExitStack() as until:
         names = ("versitygw" if find_versitygw() else "moto", "moto")
+        roles = until.enter_context(new_roles(database))
         legacy, production = (until.enter_context(fresh_buckets(request.getfixturevalue(name))) for name in names)
 
         def make(project: type[Project]) -> Corpus:
@@ -55,6 +57,7 @@ def world(
                 made.plan[name].update(table)
             made.application.fill(UPLOADS)
             made.write_plan()
+            made.grant_minimum(roles)
             return made
 
         yield make
