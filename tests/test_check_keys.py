@@ -8,7 +8,7 @@ from entry_table import EntryTable
 from key_forms import PLAIN
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
-from rowferry_enqueue.check_keys import compose_other, may_clash, other_parameters, quote_key, read_column_length
+from rowferry_enqueue.checks.keys import compose_other, may_clash, other_parameters, quote_key, read_column_length
 
 
 @pytest.mark.parametrize("name", ["me.png", "ä +%?'\"", "//", "💾"])

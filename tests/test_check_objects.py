@@ -7,7 +7,7 @@ from checks import add_second_table, check, entries_of, problems
 from entry_table import FROM
 from migration import Migration
 from rowferry.plan import Entries
-from rowferry_enqueue.check_objects import guess_cause
+from rowferry_enqueue.checks.objects import guess_cause
 
 
 def found(migration: Migration, words: str, **more: bool) -> list[str]:

@@ -6,7 +6,7 @@ from botocore.exceptions import ClientError
 from checks import check, problems
 from migration import Migration
 from request_log import LoggedRequest, RequestLog
-from rowferry_enqueue.probe import HEADERS, METADATA, find_lost
+from rowferry_enqueue.checks.probe import HEADERS, METADATA, find_lost
 
 
 def notes(migration: Migration, words: str, **more: bool) -> list[str]:

@@ -11,7 +11,7 @@ from entry_table import FROM, TO
 from estimating import fake_migration
 from migration import Migration
 from request_log import RequestLog, logged
-from rowferry_enqueue.finding import Finding
+from rowferry_enqueue.checks.finding import Finding
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from stand_in import StandIn, answer
 

@@ -7,7 +7,7 @@ import pytest
 
 from checks import check
 from migration import Migration
-from rowferry_enqueue.finding import Finding
+from rowferry_enqueue.checks.finding import Finding
 from rowferry_lab.servers.server_process import find_free_port
 from stand_in import Behaviour, StandIn, answer, error_body, refuse
 

@@ -9,16 +9,16 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import OnConflict, Plan
 from rowferry.s3.listing import OnProgress, ignore_progress
-from rowferry_enqueue.check_buckets import check_buckets
-from rowferry_enqueue.check_collisions import check_collisions
-from rowferry_enqueue.check_documents import check_documents
-from rowferry_enqueue.check_keys import check_keys, run_check
-from rowferry_enqueue.check_one_bucket import check_one_bucket
-from rowferry_enqueue.check_reverting import check_reverting
-from rowferry_enqueue.check_samples import check_samples, sample_entries
-from rowferry_enqueue.check_tables import CheckedTable, check_rights_and_rows, check_table, check_together
+from rowferry_enqueue.checks.buckets import check_buckets
+from rowferry_enqueue.checks.collisions import check_collisions
+from rowferry_enqueue.checks.documents import check_documents
+from rowferry_enqueue.checks.finding import Finding, note, problem
+from rowferry_enqueue.checks.keys import check_keys, run_check
+from rowferry_enqueue.checks.one_bucket import check_one_bucket
+from rowferry_enqueue.checks.reverting import check_reverting
+from rowferry_enqueue.checks.samples import check_samples, sample_entries
+from rowferry_enqueue.checks.tables import CheckedTable, check_rights_and_rows, check_table, check_together
 from rowferry_enqueue.enqueue import find_migration
-from rowferry_enqueue.finding import Finding, note, problem
 
 __all__ = ["Finding", "check_plan", "check_rows"]
 

@@ -14,10 +14,10 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
-from rowferry_enqueue.check_expressions import refuse
-from rowferry_enqueue.check_one_bucket import refuse_overwritten_objects
-from rowferry_enqueue.check_reverting import refuse_irreversible
-from rowferry_enqueue.check_tables import refuse_unfit_tables
+from rowferry_enqueue.checks.expressions import refuse
+from rowferry_enqueue.checks.one_bucket import refuse_overwritten_objects
+from rowferry_enqueue.checks.reverting import refuse_irreversible
+from rowferry_enqueue.checks.tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
 from rowferry_enqueue.request import Enqueued, Repair, Request, Within

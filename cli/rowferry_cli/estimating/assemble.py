@@ -13,7 +13,7 @@ from rowferry_cli.estimating.listed import LISTED_WITHIN, sample_objects
 from rowferry_cli.estimating.measuring import Measured
 from rowferry_cli.estimating.request_counts import CopyMode, SampledObject
 from rowferry_cli.estimating.result import Estimate
-from rowferry_enqueue.check_tables import refuse_unfit_tables
+from rowferry_enqueue.checks.tables import refuse_unfit_tables
 
 MOST_KEYS = 10_000
 """Keys that are taken from the database: looked at one after the other, and copied with --copy."""

@@ -13,7 +13,7 @@ from rowferry_cli.estimating.looks import ObjectSample
 from rowferry_cli.estimating.measure import Drive, RequestMeter
 from rowferry_cli.estimating.measurement import Measurement, is_steady, read_measurement
 from rowferry_cli.estimating.request_counts import CopyMode
-from rowferry_enqueue.bucket_errors import check_bucket_exists, refuse
+from rowferry_enqueue.checks.bucket_errors import check_bucket_exists, refuse
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.copy import CopyResult, copy_object

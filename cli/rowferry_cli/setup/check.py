@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rowferry.s3.listing import OnProgress
-    from rowferry_enqueue.finding import Finding
+    from rowferry_enqueue.checks.finding import Finding
 
 SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·", "yellow")}
 
@@ -61,8 +61,8 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
     """Return the findings; if the database is unavailable, those about the buckets."""
     from rowferry.db.connection import connect
     from rowferry_enqueue.check import check_plan
-    from rowferry_enqueue.check_buckets import check_buckets
-    from rowferry_enqueue.finding import problem
+    from rowferry_enqueue.checks.buckets import check_buckets
+    from rowferry_enqueue.checks.finding import problem
 
     try:
         with connect("check", autocommit=True) as connection:

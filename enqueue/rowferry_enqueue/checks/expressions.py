@@ -10,8 +10,8 @@ from rowferry.db.entries import EntryQueries
 from rowferry.db.forms import compute_keys
 from rowferry.errors import DatabaseUnavailable
 from rowferry.plan import Entries
-from rowferry_enqueue.finding import Finding, problem
-from rowferry_enqueue.table_shape import GRANTS
+from rowferry_enqueue.checks.finding import Finding, problem
+from rowferry_enqueue.checks.table_shape import GRANTS
 
 
 def check_expressions(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:

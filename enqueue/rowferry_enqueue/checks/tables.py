@@ -11,9 +11,9 @@ from rowferry.db.description import Description, describe, split_table
 from rowferry.db.entries import EntryQueries, fits
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
-from rowferry_enqueue.check_expressions import check_expressions, refuse
-from rowferry_enqueue.finding import Finding, fine, note, problem
-from rowferry_enqueue.table_shape import GRANTS, judge_table, judge_together, name_id, note_peculiarities
+from rowferry_enqueue.checks.expressions import check_expressions, refuse
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.table_shape import GRANTS, judge_table, judge_together, name_id, note_peculiarities
 
 
 @dataclass(frozen=True, slots=True)

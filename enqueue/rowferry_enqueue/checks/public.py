@@ -11,8 +11,8 @@ from urllib.request import Request, urlopen
 from rowferry.http.trust import trust
 from rowferry.plan import Plan
 from rowferry.s3.endpoint import resolve_endpoint
-from rowferry_enqueue.check_keys import quote_key
-from rowferry_enqueue.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.keys import quote_key
 
 SECONDS = 20
 """For one fetch."""

@@ -20,9 +20,9 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import head_object, list_first_object
 from rowferry.s3.responses import Response, read_text
 from rowferry.s3.retry import TRIES, send_with_retries
-from rowferry_enqueue.bucket_errors import refuse, summarise_error
-from rowferry_enqueue.check_keys import quote_key
-from rowferry_enqueue.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.bucket_errors import refuse, summarise_error
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.keys import quote_key
 
 AT_ONCE = 16
 TIME_LIMIT = timedelta(seconds=20)

@@ -24,7 +24,7 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, read_tags
 from rowferry.s3.results import read_copied_etag, read_upload_id, read_written_etag
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.finding import Finding, note
+from rowferry_enqueue.checks.finding import Finding, note
 
 PREFIX = "rowferry-check-"
 """Of the key of each probe object."""

@@ -17,8 +17,8 @@ from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import Entries
 from rowferry.s3.listing import OnProgress
-from rowferry_enqueue.check_expressions import refuse
-from rowferry_enqueue.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.expressions import refuse
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 
 SHOWN_CHARACTERS = 60
 """Of a key in a message."""

@@ -12,7 +12,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable
 from rowferry.formatting import count
 from rowferry.s3.listing import OnProgress
-from rowferry_enqueue.finding import Finding, note, problem
+from rowferry_enqueue.checks.finding import Finding, note, problem
 
 
 def check_documents(

@@ -7,7 +7,7 @@ from rowferry.db.description import Description
 from rowferry.db.entries import fits, name_kind
 from rowferry.plan import Entries
 from rowferry.plan.path import are_apart, is_of_elements, parse_path
-from rowferry_enqueue.finding import Finding, note, problem
+from rowferry_enqueue.checks.finding import Finding, note, problem
 
 GRANTS = "see `rowferry init --grants`"
 

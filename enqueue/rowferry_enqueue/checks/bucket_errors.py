@@ -20,7 +20,7 @@ from rowferry.s3.errors import REMEDY_OF_CODE
 from rowferry.s3.operations import list_first_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.finding import Finding, note, problem
+from rowferry_enqueue.checks.finding import Finding, note, problem
 
 _KEYS = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile, to valid ones"
 _EXPIRED = "renew the {name} credentials: the profile, or all three of ROWFERRY_{side}_*"

@@ -1,0 +1,1 @@
+"""What `rowferry check` looks at, a module each; `enqueue` refuses what the catalogue shows, by the same modules."""
