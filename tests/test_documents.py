@@ -262,7 +262,7 @@ def test_members_that_an_application_changes_meanwhile_are_kept(documents: Migra
     documents.enqueue()
     with psycopg.connect(documents.dsn) as application, documents.workers(1, "--until-empty") as (worker,):
         application.execute('update public.things set data = data || \'{"title": "new"}\' where id = 1')
-        waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'with wanted%'"
+        waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'with rowferry_wanted%'"
         wait_for(lambda: documents.execute(waits))
         application.commit()
         assert worker.wait() == 0
@@ -277,7 +277,7 @@ def test_a_text_that_an_application_changes_meanwhile_is_its_own(documents: Migr
     documents.enqueue()
     with psycopg.connect(documents.dsn) as application, documents.workers(1, "--until-empty") as (worker,):
         application.execute('update public.things set data = \'{"files": ["image/2"]}\' where id = 1')
-        waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'with wanted%'"
+        waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'with rowferry_wanted%'"
         wait_for(lambda: documents.execute(waits))
         application.commit()
         assert worker.wait() == 0

@@ -22,6 +22,11 @@ select ({first}) <= ({last}) as are_ids;
 -- A deferred constraint would fail only at COMMIT, too late to leave one row out.
 set constraints all immediate;
 
+-- name: prefer_indexes
+-- For one transaction: PostgreSQL 14 takes ids of several columns for more rows than there are, and would read the whole
+-- table for each batch. Where no index has the id, it still does.
+set local enable_seqscan = off;
+
 -- name: lock_rows
 -- Locks the rows of a batch of which all that was read still holds, in the order of their ids. The names of the list and
 -- of its columns are unlike those of a user's tables, which `where` and `objects` may name. No join clause, since a

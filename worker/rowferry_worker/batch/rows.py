@@ -82,6 +82,8 @@ def update_rows(
     if not moves:
         return []
     connection.execute(own_queries()["check_constraints_now"])
+    if len(queries.entries.ids) > 1:
+        connection.execute(own_queries()["prefer_indexes"])
     return _Update(connection, queries, to).run(moves, wait_for_locks=True)
 
 
