@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, EntryResult, Outcome, name_key
 from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.keys import Form, ObjectKeys, map_entry
 from rowferry.plan import Entries
@@ -76,8 +76,8 @@ def result_of(row: MappedRow, obstacle: tuple[str | None, ObjectResult]) -> Entr
     key, result = obstacle
     if isinstance(result, CopyResult):
         words = "a different object stands at the production key; see --on-conflict"
-        named = "" if key in {None, row.entry.key} else f"{key!r}: "
-        return EntryResult(row.entry, result.outcome, reason="different object", error=named + words)
+        error = name_key(row.entry, key) + words
+        return EntryResult(row.entry, result.outcome, reason="different object", error=error)
     outcome = Outcome.MISSING if isinstance(result, ObjectNotFound) else Outcome.FAILED
     return EntryResult.from_error(row.entry, result, outcome, key)
 
