@@ -66,7 +66,7 @@ def preview_pass(
     if migration_id is None:
         return Pass(1, None)
     chosen = {"migration_id": migration_id, "label": queries.entries.label, "plan": Jsonb(plan)}
-    last = connection.execute(statement("last_pass"), chosen).fetchone()
+    last = connection.execute(statement("last_pass", waits=statement("pass_waits")), chosen).fetchone()
     if last is None or last["is_of_another_plan"]:
         return Pass(1, None)
     if last["waits"]:

@@ -156,7 +156,9 @@ def _describe_last_pass(connection: Connection, plan: Plan, label: str) -> str:
     """Return which pass was the last over entries whose rows stay, and where the next one begins."""
     if not fetch_one(connection, statement("has_schema"))["has_schema"]:
         return "no pass yet"
-    row = connection.execute(statement("find_last_pass"), {"name": plan.name, "label": label}).fetchone()
+    row = connection.execute(
+        statement("find_last_pass", waits=statement("pass_waits")), {"name": plan.name, "label": label}
+    ).fetchone()
     if row is None:
         return "no pass yet"
     began = f"pass {row['number']} began at {row['began_at']:%Y-%m-%d %H:%M:%S %Z}"

@@ -305,3 +305,14 @@ jsonb_build_array(({where}) is true, case when ({where}) is true then {objects} 
 -- name: free_entries_limit
 -- Takes the first free entries only.
 order by n.stretch, n.position limit %(limit)s
+
+-- name: pass_waits
+-- Whether batches of a pass wait.
+exists (
+    select from rowferry.batch_queue as q
+    where
+        q.migration_id = p.migration_id
+        and q.queue_name = 'migrate'
+        and q.status = 'INIT'
+        and q.payload ->> 'entries' = p.label
+)

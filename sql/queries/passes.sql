@@ -8,14 +8,7 @@ select
     p.since,
     p.watermark,
     p.held_back_by,
-    exists (
-        select from rowferry.batch_queue as q
-        where
-            q.migration_id = p.migration_id
-            and q.queue_name = 'migrate'
-            and q.status = 'INIT'
-            and q.payload ->> 'entries' = p.label
-    ) as waits,
+    {waits} as waits,
     m.plan <> %(plan)s as is_of_another_plan
 from rowferry.pass as p
 inner join rowferry.migration as m on p.migration_id = m.id
@@ -29,14 +22,7 @@ select
     p.number,
     p.began_at,
     p.watermark,
-    exists (
-        select from rowferry.batch_queue as q
-        where
-            q.migration_id = p.migration_id
-            and q.queue_name = 'migrate'
-            and q.status = 'INIT'
-            and q.payload ->> 'entries' = p.label
-    ) as waits
+    {waits} as waits
 from rowferry.pass as p
 inner join rowferry.migration as m on p.migration_id = m.id
 where m.name = %(name)s and p.label = %(label)s
