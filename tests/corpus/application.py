@@ -20,6 +20,8 @@ from torture.oracle import Oracle
 
 LONGEST_PAUSE = timedelta(seconds=0.05)
 ENDS_WITHIN = timedelta(seconds=60)
+KEPT_UPLOADS = 3
+"""The first uploads are never deleted, so that a pass has something to look at however long it waits for its turn."""
 
 
 class Application:
@@ -136,7 +138,7 @@ class Application:
     def delete(self) -> None:
         """Delete the rows of an upload, the last one first; at some later time something removes the objects."""
         number = self._chance.choice(list(self.uploads))
-        if len(self.uploads) < 4:
+        if number <= KEPT_UPLOADS:
             return
         for row_id in reversed(self.uploads.pop(number)):
             row = self.rows[row_id]
