@@ -24,11 +24,11 @@ from generate_series(1, 800) as i
 """
 DONE = """
 insert into rowferry.batch_queue (
-    migration_id, payload, entry_count, status, attempts, run_after, created_at, started_at, finished_at, worker_id,
-    migrated, kept, changed, bytes
+    migration_id, queue_name, payload, entry_count, status, attempts, run_after, created_at, started_at, finished_at,
+    worker_id, migrated, kept, changed, bytes
 )
 select
-    1, jsonb_build_object(
+    1, 'migrate', jsonb_build_object(
         'entries', format('public.table_%%s.path', i %% 4), 'first', (i * 100)::text, 'last', (i * 100 + 99)::text,
         'on_conflict', 'fail'
     ),
@@ -40,11 +40,11 @@ cross join (select now() - interval '7 days' as began, interval '7 days' / %(don
 """
 ERROR = """
 insert into rowferry.batch_queue (
-    migration_id, payload, entry_count, status, attempts, run_after, created_at, started_at, finished_at, worker_id,
-    error, migrated, missing, conflict, failed
+    migration_id, queue_name, payload, entry_count, status, attempts, run_after, created_at, started_at, finished_at,
+    worker_id, error, migrated, missing, conflict, failed
 )
 select
-    1, jsonb_build_object(
+    1, 'migrate', jsonb_build_object(
         'entries', format('public.table_%%s.path', i %% 4), 'first', (-i * 100)::text, 'last', (-i * 100 + 99)::text,
         'on_conflict', 'fail'
     ),
@@ -69,9 +69,9 @@ from rowferry.batch_queue as q
 where q.status = 'DONE' and q.id % 50 = 0
 """
 WAITING = """
-insert into rowferry.batch_queue (migration_id, payload, entry_count, run_after)
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after)
 select
-    1, jsonb_build_object(
+    1, 'migrate', jsonb_build_object(
         'entries', format('public.table_%%s.path', i %% 4), 'first', (1000000000 + i * 100)::text,
         'last', (1000000000 + i * 100 + 99)::text, 'on_conflict', 'fail'
     ), 100, now() - interval '1 hour'

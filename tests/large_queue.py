@@ -6,11 +6,13 @@ from psycopg import sql
 MANY = 1_000_000
 CROWD = """
 insert into rowferry.migration (name, plan) values ('crowded', '{}'), ('other', '{}');
-insert into rowferry.batch_queue
-(migration_id, payload, entry_count, status, migrated, attempts, run_after, started_at, finished_at, worker_id)
-select 1, '{}', 1, 'DONE', 1, 1, moment, moment, moment + i * interval '1 millisecond', 'h:1:x'
+insert into rowferry.batch_queue (
+    migration_id, queue_name, payload, entry_count, status, migrated, attempts, run_after, started_at, finished_at,
+    worker_id
+)
+select 1, 'migrate', '{}', 1, 'DONE', 1, 1, moment, moment, moment + i * interval '1 millisecond', 'h:1:x'
 from generate_series(1, %(many)s) as i, (select now() - interval '2 days' as moment) as m;
-insert into rowferry.batch_queue (migration_id, payload, entry_count) select 1, '{}', 1
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) select 1, 'migrate', '{}', 1
 from generate_series(1, %(many)s);
 insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, finished_at, verdict)
 select i, 0, 1, 'h:1:x', now(), 'DONE' from generate_series(1, %(many)s) as i;

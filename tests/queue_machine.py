@@ -24,8 +24,8 @@ MOST_BATCHES = 8
 WAITS = st.sampled_from([timedelta(0), timedelta(hours=1)])
 EMPTY = "truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure restart identity"
 INSERT = """
-insert into rowferry.batch_queue (migration_id, payload, entry_count, max_attempts)
-select id, jsonb_build_object('entries', 'public.avatars.path', 'first', %s::text, 'last', %s::text), %s, %s
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
+select id, 'migrate', jsonb_build_object('entries', 'public.avatars.path', 'first', %s::text, 'last', %s::text), %s, %s
 from rowferry.migration returning id
 """
 LOOK_FROM_THE_BEGINNING = "select set_config('rowferry.claim_starts', '', true)"

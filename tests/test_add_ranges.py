@@ -34,8 +34,8 @@ def add_listing(session: Session, first: str = "", **more: Any) -> int:
 
 
 def add_batch(session: Session, payload: dict[str, Any], status: str = "INIT") -> int:
-    query = "insert into rowferry.batch_queue (migration_id, payload, entry_count, status, run_after) "
-    query += "select max(id), %s, 0, %s, '-infinity' from rowferry.migration returning id"
+    query = "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, status, run_after) "
+    query += "select max(id), 'migrate', %s, 0, %s, '-infinity' from rowferry.migration returning id"
     (row,) = session.execute(query, (Jsonb(payload), status)).fetchall()
     return row["id"]
 

@@ -18,16 +18,19 @@ pytestmark = pytest.mark.versions
 MANY = 20_000
 QUEUES = ["migrate"]
 FILL = """
-insert into rowferry.batch_queue (migration_id, payload, entry_count, run_after)
-select 1, '{}', 1, now() - interval '1 hour' from generate_series(1, %s)
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after)
+select 1, 'migrate', '{}', 1, now() - interval '1 hour' from generate_series(1, %s)
 """
 FINISH = """
 update rowferry.batch_queue set status = 'DONE', migrated = 1, finished_at = now()
 where id = any(array(select id from rowferry.batch_queue where status = 'INIT' order by run_after, id limit %s))
 """
 OLDER = """
-insert into rowferry.batch_queue (migration_id, payload, entry_count, run_after)
-values (1, '{}', 1, now() - interval '2 hours') returning id
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after)
+values (1, 'migrate', '{}', 1, now() - interval '2 hours') returning id
+"""
+DUE_NOW = """
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) values (%s, 'migrate', '{}', 1)
 """
 WAITED = """
 select set_config('rowferry.claim_starts', jsonb_set(
@@ -99,7 +102,7 @@ def test_another_migration_that_finished_under_it_costs_a_claim_nothing(
         stranger.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         stranger.execute("select 1 from pg_class limit 1")
         other.execute(FINISH, (MANY,))
-        other.execute("insert into rowferry.batch_queue (migration_id, payload, entry_count) values (2, '{}', 1)")
+        other.execute(DUE_NOW, (2,))
         assert claim_cost(worker) <= 60
 
 
@@ -169,11 +172,11 @@ def test_one_batch_is_passed_over_only_while_others_are_due(
     other.execute(FILL, (1,))
     later = timedelta(minutes=10)
     other.execute(
-        "insert into rowferry.batch_queue (migration_id, payload, entry_count, run_after) "
-        "values (1, '{}', 1, now() + %s)",
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after) "
+        "values (1, 'migrate', '{}', 1, now() + %s)",
         (later,),
     )
     assert finish(worker) == 1
     assert claim_batch(worker, QUEUES) is None
-    other.execute("insert into rowferry.batch_queue (migration_id, payload, entry_count) values (1, '{}', 1)")
+    other.execute(DUE_NOW, (1,))
     assert finish(worker) == 3

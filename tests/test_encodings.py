@@ -53,7 +53,10 @@ def test_what_a_database_cannot_hold_of_a_message_is_replaced(
     message = "zoë don’t \0\udcff"
     with encoded(database, encoding, monkeypatch) as connection:
         connection.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
-        connection.execute("insert into rowferry.batch_queue (migration_id, payload, entry_count) values (1, '{}', 1)")
+        connection.execute(
+            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+            "values (1, 'migrate', '{}', 1)"
+        )
         with connection.transaction():
             batch = claim_batch(connection, ["migrate"])
             assert batch is not None

@@ -55,8 +55,8 @@ def test_a_narrow_range_within_a_wide_one_uncovers_nothing(table: EntryTable) ->
     table.enqueue(30)
     narrow = {"entries": "public.avatars.path", "first": "10", "last": "12", "on_conflict": "fail"}
     table.execute(
-        "insert into rowferry.batch_queue (migration_id, payload, entry_count) select migration_id, %s, 2 "
-        "from rowferry.batch_queue",
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+        "select migration_id, queue_name, %s, 2 from rowferry.batch_queue",
         [Jsonb(narrow)],
     )
     assert table.enqueue(5)[0].entries == 0

@@ -64,7 +64,16 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
     words = compose_grants("r", PURPOSES, None).as_string()
     missing = {path.stem for path in list_sql("functions") if f"rowferry.{path.stem}" not in words}
     triggers = {path.stem for path in list_sql("functions") if "returns trigger" in path.read_text(encoding="utf-8")}
-    inner = {"compact_tally", "find_oldest", "seal_claim", "check_claim", "check_range"}
+    inner = {
+        "compact_tally",
+        "find_oldest",
+        "seal_claim",
+        "check_claim",
+        "check_part",
+        "check_range",
+        "lock_oldest",
+        "take_place",
+    }
     assert missing - triggers == {"prune_batches", "prune_leftovers", "recount_batches"} | inner
 
 

@@ -114,8 +114,8 @@ def test_the_batches_of_the_rows_that_are_gone_are_forgotten(simulated: Migratio
     simulated.work()
     simulated.execute("insert into rowferry.migration (name, plan) values ('another', '{}')")
     simulated.execute(
-        "insert into rowferry.batch_queue (migration_id, payload, entry_count) "
-        "select id, '{}', 0 from rowferry.migration where name = 'another'"
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+        "select id, 'migrate', '{}', 0 from rowferry.migration where name = 'another'"
     )
     make(simulated, 1)
     assert len(simulated.batches()) == 1

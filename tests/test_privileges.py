@@ -41,6 +41,9 @@ QUEUE = VIEWS | {
 }
 ENTRIES = {"SELECT public.avatars(id)", "SELECT public.avatars(path)"}
 
+STEERED = ("priority", "weight", "max_in_hand", "paused_at", "next")
+"""What an operator may say of a queue."""
+
 EXPECTED: dict[Purpose, set[str]] = {
     "enqueuer": QUEUE
     | ENTRIES
@@ -83,9 +86,13 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.resume",
         "SELECT rowferry.batch_attempt",
         "SELECT rowferry.entry_failure",
+        "SELECT rowferry.queue",
         "SELECT rowferry.worker",
         "UPDATE rowferry.batch_queue(status)",
         "UPDATE rowferry.migration(paused_at)",
+        *(f"{way} rowferry.queue({column})" for way in ("INSERT", "UPDATE") for column in STEERED),
+        "INSERT rowferry.queue(migration_id)",
+        "INSERT rowferry.queue(name)",
     },
     "grafana": VIEWS,
 }

@@ -25,9 +25,10 @@ def fail(
         (migration,),
     )[0]["id"]
     (row,) = table.execute(
-        "insert into rowferry.batch_queue (migration_id, payload, entry_count, status, attempts, error, migrated, "
-        "failed, started_at, finished_at, worker_id, run_after) values (%s, %s, %s, 'ERROR', 5, %s, 1, %s, now(), "
-        "now(), 'somebody', now() + interval '1 day') returning id",
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, status, attempts, error, "
+        "migrated, failed, started_at, finished_at, worker_id, run_after) "
+        "values (%s, 'migrate', %s, %s, 'ERROR', 5, %s, 1, %s, now(), now(), 'somebody', "
+        "now() + interval '1 day') returning id",
         (migration_id, json.dumps({"entries": "public.avatars.path"}), len(entries) + 1, error, len(entries)),
     )
     for key, reason in entries.items():

@@ -56,8 +56,9 @@ BY_HAND: tuple[LiteralString, ...] = (
     "delete from rowferry.batch_queue where id % 6 = 0",
     "with gone as (delete from rowferry.batch_queue where id % 7 = 0 returning *) "
     "update rowferry.batch_queue set kept = kept + 1 where id % 7 = 1 and status = 'INIT'",
-    "insert into rowferry.batch_queue (id, migration_id, payload, entry_count) overriding system value "
-    "select 1, 1, '{}', 1 on conflict on constraint batch_queue_pkey do update set entry_count = 5, status = 'INIT'",
+    "insert into rowferry.batch_queue (id, migration_id, queue_name, payload, entry_count) overriding system value "
+    "select 1, 1, 'migrate', '{}', 1 "
+    "on conflict on constraint batch_queue_pkey do update set entry_count = 5, status = 'INIT'",
     "select rowferry.requeue()",
     "select rowferry.prune_batches('0 s', 2)",
     "select rowferry.recount_batches()",

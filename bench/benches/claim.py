@@ -32,14 +32,16 @@ EMPTY, FULL = "empty table", "2,000,000 batches"
 STRANGER, HELD, BUDGET = "with a stranger's transaction", "with a batch held throughout", "with batches held for 1 s"
 
 FILL_DONE = """
-insert into rowferry.batch_queue
-(migration_id, payload, entry_count, status, migrated, attempts, run_after, started_at, finished_at, worker_id)
-select 1, '{}', 1, 'DONE', 1, 1, moment, moment, moment + i * interval '1 millisecond', 'h:1:x'
+insert into rowferry.batch_queue (
+    migration_id, queue_name, payload, entry_count, status, migrated, attempts, run_after, started_at, finished_at,
+    worker_id
+)
+select 1, 'migrate', '{}', 1, 'DONE', 1, 1, moment, moment, moment + i * interval '1 millisecond', 'h:1:x'
 from generate_series(1, %s) as i, (select now() - interval '1 day' as moment) as m
 """
 FILL_INIT = """
-insert into rowferry.batch_queue (migration_id, payload, entry_count, run_after)
-select 1, '{}', 1, now() - interval '1 hour' from generate_series(1, %s)
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after)
+select 1, 'migrate', '{}', 1, now() - interval '1 hour' from generate_series(1, %s)
 """
 MIGRATION = "insert into rowferry.migration (name, plan) values ('bench', '{}')"
 VACUUM = "vacuum analyze rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure"

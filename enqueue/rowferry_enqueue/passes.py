@@ -10,6 +10,9 @@ from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 
+QUEUE = "migrate"
+"""The queue whose batches make passes."""
+
 FURTHEST_WEST = timedelta(hours=12)
 """The most that a local time is behind UTC. Source: the IANA time zone database, Etc/GMT+12."""
 
@@ -47,7 +50,7 @@ def begin_pass(
     lock of `lock_enqueue` and adds the batches in the same transaction.
     """
     label = queries.entries.label
-    begun = call(connection, "begin_pass", migration_id, label, is_whole)
+    begun = call(connection, "begin_pass", migration_id, label, is_whole, QUEUE)
     if not begun:
         return None
     (row,) = begun
@@ -55,7 +58,7 @@ def begin_pass(
     found = Pass(row["number"], since, failed, row["held_back_by"])
     renewed = choices | found.choices
     del renewed["since"]  # theirs is earlier
-    call(connection, "renew_batches", migration_id, "migrate", Jsonb(renewed), label)
+    call(connection, "renew_batches", migration_id, QUEUE, Jsonb(renewed), label)
     return found
 
 
@@ -65,7 +68,7 @@ def preview_pass(
     """Return what `begin_pass` would, and write nothing. After a change of the plan it may be fewer entries."""
     if migration_id is None:
         return Pass(1, None)
-    chosen = {"migration_id": migration_id, "label": queries.entries.label, "plan": Jsonb(plan)}
+    chosen = {"migration_id": migration_id, "label": queries.entries.label, "plan": Jsonb(plan), "queue": QUEUE}
     last = connection.execute(statement("last_pass", waits=statement("pass_waits")), chosen).fetchone()
     if last is None or last["is_of_another_plan"]:
         return Pass(1, None)
@@ -76,7 +79,8 @@ def preview_pass(
 
 
 def _count_failed(connection: Connection, migration_id: int, label: str) -> Renewed:
-    return Renewed(**fetch_one(connection, statement("count_renewed"), {"migration_id": migration_id, "label": label}))
+    chosen = {"migration_id": migration_id, "label": label, "queue": QUEUE}
+    return Renewed(**fetch_one(connection, statement("count_renewed"), chosen))
 
 
 def find_since(connection: Connection, queries: EntryQueries, since: datetime | None) -> str | None:

@@ -19,6 +19,9 @@ from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Counts, read_counts
 from rowferry.s3.listing import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
 
+QUEUE = "migrate"
+"""The queue whose progress is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class EntryCounts:
@@ -135,7 +138,7 @@ def _read_database(connection: Connection, plan: Plan, on_progress: OnProgress) 
         if not initialised:
             return DataStatus(plan.name, None, tables, Counts(), Activity(), None, initialised)
         counts = read_counts(connection, plan.name)
-        now = fetch_one(connection, statement("read_activity"), {"migration": plan.name})
+        now = fetch_one(connection, statement("read_activity"), {"migration": plan.name, "queue": QUEUE})
         paused = find_pause(connection, plan.name)
     activity = Activity(**now, time_left=timedelta(seconds=counts.waiting / now["rate"]) if now["rate"] else None)
     return DataStatus(plan.name, None, tables, counts, activity, paused, initialised)
@@ -156,9 +159,8 @@ def _describe_last_pass(connection: Connection, plan: Plan, label: str) -> str:
     """Return which pass was the last over entries whose rows stay, and where the next one begins."""
     if not fetch_one(connection, statement("has_schema"))["has_schema"]:
         return "no pass yet"
-    row = connection.execute(
-        statement("find_last_pass", waits=statement("pass_waits")), {"name": plan.name, "label": label}
-    ).fetchone()
+    chosen = {"name": plan.name, "label": label, "queue": QUEUE}
+    row = connection.execute(statement("find_last_pass", waits=statement("pass_waits")), chosen).fetchone()
     if row is None:
         return "no pass yet"
     began = f"pass {row['number']} began at {row['began_at']:%Y-%m-%d %H:%M:%S %Z}"

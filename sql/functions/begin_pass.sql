@@ -1,12 +1,14 @@
--- rowferry.begin_pass(p_migration_id bigint, p_label text, p_is_whole boolean)
+-- rowferry.begin_pass(p_migration_id bigint, p_label text, p_is_whole boolean, p_queue_name text)
 --   Begins a pass over entries whose rows stay, and returns it; no row, and nothing is written, while batches of an
---   earlier pass wait. It takes the rows that changed since the watermark of the pass before, and its own watermark is
+--   earlier pass wait in the queue. It takes the rows that changed since the watermark of the pass before, and its own watermark is
 --   a minute before the oldest transaction that is open now: what that may still commit is for the next pass. The
 --   minute allows for clocks that differ, and for objects that are written after their rows. Where not `p_is_whole`, or
 --   where nothing tells when a transaction began, the watermark stays what it was.
 --   The caller reads the table afterwards, in the same transaction.
 --   Writes: pass. Called by: rowferry_enqueue/passes.py.
-create or replace function rowferry.begin_pass(p_migration_id bigint, p_label text, p_is_whole boolean)
+create or replace function rowferry.begin_pass(
+    p_migration_id bigint, p_label text, p_is_whole boolean, p_queue_name text
+)
 returns setof rowferry.pass
 language plpgsql
 security definer
@@ -23,7 +25,7 @@ begin
         select from rowferry.batch_queue as q
         where
             q.migration_id = p_migration_id
-            and q.queue_name = 'migrate'
+            and q.queue_name = p_queue_name
             and q.status = 'INIT'
             and q.payload ->> 'entries' = p_label
     ) then

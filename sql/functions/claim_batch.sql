@@ -1,14 +1,19 @@
 -- rowferry.claim_batch(p_queues text[], p_migrations text[], p_passed_over bigint[])
---   Locks the oldest due batch of the given queues and returns it; no row when none is free.
+--   Locks the oldest due batch of one of the given queues and returns it; no row when none is free.
 --   `p_migrations`: the names of the migrations to serve, null: all; `p_passed_over`: the ids of migrations to skip.
---   Batches of paused migrations are left out. Of several migrations and queues, the one whose oldest batch has been
---   due for longest comes first, whether that batch is free or not.
+--   Batches of paused migrations and queues are left out. A line is one migration's queue (rowferry.queue; no row: the
+--   defaults). Of the lines of the highest priority that have a due batch, one gets the turn by its weight: the claims
+--   are numbered, and frac(number * 0.618...) walks through the weights (a golden-ratio sequence, Knuth, The Art of
+--   Computer Programming, 6.4), so that of any n claims each line has its share to within a batch or two. Where it
+--   has none to give, since others have locked its batches or `max_in_hand` of them are claimed, the others follow in a
+--   random order by their weights, then those of lower priority in the same way.
 --   `revision` is that of the batch's plan.
 --   A session continues where it last claimed a batch: finished batches stay in the index for as long as a transaction
 --   can see them. It looks from the beginning every 10 seconds, and before it returns no row: a batch that returned to
 --   the queue meanwhile is missed for no longer than that.
 --   Writes: nothing; the row lock in the caller's transaction is the lease. The session's setting rowferry.claim_starts
---   says where to continue, the transaction's rowferry.claims what it has claimed.
+--   says where to continue, the transaction's rowferry.claims what it has claimed. The sequence claim_turn goes on
+--   wherever several lines have a due batch.
 --   Called by: rowferry_worker/batch/claim.py.
 create or replace function rowferry.claim_batch(
     p_queues text [], p_migrations text [] default null, p_passed_over bigint [] default '{}'
@@ -35,8 +40,8 @@ set enable_sort = off
 set jit = off
 as $$
 declare
-    v_oldest record;
-    v_claimed record;
+    v_line record;
+    v_claimed rowferry.batch_queue;
     v_starts jsonb := nullif(current_setting('rowferry.claim_starts', true), '');
     v_is_fresh boolean := false;
 begin
@@ -49,86 +54,118 @@ begin
             v_is_fresh := true;
         end if;
 
-        for v_oldest in
-            select
-                m.id as migration_id,
-                m.revision,
-                u.queue_name,
-                s.name,
-                oldest.run_after,
-                oldest.id
-            from rowferry.migration as m
-            cross join unnest(p_queues) as u (queue_name)
-            cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
-            cross join lateral (
+        for v_line in
+            with lines as (
                 select
-                    q.run_after,
-                    q.id
-                from rowferry.batch_queue as q
+                    m.id as migration_id,
+                    m.revision,
+                    u.queue_name,
+                    s.name,
+                    oldest.run_after,
+                    oldest.id,
+                    k.id as queue_id,
+                    k.max_in_hand,
+                    coalesce(k.priority, 0) as priority,
+                    coalesce(k.weight, 1) as weight
+                from rowferry.migration as m
+                cross join unnest(p_queues) as u (queue_name)
+                cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
+                left join rowferry.queue as k on m.id = k.migration_id and u.queue_name = k.name
+                cross join lateral (
+                    select
+                        q.run_after,
+                        q.id
+                    from rowferry.batch_queue as q
+                    where
+                        q.status = 'INIT'
+                        and q.migration_id = m.id
+                        and q.queue_name = u.queue_name
+                        and (q.run_after, q.id) >= (
+                            coalesce((v_starts -> s.name ->> 0)::timestamptz, '-infinity'),
+                            coalesce((v_starts -> s.name ->> 1)::bigint, 0)
+                        )
+                    order by q.run_after, q.id
+                    limit 1
+                ) as oldest
                 where
-                    q.status = 'INIT'
-                    and q.migration_id = m.id
-                    and q.queue_name = u.queue_name
-                    and (q.run_after, q.id) >= (
-                        coalesce((v_starts -> s.name ->> 0)::timestamptz, '-infinity'),
-                        coalesce((v_starts -> s.name ->> 1)::bigint, 0)
-                    )
-                order by q.run_after, q.id
-                limit 1
-            ) as oldest
-            where
-                m.paused_at is null
-                and (p_migrations is null or m.name = any(p_migrations))
-                and m.id <> all(p_passed_over)
-                and oldest.run_after <= statement_timestamp()
-            order by oldest.run_after, oldest.id
+                    m.paused_at is null
+                    and k.paused_at is null
+                    and (p_migrations is null or m.name = any(p_migrations))
+                    and m.id <> all(p_passed_over)
+                    and oldest.run_after <= statement_timestamp()
+            ),
+
+            -- The weights of a priority side by side: each line lies between `upper` - weight and `upper`.
+            weighed as (
+                select
+                    l.*,
+                    sum(l.weight) over (partition by l.priority order by l.migration_id, l.queue_name) as upper,
+                    sum(l.weight) over (partition by l.priority) as total,
+                    count(*) over (partition by l.priority) as lines
+                from lines as l
+            )
+
+            select w.*
+            from weighed as w
+            order by
+                w.priority desc,
+                -- The one in which the turn falls comes first. It is taken once, and only where there is a choice.
+                case
+                    when w.lines > 1
+                        then ceil((
+                            w.upper - w.total * (
+                                select t.turn - floor(t.turn)
+                                from (
+                                    select nextval('rowferry.claim_turn') * 0.6180339887498949::double precision as turn
+                                ) as t
+                            )
+                        ) / w.weight) <> 1
+                end,
+                case when w.lines > 1 then -ln(1 - random()) / w.weight end
         loop
-            select
-                q.id,
-                q.migration_id,
-                v_oldest.revision,
-                q.queue_name,
-                q.payload,
-                q.entry_count,
-                q.max_attempts,
-                q.requeues,
-                q.crashes,
-                q.run_after
-            into v_claimed
-            from rowferry.batch_queue as q
-            where
-                q.status = 'INIT'
-                and q.migration_id = v_oldest.migration_id
-                and q.queue_name = v_oldest.queue_name
-                -- Walk past finished batches only once.
-                and (q.run_after, q.id) >= (v_oldest.run_after, v_oldest.id)
-                and q.run_after <= statement_timestamp()
-            order by q.run_after, q.id
-            limit 1
-            for update skip locked;
-            if found then
-                v_starts := v_starts
-                || jsonb_build_object(v_oldest.name, jsonb_build_array(v_claimed.run_after, v_claimed.id));
-                perform set_config('rowferry.claim_starts', v_starts::text, false);
-                perform set_config(
-                    'rowferry.claims',
-                    concat_ws(
-                        ' ', nullif(current_setting('rowferry.claims', true), ''), rowferry.seal_claim(v_claimed.id)
-                    ),
-                    true
+            if v_line.max_in_hand is null then
+                v_claimed := rowferry.lock_oldest(
+                    v_line.migration_id, v_line.queue_name, v_line.run_after, v_line.id
                 );
-                return query select
-                    v_claimed.id,
-                    v_claimed.migration_id,
-                    v_claimed.revision,
-                    v_claimed.queue_name,
-                    v_claimed.payload,
-                    v_claimed.entry_count,
-                    v_claimed.max_attempts,
-                    v_claimed.requeues,
-                    v_claimed.crashes;
-                return;
+            else
+                -- Rolled back as a whole where there is no batch to claim, so that the place is given back.
+                begin
+                    v_claimed := null;
+                    if rowferry.take_place(v_line.queue_id, v_line.max_in_hand) then
+                        v_claimed := rowferry.lock_oldest(
+                            v_line.migration_id, v_line.queue_name, v_line.run_after, v_line.id
+                        );
+                        if v_claimed.id is null then
+                            raise no_data_found;
+                        end if;
+                    end if;
+                exception when no_data_found then
+                    v_claimed := null;
+                end;
             end if;
+            continue when v_claimed.id is null;
+
+            v_starts := v_starts
+            || jsonb_build_object(v_line.name, jsonb_build_array(v_claimed.run_after, v_claimed.id));
+            perform set_config('rowferry.claim_starts', v_starts::text, false);
+            perform set_config(
+                'rowferry.claims',
+                concat_ws(
+                    ' ', nullif(current_setting('rowferry.claims', true), ''), rowferry.seal_claim(v_claimed.id)
+                ),
+                true
+            );
+            return query select
+                v_claimed.id,
+                v_claimed.migration_id,
+                v_line.revision,
+                v_claimed.queue_name,
+                v_claimed.payload,
+                v_claimed.entry_count,
+                v_claimed.max_attempts,
+                v_claimed.requeues,
+                v_claimed.crashes;
+            return;
         end loop;
 
         exit when v_is_fresh;

@@ -23,6 +23,7 @@ as $$
         ), '{}')
     from rowferry.migration as m
     cross join unnest(p_queues) as u (queue_name)
+    left join rowferry.queue as k on m.id = k.migration_id and u.queue_name = k.name
     left join lateral (
         select
             q.run_after,
@@ -32,5 +33,5 @@ as $$
         order by q.run_after, q.id
         limit 1
     ) as oldest on true
-    where m.paused_at is null;
+    where m.paused_at is null and k.paused_at is null;
 $$;

@@ -48,10 +48,54 @@ comment on column rowferry.pass.watermark is
 comment on column rowferry.pass.held_back_by is
 'What keeps the watermark from being a minute before the pass, in words: an open transaction. Null: nothing.';
 
+create table rowferry.queue (
+    id integer generated always as identity,
+    migration_id bigint not null,
+    name text not null,
+    priority integer not null default 0,
+    weight double precision not null default 1,
+    max_in_hand integer,
+    paused_at timestamptz,
+    next text [] not null default '{}',
+    payload jsonb not null default '{}',
+    planned jsonb,
+    constraint queue_pkey primary key (id),
+    -- Its places are locked by two integers: see rowferry.take_place.
+    constraint queue_id_check check (id < 2097152),
+    constraint queue_name_key unique (migration_id, name),
+    constraint queue_migration_fkey foreign key (migration_id) references rowferry.migration (id) on delete cascade,
+    constraint queue_name_check check (name ~ '^[a-z][a-z0-9_]{0,62}$'),
+    constraint queue_weight_check check (weight between 0.000001 and 1000000),
+    constraint queue_max_in_hand_check check (max_in_hand between 1 and 1023),
+    constraint queue_next_check check (name <> all(next) and array_position(next, null) is null),
+    constraint queue_payload_check check (jsonb_typeof(payload) = 'object')
+);
+comment on table rowferry.queue is
+'How one queue of one migration is claimed, and what comes after it. No row: the defaults. An UPDATE is enough; it '
+'stays until the plan says something else of this queue.';
+comment on column rowferry.queue.priority is
+'Batches of a queue with a higher one are claimed first, as long as any of them is due.';
+comment on column rowferry.queue.weight is
+'Its share of the claims, beside the other queues, of all migrations, that have its priority and due batches.';
+comment on column rowferry.queue.max_in_hand is
+'The most batches that workers have claimed at once, on all hosts. Null: no limit. Lowered: claimed batches are '
+'finished, each in the place that it has; places above the new limit are not given out again.';
+comment on column rowferry.queue.paused_at is
+'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs.';
+comment on column rowferry.queue.next is
+'The queues that get the entries that this one has settled, in the transaction that settles them.';
+comment on column rowferry.queue.payload is
+'What batches that are handed on to this queue say beside their entries.';
+comment on column rowferry.queue.planned is
+'What the plan said of this queue when it was last stored. Null: nothing.';
+
+-- The turns of the claims: rowferry.claim_batch takes the next one wherever several queues have batches that are due.
+create sequence rowferry.claim_turn maxvalue 2147483647 cycle;
+
 create table rowferry.batch_queue (
     id bigint generated always as identity,
     migration_id bigint not null,
-    queue_name text not null default 'migrate',
+    queue_name text not null,
     status text not null default 'INIT',
     payload jsonb not null,
     entry_count integer not null,
@@ -93,8 +137,9 @@ create table rowferry.batch_queue (
 comment on table rowferry.batch_queue is
 'One batch a row: INIT, then DONE or ERROR. The row lock of the claim is the lease.';
 comment on column rowferry.batch_queue.payload is
-'What the queue needs to know. migrate: entries (their label), first and last id (inclusive, as text), on_conflict; '
-'objects, where no row has them: a listing that is to be cut, or a range of keys.';
+'Which entries are meant, and what the queue needs to know beside them. Entries: their label, and first and last id '
+'(inclusive, as text); or objects, where no row has them: a listing that is to be cut, or a range of keys; or items, '
+'each with an id. `only`: the ids that alone are meant. `unsettled`: the ids that the last attempt left; null: all.';
 comment on column rowferry.batch_queue.entry_count is
 'Entries in the batch: as counted at enqueue, then as read by the last attempt plus those settled before.';
 comment on column rowferry.batch_queue.attempts is

@@ -307,12 +307,12 @@ jsonb_build_array(({where}) is true, case when ({where}) is true then {objects} 
 order by n.stretch, n.position limit %(limit)s
 
 -- name: pass_waits
--- Whether batches of a pass wait.
+-- Whether batches of a pass wait in the queue.
 exists (
     select from rowferry.batch_queue as q
     where
         q.migration_id = p.migration_id
-        and q.queue_name = 'migrate'
+        and q.queue_name = %(queue)s
         and q.status = 'INIT'
         and q.payload ->> 'entries' = p.label
 )

@@ -28,10 +28,13 @@ grant execute on function
 to {role};
 
 -- name: grant_operator
--- Operate: read failures, put batches back in the queue, pause and resume a migration.
+-- Operate: read failures, put batches back in the queue; pause, prioritise and limit migrations and their queues.
 grant select on rowferry.entry_failure, rowferry.batch_attempt, rowferry.worker to {role};
 grant update (status) on rowferry.batch_queue to {role};
 grant update (paused_at) on rowferry.migration to {role};
+grant select on rowferry.queue to {role};
+grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
+grant update (priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
 grant execute on function rowferry.requeue, rowferry.pause, rowferry.resume to {role};
 
 -- name: grant_grafana

@@ -37,7 +37,7 @@ select
 from rowferry.batch_queue as q
 where
     q.migration_id = %(migration_id)s
-    and q.queue_name = 'migrate'
+    and q.queue_name = %(queue)s
     and q.status = 'ERROR'
     and q.payload ->> 'entries' = %(label)s
     and q.payload ? 'read_again';
@@ -62,7 +62,7 @@ select
             from rowferry.batch_queue as q
             where
                 q.migration_id = m.id
-                and q.queue_name = 'migrate'
+                and q.queue_name = %(queue)s
                 and q.payload ->> 'objects' = 'listing'
         )
     ) as last_pass_at
@@ -73,7 +73,7 @@ where m.name = %(name)s;
 -- The entries of these labels that could not be migrated. Where rows move, no verify looks at them.
 select coalesce(sum(t.missing + t.conflict + t.failed), 0)::bigint as entries
 from rowferry.table_progress as t
-where t.migration = %(name)s and t.queue_name = 'migrate' and t.label = any(%(labels)s);
+where t.migration = %(name)s and t.queue_name = %(queue)s and t.label = any(%(labels)s);
 
 -- name: count_workers_of_queue
 -- The live workers that serve a queue.

@@ -30,13 +30,13 @@ from {table} as e
 where {where};
 
 -- name: read_activity
--- What happens now: the live workers, and the rate of one migration.
+-- What happens now: the live workers, and the rate of one queue of a migration.
 select
     (select count(*) from rowferry.live_workers) as workers,
     coalesce(sum(p.rate), 0)::double precision as rate
 from rowferry.throughput as p
 inner join rowferry.migration as m on p.migration_id = m.id
-where m.name = %(migration)s and p.queue_name = 'migrate';
+where m.name = %(migration)s and p.queue_name = %(queue)s;
 
 -- name: read_migration_status
 -- The open batches of one migration, how many of them are claimed, and the live workers.

@@ -53,7 +53,7 @@ def read_database(
             most = fetch_one(connection, statement("count_connections"))["connections"]
             if not fetch_one(connection, statement("has_schema"))["has_schema"]:
                 return samples, QueueState(connections=most)
-            now = fetch_one(connection, statement("read_activity"), {"migration": plan.name})
+            now = fetch_one(connection, statement("read_activity"), {"migration": plan.name, "queue": "migrate"})
             known = [row["name"] for row in connection.execute(statement("list_migrations"))]
     return samples, QueueState(plan.name in known, now["workers"], now["rate"], most)
 

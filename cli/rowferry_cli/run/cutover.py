@@ -27,6 +27,9 @@ from rowferry_cli.run.passes import Run, Workers, name_log
 from rowferry_cli.run.reporter import Reporter
 from rowferry_enqueue.enqueue import Request
 
+QUEUE = "migrate"
+"""The queue that copies."""
+
 PAUSE = timedelta(seconds=10)
 """Between two passes, while a person switches the application."""
 
@@ -97,7 +100,7 @@ def _note_switched_back(connection: Connection, plan: Plan, reporter: Reporter) 
 
 def _read_state(connection: Connection, plan: Plan) -> dict[str, Any] | None:
     with translated_errors():
-        return connection.execute(statement("read_switch"), {"name": plan.name}).fetchone()
+        return connection.execute(statement("read_switch"), {"name": plan.name, "queue": QUEUE}).fetchone()
 
 
 @dataclass(slots=True)
@@ -217,7 +220,7 @@ class Cutover:
         if self._count().batches_init:  # of a pass that was interrupted before the switch
             choices = Jsonb(request.choices_of_pass)
             with translated_errors():
-                call(self.run.connection, "renew_batches", state["id"], "migrate", choices, None)
+                call(self.run.connection, "renew_batches", state["id"], QUEUE, choices, None)
         with self.run.workers() as workers:
             self._pass(workers)
             while not self.passes[-1].is_whole and not find_pause(self.run.connection, self.run.plan.name):
@@ -266,9 +269,8 @@ class Cutover:
         plan = self.run.plan
         labels = [entries.label for entries in plan.entries if entries.rows != "stay"]
         with translated_errors():
-            found = fetch_one(
-                self.run.connection, statement("count_left_behind"), {"name": plan.name, "labels": labels}
-            )
+            chosen = {"name": plan.name, "queue": QUEUE, "labels": labels}
+            found = fetch_one(self.run.connection, statement("count_left_behind"), chosen)
         return int(found["entries"])
 
     def _count(self) -> Counts:

@@ -1,0 +1,55 @@
+-- rowferry.guard_next()
+--   Trigger: refuses a chain of queues that leads back to its beginning: its batches would be handed on for ever.
+--   Raises invalid_parameter_value, which names the queue.
+--   Writes: nothing. Called by: any INSERT of a queue, any UPDATE of queue.next, when the statement has ended.
+create or replace function rowferry.guard_next()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_circle text;
+begin
+    with recursive followers as (
+        select
+            q.migration_id,
+            q.name,
+            n.name as follower
+        from rowferry.queue as q
+        cross join unnest(q.next) as n (name)
+        where q.migration_id = new.migration_id
+        union
+        select
+            f.migration_id,
+            f.name,
+            n.name as follower
+        from followers as f
+        inner join rowferry.queue as q on f.migration_id = q.migration_id and f.follower = q.name
+        cross join unnest(q.next) as n (name)
+    )
+
+    select f.name into v_circle
+    from followers as f
+    where f.name = f.follower
+    order by f.name
+    limit 1;
+    if v_circle is not null then
+        raise invalid_parameter_value using
+        message = format('queue "%s" would hand on to itself, by way of the queues after it', v_circle);
+    end if;
+    return null;
+end;
+$$;
+
+create or replace trigger queue_next_inserted
+after insert on rowferry.queue
+for each row
+when (new.next <> '{}')
+execute function rowferry.guard_next();
+
+create or replace trigger queue_next_changed
+after update of next on rowferry.queue
+for each row
+when (new.next <> '{}' and new.next is distinct from old.next)
+execute function rowferry.guard_next();

@@ -1,0 +1,28 @@
+-- rowferry.lock_oldest(p_migration_id bigint, p_queue_name text, p_run_after timestamptz, p_id bigint)
+--   Locks the oldest due batch of one migration's queue that no other transaction has locked, from this run_after and id
+--   on, and returns it; null where none is free.
+--   Writes: nothing; the row lock is the lease. Called by: rowferry.claim_batch, whose settings its plan needs.
+create or replace function rowferry.lock_oldest(
+    p_migration_id bigint, p_queue_name text, p_run_after timestamptz, p_id bigint
+)
+returns rowferry.batch_queue
+language plpgsql
+as $$
+declare
+    v_claimed rowferry.batch_queue;
+begin
+    select q.* into v_claimed
+    from rowferry.batch_queue as q
+    where
+        q.status = 'INIT'
+        and q.migration_id = p_migration_id
+        and q.queue_name = p_queue_name
+        -- Walk past finished batches only once.
+        and (q.run_after, q.id) >= (p_run_after, p_id)
+        and q.run_after <= statement_timestamp()
+    order by q.run_after, q.id
+    limit 1
+    for update skip locked;
+    return v_claimed;
+end;
+$$;
