@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from entry_table import EntryTable
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome
@@ -50,6 +51,12 @@ def hold(table: EntryTable) -> Iterator[Held]:
         assert batch is not None
         yield Held(connection, ledger, batch, begin_attempt(ledger, batch, worker_id))
         connection.rollback()
+
+
+def split(session: Connection, batch_id: int, first: str, last: str, *, count: int, keep: str | None = None) -> None:
+    """Put a range of a claimed batch back as a batch of `count` entries; its own then ends at `keep`."""
+    part, kept = Jsonb({"first": first, "last": last}), None if keep is None else Jsonb({"last": keep})
+    call(session, "split_batch", batch_id, part, count, 0, kept)
 
 
 def results_of(**outcomes: int) -> list[EntryResult]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entry_table import FROM, TO, EntryTable, trusted
+from held_batches import split as split_batch
 from migration import Migration
 from poison import POISON, work_in_spite_of_poison
 from queue_runs import outcomes, revert, verify
@@ -178,7 +179,7 @@ def split(table: EntryTable) -> Callable[[str, str, str | None], None]:
     def split(first: str, last: str, keep: str | None) -> None:
         with connect("worker test") as worker:
             (claimed,) = worker.execute("select id from rowferry.claim_batch(array['migrate'])").fetchall()
-            worker.execute("select rowferry.split_batch(%s, %s, %s, 5, 0, %s)", (claimed["id"], first, last, keep))
+            split_batch(worker, claimed["id"], first, last, count=5, keep=keep)
 
     return split
 

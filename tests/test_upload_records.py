@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from entry_table import EntryTable
+from held_batches import split
 from rowferry.batch import Attempt, Batch, Judgement, Verdict
-from rowferry.db.connection import Connection, call, connect
+from rowferry.db.connection import Connection, connect
 from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_failure
@@ -45,7 +46,7 @@ class Workers:
         """End the time budget of an attempt: its first entry stays, with an upload begun; the others go."""
         session, batch, attempt = self.claim()
         self.begin(batch, attempt)
-        call(session, "split_batch", batch.id, "1", batch.payload["last"], 9, 0, "0")
+        split(session, batch.id, "1", batch.payload["last"], count=9, keep="0")
         write_failure(session, batch, attempt, Judgement(Verdict.RELEASED, timedelta(0), "the budget"))
         session.commit()
 

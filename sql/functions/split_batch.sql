@@ -1,14 +1,14 @@
--- rowferry.split_batch(p_batch_id bigint, p_first text, p_last text, p_entry_count integer, p_crashes integer,
---                      p_keep_last text)
+-- rowferry.split_batch(p_batch_id bigint, p_part jsonb, p_entry_count integer, p_crashes integer, p_keep jsonb)
 --   Puts a part of a claimed batch back in the queue as a batch of its own, due at once, and returns its id.
---   `p_first` and `p_last` (inclusive, as text) are the new batch's range, `p_entry_count` its entries, `p_crashes` the
---   crashes that it inherits. Where `p_keep_last` is not null, the claimed batch's own range now ends there.
+--   `p_part` patches the payload of the claimed batch into that of the new one, which has `p_entry_count` entries and
+--   inherits `p_crashes` crashes; `p_keep` patches it into what the claimed batch keeps, null: all. Both are parts of
+--   the claimed batch's own source: see rowferry.check_part.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
---   where the range is not a part of the batch's own.
+--   where a patch is no part of it.
 --   Unfinished uploads of the claimed batch go with the new one: it continues them.
 --   Writes: batch_queue, upload. Called by: rowferry_worker/batch/perform.py, in the transaction of the claim.
 create or replace function rowferry.split_batch(
-    p_batch_id bigint, p_first text, p_last text, p_entry_count integer, p_crashes integer, p_keep_last text
+    p_batch_id bigint, p_part jsonb, p_entry_count integer, p_crashes integer, p_keep jsonb
 )
 returns bigint
 language sql
@@ -16,19 +16,22 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select rowferry.check_claim(p_batch_id);
-    select rowferry.check_range(p_batch_id, p_first, p_last);
-    select rowferry.check_range(p_batch_id, p_keep_last, p_keep_last) where p_keep_last is not null;
+    select rowferry.check_part(p_batch_id, p_part);
+    select rowferry.check_part(p_batch_id, p_keep) where p_keep is not null;
 
-    update rowferry.batch_queue as q
-    set payload = q.payload || jsonb_build_object('last', p_keep_last)
-    where q.id = p_batch_id and p_keep_last is not null;
+    with kept as (
+        update rowferry.batch_queue as q
+        set payload = q.payload || p_keep
+        where q.id = p_batch_id and p_keep is not null
+    ),
 
-    with added as (
+    -- Sees the claimed batch as it was, so that each of both patches is told of the whole.
+    added as (
         insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts, crashes)
         select
             q.migration_id,
             q.queue_name,
-            q.payload || jsonb_build_object('first', p_first, 'last', p_last),
+            q.payload || p_part,
             p_entry_count,
             q.max_attempts,
             p_crashes
@@ -37,7 +40,7 @@ as $$
         returning id
     ),
 
-    handed_on as (
+    handed_over as (
         update rowferry.upload as u
         set batch_id = a.id
         from added as a

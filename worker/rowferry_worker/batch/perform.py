@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from psycopg.types.json import Jsonb
+
 from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call
 from rowferry.errors import NotFinished
@@ -140,5 +142,7 @@ def _split(
     crashes: int,
     keep_last: str | None = None,
 ) -> int:
-    (row,) = call(connection, "split_batch", batch.id, *new_range, entry_count, crashes, keep_last)
+    part = Jsonb({"first": new_range[0], "last": new_range[1]})
+    keep = None if keep_last is None else Jsonb({"last": keep_last})
+    (row,) = call(connection, "split_batch", batch.id, part, entry_count, crashes, keep)
     return row["split_batch"]
