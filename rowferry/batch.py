@@ -13,6 +13,10 @@ DEFAULT_BATCH_SIZE = 500
 """Entries in a batch, the unit that is lost when a worker dies and that an operator requeues."""
 
 
+READ_AGAIN = ("migrated", "kept")
+"""Outcomes whose entries the next attempt reads again, where no row says what was done."""
+
+
 class Outcome(StrEnum):
     """The result of one entry."""
 
@@ -82,6 +86,8 @@ class Entry(Struct, frozen=True, gc=False):
     """The legacy keys that the plan's `objects` computes."""
     optional: tuple[str, ...] = ()
     """The legacy keys that its `optional` computes."""
+    values: tuple[Any, ...] = ()
+    """The columns that the queue has asked for, as text or None, in their order; of an item, the item itself."""
 
 
 class EntryResult(Struct, frozen=True, gc=False):

@@ -107,9 +107,14 @@ def _allowed_values(place: str) -> Iterator[str]:
     """Yield, in quotes, the values that the field at `legacy.addressing` or `entries[0].key` may have."""
     found: Any = inspect.type_info(Plan)
     for step in re.findall(r"\w+|\[\d+\]", place):
-        found = found.item_type if step[0] == "[" else _fields(found)[step]
+        found = found.item_type if step[0] == "[" else _fields(_struct_of(found))[step]
     for kind in getattr(found, "types", (found,)):
         yield from (f'"{value}"' for value in getattr(kind, "values", ()))
+
+
+def _struct_of(found: Any) -> inspect.StructType:
+    """Return the struct, of a type that may be a struct or null."""
+    return next((kind for kind in getattr(found, "types", ()) if isinstance(kind, inspect.StructType)), found)
 
 
 def _fields(struct: inspect.StructType) -> dict[str, inspect.Type]:

@@ -1,6 +1,7 @@
 """A table of entries and the queue beside it, as a test fills them and looks at them; knows nothing of S3."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, LiteralString, cast
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from rowferry.batch import Outcome
 from rowferry.db.connection import connect
 from rowferry.plan import Plan
 from rowferry.plan_file import parse_plan
+from rowferry.queues import find_queue
 from rowferry_enqueue.enqueue import Enqueued, Request, enqueue, preview
 
 FROM, TO = "image/", "avatar/"
@@ -23,6 +25,13 @@ Record = dict[str, Any]
 def trusted(text: str) -> sql.SQL:
     """Return SQL that a test itself has composed."""
     return sql.SQL(cast("LiteralString", text))
+
+
+def make_request(batch_size: int = 100, queue: str = "migrate", **asked: Any) -> Request:
+    """Return a request to a queue; what Request has no field for is one of the queue's own choices."""
+    spec = find_queue(queue)
+    own = {field.name: asked.pop(field.name) for field in fields(Request) if field.name in asked}
+    return Request(spec, batch_size, choices=spec.choices(**asked), **own)
 
 
 class EntryTable:
@@ -76,12 +85,12 @@ class EntryTable:
     def enqueue(self, batch_size: int = 100, **request: Any) -> list[Enqueued]:
         """Enqueue in this process, as `rowferry enqueue` does."""
         with connect("enqueue", autocommit=True) as connection:
-            return enqueue(connection, self.read_plan(), Request(batch_size, **request))
+            return enqueue(connection, self.read_plan(), make_request(batch_size, **request))
 
     def preview(self, batch_size: int = 100, **request: Any) -> list[Enqueued]:
         """Enqueue as `rowferry enqueue --dry-run` does."""
         with connect("enqueue", autocommit=True) as connection:
-            return preview(connection, self.read_plan(), Request(batch_size, **request))
+            return preview(connection, self.read_plan(), make_request(batch_size, **request))
 
     def make_due(self) -> None:
         """End the rest that a batch takes before its next attempt."""

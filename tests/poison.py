@@ -10,7 +10,7 @@ MOST_WORKERS = 20
 KILL_ON_POISON = f"""
 import os, signal
 from rowferry_worker.objects import repeated_copy
-from rowferry_worker.queues import migrate
+from rowferry_queues.migrate import perform as migrate
 copy_object = migrate.copy_object
 def poisoned(s3, options, source_key, target_key):
     if source_key == {POISON!r}:

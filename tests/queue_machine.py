@@ -176,8 +176,8 @@ class WorkersMachine(RuleBasedStateMachine):
 
     def _split(self, session: Connection, batch: Batch, last: int, rest: list[int]) -> list[ModelBatch]:
         """Put entries back that the time did not suffice for; the batch's range ends with `last`."""
-        left = [Entry(str(entry), "image/x") for entry in rest]
-        new_id = split_remaining(session, batch, left, keep_last=str(last))
+        left = [Entry(str(entry), "image/x") for entry in [last, *rest]]
+        new_id = split_remaining(session, batch, left)
         return [ModelBatch(new_id, dict.fromkeys(rest), batch.max_attempts, batch.crashes)]
 
     def _halve(self, _: st.DataObject, session: Connection, claim: ModelClaim, batch: Batch, attempt: Attempt) -> None:

@@ -36,7 +36,7 @@ def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable
     ten.execute("update rowferry.batch_queue set entry_count = 1")
     crash(ten, 3)
     with hold(ten) as held:
-        process_batch(context_without_route(held), find_queue("migrate"))
+        process_batch(context_without_route(held))
     batch = ten.batch()
     assert (batch["status"], batch["failed"], batch["attempts"]) == ("ERROR", 1, 3)
     assert batch["error"] == "the worker died 3 times while it held this batch; it is not run again"
@@ -47,20 +47,22 @@ def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable
 def context_without_route(held: Held) -> BatchContext:
     """Return the context of a batch that fails as soon as it is performed."""
     migration: Any = SimpleNamespace(name="avatars", plan=SimpleNamespace(name="avatars"))
-    return BatchContext(held.batch, held.attempt, held.connection, migration, CopyScheduler(1), Event())
+    return BatchContext(
+        find_queue("migrate"), held.batch, held.attempt, held.connection, migration, CopyScheduler(1), Event()
+    )
 
 
 def test_the_last_attempt_that_is_left_is_still_made(ten: EntryTable) -> None:
     crash(ten, 2)
     with hold(ten) as held:
-        result = process_batch(context_without_route(held), find_queue("migrate"))
+        result = process_batch(context_without_route(held))
     assert "AttributeError" in (result.judgement.error or "")
     assert ten.batch()["status"] == "ERROR"
 
 
 def test_a_fault_of_ours_is_tried_again_while_attempts_are_left(ten: EntryTable) -> None:
     with hold(ten) as held:
-        result = process_batch(context_without_route(held), find_queue("migrate"))
+        result = process_batch(context_without_route(held))
     assert result.judgement.verdict is Verdict.RETRY
     batch = ten.batch()
     assert (batch["status"], batch["attempts"]) == ("INIT", 1)

@@ -12,8 +12,8 @@ from plans import Plan, explained
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
-from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, Outcome, find_excused, update_rows
+from rowferry_worker.batch.sources.table import read_entries
 
 ROWS = 100_000
 TABLE = """

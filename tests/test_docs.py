@@ -15,7 +15,6 @@ import psycopg
 import pytest
 from psycopg import sql
 
-import rowferry_worker.queues
 from doc_pages import (
     PAGES,
     ROOT,
@@ -48,7 +47,6 @@ from rowferry.plan_file import parse_plan
 from rowferry.s3.credentials import _name_variables
 from rowferry_cli import cli
 from rowferry_cli.command import name_variable
-from rowferry_worker.daemon import Options, run_worker
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -422,40 +420,6 @@ def test_no_policy_allows_a_delete_but_of_the_probe(block: Block) -> None:
             assert resource == "sketch-production-s3/rowferry-check-*"
         if resource.startswith("sketch-legacy-s3"):
             assert actions <= {"s3:ListBucket", "s3:GetObject", "s3:GetObjectTagging"}
-
-
-# A queue of one's own
-
-
-@pytest.fixture
-def example_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The queue that the docs show, as one more file beside `migrate`; return its name."""
-    (code,) = read_blocks("python", pages=[ARCHITECTURE])
-    found = re.search(r'^"""The queue `(\w+)`', code.text)
-    assert found
-    (tmp_path / "queues").mkdir()
-    (tmp_path / "queues" / f"{found[1]}.py").write_text(code.text, encoding="utf-8")
-    monkeypatch.setattr(
-        rowferry_worker.queues, "__path__", [*rowferry_worker.queues.__path__, str(tmp_path / "queues")]
-    )
-    rowferry_worker.queues.list_queues.cache_clear()
-    yield found[1]
-    monkeypatch.undo()
-    rowferry_worker.queues.list_queues.cache_clear()
-
-
-def test_the_queue_in_the_docs_works(example_queue: str, migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    migration.fill(4)
-    migration.enqueue(batch_size=10)
-    migration.work()
-    migration.execute("update public.avatars set path = replace(path, 'avatar/', 'image/')")
-    migration.legacy.delete("image/u4/me.png")
-    (insert,) = [block for block in read_blocks("sql", pages=[ARCHITECTURE]) if f"'{example_queue}'" in block.text]
-    migration.execute(insert.text)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-    run_worker(Options(queues=(example_queue,), until_empty=True))
-    *_, batch = migration.batches()
-    assert (batch["queue_name"], batch["status"], batch["kept"], batch["missing"]) == (example_queue, "ERROR", 3, 1)
 
 
 # The README

@@ -26,8 +26,8 @@ from rowferry.plan import Entries
 from rowferry.plan.path import parse_path
 from rowferry.s3.listing import ignore_progress
 from rowferry_enqueue.check import check_rows
-from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, Outcome, update_rows
+from rowferry_worker.batch.sources.table import read_entries
 
 NAMES = st.sampled_from(["id", "a", "0", "", "a name", 'q"\\', "{x,y}", "NULL", "é"])
 TEXTS = st.sampled_from(["image/1", "image/a b", "avatar/1", "other", "", 'image/"\\é', "image/%(x)s"])

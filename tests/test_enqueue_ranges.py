@@ -19,6 +19,7 @@ from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry_enqueue import enqueue as enqueueing
 from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_queues.migrate.spec import MIGRATE
 from waiting_ranges import MISCOUNTED, NOT_IN_ONE_RANGE, OVERLAPS, finish
 
 BIGINT = sql.SQL("bigint")
@@ -92,7 +93,7 @@ def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
     table.add_legacy(range(100))
     with connect_plainly(table.dsn) as first, ThreadPoolExecutor(1) as pool:
         with first.transaction():
-            enqueue(first, table.read_plan(), Request(10, limit=60))
+            enqueue(first, table.read_plan(), Request(MIGRATE, 10, limit=60))
             second = pool.submit(table.enqueue, 7)
             wait_for(lambda: second.done() or is_waiting_for_lock(table, timedelta(milliseconds=200)))
             assert not second.done()

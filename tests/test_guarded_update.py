@@ -13,7 +13,8 @@ from migration import Migration
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.keys import find_objects
-from rowferry_worker.queues import migrate, revert
+from rowferry_queues.migrate import perform as migrate
+from rowferry_queues.revert import perform as revert
 from test_forms import FORMS, adapt
 
 pytestmark = pytest.mark.versions

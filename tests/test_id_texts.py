@@ -9,8 +9,8 @@ from entry_table import TO, EntryTable, trusted
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.db.timeouts import PGBOUNCER
-from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, Outcome, update_rows
+from rowferry_worker.batch.sources.table import read_entries
 
 ODD_SETTINGS = (
     "-c datestyle=German,DMY -c timezone=Asia/Kolkata -c intervalstyle=sql_standard -c extra_float_digits=-10 "

@@ -61,7 +61,7 @@ def answers(*pages: Response) -> Ask:
 
 
 def take(ask: Ask, first: str = "", last: str | None = None, *, prefix: str = "", most: int = 100) -> ListedKeys:
-    return list_range(ask, prefix, first, last, most_keys=most, is_enough=lambda page: page > 50)
+    return list_range(ask, "legacy", prefix, first, last, most_keys=most, is_enough=lambda page: page > 50)
 
 
 @given(st.sets(KEYS, max_size=30), KEYS, KEYS, st.integers(1, 40), st.integers(1, 5))
@@ -69,7 +69,9 @@ def test_every_key_of_the_range_is_listed_once_in_the_order_of_bytes(
     keys: set[str], first: str, last: str, most: int, page_keys: int
 ) -> None:
     expected = sorted((key for key in keys if first.encode() <= key.encode() <= last.encode()), key=str.encode)
-    listed = list_range(serve([*keys], page_keys=page_keys), "", first, last, most_keys=most, is_enough=lambda _: False)
+    listed = list_range(
+        serve([*keys], page_keys=page_keys), "legacy", "", first, last, most_keys=most, is_enough=lambda _: False
+    )
     assert listed.keys == expected[:most]
     assert listed.next == (expected[most] if len(expected) > most else None)
 
@@ -83,6 +85,7 @@ def test_a_listing_that_goes_on_at_the_next_key_leaves_out_none(
     while first is not None:
         part = list_range(
             serve([*keys], page_keys=page_keys),
+            "legacy",
             "",
             first,
             None,
@@ -181,7 +184,9 @@ def test_a_few_pages_without_a_key_are_taken() -> None:
 
 def test_a_server_that_sends_few_keys_at_a_time_is_asked_so_often_and_no_more() -> None:
     keys = [f"{number:04}" for number in range(200)]
-    listed = list_range(serve(keys, page_keys=1), "", "", None, most_keys=1000, is_enough=lambda page: page > 20)
+    listed = list_range(
+        serve(keys, page_keys=1), "legacy", "", "", None, most_keys=1000, is_enough=lambda page: page > 20
+    )
     assert listed == (keys[:20], keys[20])
 
 

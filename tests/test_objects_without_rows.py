@@ -5,7 +5,7 @@ import pytest
 from listed_objects import PREFIX, TO, check_copies, name_objects, outcomes, put_objects, ranges
 from migration import Migration
 from processes import wait_for
-from rowferry_worker.batch import listing
+from rowferry_worker.batch.sources import listing
 
 NAMES = [f"{number:02}.png" for number in range(25)]
 

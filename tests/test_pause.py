@@ -12,6 +12,7 @@ from rowferry.errors import DatabaseBusy
 from rowferry.plan_file import parse_plan
 from rowferry.reports.pause import pause, resume
 from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_queues.migrate.spec import MIGRATE
 
 
 def done(migration: EntryTable, label: str) -> int:
@@ -29,7 +30,7 @@ def add_other_migration(migration: Migration) -> None:
     entries = [{"table": "public.covers", "id": "id", "key": "path", "from": FROM, "to": TO}]
     plan = parse_plan(migration.plan | {"migration": {"name": "covers"}, "entries": entries}, "of the test")
     with connect("enqueue", autocommit=True) as connection:
-        enqueue(connection, plan, Request())
+        enqueue(connection, plan, Request(MIGRATE))
 
 
 @pytest.mark.parametrize("by", ["command", "update"])

@@ -18,8 +18,8 @@ from rowferry.db.connection import Connection, call, connect
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.sources.table import read_entries
 from rowferry_worker.batch.verdict import write_verdict
 from servers import INSTALLATIONS, DatabaseServers
 

@@ -16,7 +16,7 @@ from rowferry.db.entries import EntryQueries
 from rowferry.keys import MappedEntry, map_entry
 from rowferry.plan import Entries
 from rowferry.plan_file import parse_plan
-from rowferry_worker.batch.entries import read_entries
+from rowferry_worker.batch.sources.table import read_entries
 
 PAGE = ROOT / "docs" / "recipes.md"
 CORPUS = ROOT / "tests" / "corpus"

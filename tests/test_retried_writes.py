@@ -120,7 +120,7 @@ class Holding:
 def release_while(fake: FakeBuckets, method: CopyMethod, send: Send, give_up: Event) -> None:
     """Copy an object for a batch that is released once `give_up` is set."""
     nothing: Any = None
-    context = BatchContext(CLAIMED, nothing, nothing, nothing, CopyScheduler(1), give_up)
+    context = BatchContext(nothing, CLAIMED, nothing, nothing, nothing, CopyScheduler(1), give_up)
     s3, options = ObjectRequests(send), options_of(method)
     with pytest.raises(BatchReleased):
         run_copies(context, lambda key: copy_object(s3, options, key, NEW), [OLD])
@@ -170,7 +170,7 @@ def test_a_slot_hears_of_a_copy_that_ends_with_an_unexpected_timeout() -> None:
     """It is not taken for one of the slot's own short waits, which would never end."""
     nothing: Any = None
     give_up = Event()
-    context = BatchContext(CLAIMED, nothing, nothing, nothing, CopyScheduler(1), give_up)
+    context = BatchContext(nothing, CLAIMED, nothing, nothing, nothing, CopyScheduler(1), give_up)
 
     async def copy(_key: str) -> CopyResult:
         asyncio.get_running_loop().call_later(2, give_up.set)

@@ -12,9 +12,9 @@ from rowferry.batch import Entry, Outcome
 from rowferry.errors import AccessDenied, NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.formatting import shorten
 from rowferry.keys import ObjectKeys
+from rowferry_queues.migrate.perform import choose_moves
 from rowferry_worker.batch.objects import MappedRow, is_started
 from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.queues.migrate import choose_moves
 from test_time_budget import take_one_turn
 
 STANDS, STOOD, DIFFERS = CopyResult(Outcome.MIGRATED, 5), CopyResult(Outcome.KEPT), CopyResult(Outcome.CONFLICT)

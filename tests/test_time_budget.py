@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 from migration import Migration
 from rowferry.batch import Attempt, Batch, Entry
@@ -25,8 +26,17 @@ def take_one_turn(migration: Migration, until: float, parallel: int = 1) -> None
             assert batch is not None
             attempt = begin_attempt(ledger, batch, "test")
             found = contexts.find(connection, batch)
-            context = BatchContext(batch, attempt, connection, found, CopyScheduler(parallel), threading.Event(), until)
-            process_batch(context, find_queue("migrate"))
+            context = BatchContext(
+                find_queue("migrate"),
+                batch,
+                attempt,
+                connection,
+                found,
+                CopyScheduler(parallel),
+                threading.Event(),
+                until,
+            )
+            process_batch(context)
     finally:
         contexts.close()
         ledger.close()
@@ -65,7 +75,8 @@ def test_a_batch_whose_turn_never_came_is_released_whole(migration: Migration) -
     migration.enqueue(batch_size=3)
     entries = [Entry(str(number), f"image/u{number}/me.png") for number in (1, 2, 3)]
     batch = Batch(1, 1, 1, "migrate", {}, 3, 5, 0)
-    context = BatchContext(batch, Attempt(1, 1, 0), None, None, CopyScheduler(1), threading.Event())  # type: ignore[arg-type]
+    nothing: Any = None
+    context = BatchContext(nothing, batch, Attempt(1, 1, 0), nothing, nothing, CopyScheduler(1), threading.Event())
     assert context.leave_unstarted(entries, lambda entry: entry.id == "3") == []
     assert context.remaining == entries
     assert context.leave_unstarted(entries[:2], lambda _entry: True) == entries[:2]

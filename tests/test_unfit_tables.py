@@ -14,8 +14,8 @@ from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import PlanError, UsageError
 from rowferry.plan_file import parse_plan
-from rowferry_worker.batch.entries import read_entries
 from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.sources.table import read_entries
 
 UNFIT = {
     "repeating ids": (

@@ -230,7 +230,7 @@ def test_rows_that_share_an_object_are_repaired_together(migration: Migration) -
 def test_a_row_that_goes_elsewhere_meanwhile_takes_its_finding_with_it(
     statement: str, outcome: str, migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rowferry_worker.queues import verify as queue
+    from rowferry_queues.verify import perform as queue
 
     migration.fill(2)
     migrate(migration)

@@ -16,8 +16,9 @@ from bench.watch import Watch
 from rowferry.db.connection import Connection, connect
 from rowferry.db.entries import EntryQueries
 from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.entries import read_entries
+from rowferry_worker.batch.sources.table import read_entries
 
 LATENCY_MS = 70
 MOST_PER_SECOND = 26_000
@@ -55,7 +56,7 @@ def measure_queue(form: Form, rows: int, claims: int) -> Figures:
     plan = form.make_plan(NOWHERE, NOWHERE)
     with connect("bench", autocommit=True) as connection:
         began = time.monotonic()
-        (enqueued,) = enqueue(connection, plan, Request())
+        (enqueued,) = enqueue(connection, plan, Request(MIGRATE))
         enqueue_seconds = time.monotonic() - began
         assert enqueued.entries == rows, f"{enqueued.entries} of {rows} entries were enqueued"
         connection.execute("vacuum analyze rowferry.batch_queue")
@@ -90,7 +91,7 @@ def measure_pace(form: Form, seconds: float) -> Figures:
     form.make_rows(int(seconds * MOST_PER_SECOND) // form.objects)
     with fake_s3(LATENCY_MS) as server:
         with connect("bench", autocommit=True) as connection:
-            enqueue(connection, form.make_plan(server.endpoint_url, server.endpoint_url), Request())
+            enqueue(connection, form.make_plan(server.endpoint_url, server.endpoint_url), Request(MIGRATE))
         seen = run_for(seconds, Watch(server), [Launch()], counts=COUNTS)
     figures = seen.figures(seconds / 2, seconds)
     return {

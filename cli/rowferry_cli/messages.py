@@ -35,10 +35,9 @@ def confirm(question: str) -> None:
         raise click.Abort
 
 
-def describe_enqueued(entries: int, batches: int, queue: str = "migrate") -> str:
+def describe_enqueued(entries: int, batches: int) -> str:
     """Return what was enqueued, and the next step."""
-    worker = "rowferry worker" if queue == "migrate" else f"rowferry worker --queue {queue}"
-    return f"Enqueued {count_entries(entries)} in {count_batches(batches)}. Next: run `{worker}` on any host."
+    return f"Enqueued {count_entries(entries)} in {count_batches(batches)}. Next: run `rowferry worker` on any host."
 
 
 def describe_pause(migration: str, paused: str) -> str:

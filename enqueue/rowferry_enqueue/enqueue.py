@@ -20,9 +20,9 @@ from rowferry_enqueue.checks.reverting import refuse_irreversible
 from rowferry_enqueue.checks.tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
-from rowferry_enqueue.request import Enqueued, Repair, Request, Within
+from rowferry_enqueue.request import Enqueued, Request, Within
 
-__all__ = ["Enqueued", "Repair", "Request", "Within", "enqueue", "find_migration", "preview"]
+__all__ = ["Enqueued", "Request", "Within", "enqueue", "find_migration", "preview"]
 
 
 def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
@@ -61,8 +61,8 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
 def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
     """Raise UsageError where production rows do not tell their objects, or legacy objects would be replaced."""
     chosen = request.within.choose(plan)
-    if request.queue != "migrate":
-        refuse_irreversible(connection, chosen, request.queue)
+    if request.queue.needs_way_back:
+        refuse_irreversible(connection, chosen, request.queue.name)
     refuse_overwritten_objects(connection, plan, [entries for entries in chosen if request.replaces(entries)])
 
 
@@ -85,7 +85,7 @@ def _add_batches(
     connection: Connection, plan: Plan, request: Request, migration_id: int, revision: int
 ) -> list[Enqueued]:
     listings = find_listings(connection, plan, request, migration_id)
-    call(connection, "renew_batches", migration_id, request.queue, Jsonb(request.choices))
+    call(connection, "renew_batches", migration_id, request.queue.name, Jsonb(request.payload()))
     renew_ranges(connection, listings, request, migration_id)
     added = list(_enqueue_tables(connection, plan, request, migration_id, "insert_batches"))
     target = {"migration_id": migration_id, "max_attempts": plan.migration.max_attempts}
@@ -99,12 +99,11 @@ def _add_batches(
 def _enqueue_tables(
     connection: Connection, plan: Plan, request: Request, migration_id: int | None, action: str
 ) -> Iterator[Enqueued]:
-    left = request.limit
+    left, form = request.limit, request.find_form(plan)
     for entries in request.within.choose(plan):
         queries = EntryQueries.of(connection, entries)
-        stays = entries.rows == "stay" and request.queue == "migrate"
-        choices, found = request.choices_of_pass if stays else request.choices, None
-        if stays:
+        choices, found = request.payload(entries), None
+        if request.makes_pass(entries):
             begins = action == "insert_batches"
             found = _find_pass(connection, plan, queries, request, migration_id, begins=begins)
             if found is None:
@@ -121,7 +120,7 @@ def _enqueue_tables(
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
         if waits:
             connection.execute(statement("keep_ranges_in_memory"))
-        wanted = queries.has_form_since(request.form, found and found.since)
+        wanted = queries.has_form_since(form, found and found.since)
         with _blamed(entries, request.within):
             row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
         renewed = found.renewed if found else Renewed()
@@ -138,7 +137,7 @@ def _describe_batches(plan: Plan, entries: Entries, request: Request, migration_
     return {
         "migration_id": migration_id,
         "label": entries.label,
-        "queue": request.queue,
+        "queue": request.queue.name,
         "max_attempts": plan.migration.max_attempts,
         "batch_size": request.batch_size,
     }
@@ -157,9 +156,9 @@ def _find_pass(
     if not request.is_first:
         return None
     if migration_id is None or not begins:
-        return preview_pass(connection, queries, migration_id, plan_document(plan))
-    choices = request.choices_of_pass
-    return begin_pass(connection, queries, migration_id, choices, is_whole=request.is_whole)
+        return preview_pass(connection, queries, request.queue.name, migration_id, plan_document(plan))
+    choices = request.payload(queries.entries)
+    return begin_pass(connection, queries, request.queue.name, migration_id, choices, is_whole=request.is_whole)
 
 
 def _compose(

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
-from rowferry.plan import Plan
+from rowferry.plan import ObjectPrefix, Plan
 from rowferry_enqueue.request import Enqueued, Request
 
 
@@ -16,7 +16,7 @@ from rowferry_enqueue.request import Enqueued, Request
 class Listing:
     """The listing of one [[objects]] that a pass adds."""
 
-    label: str
+    objects: ObjectPrefix
     payload: dict[str, Any] | None
     """None: an earlier pass is unfinished, so that none is added."""
 
@@ -27,22 +27,22 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
     An earlier pass is unfinished while one of its batches is INIT. What batches in ERROR cover is left out when the
     listing is cut: the pass takes those batches up again. `migration_id` None: nothing was ever enqueued.
     """
-    if not request.is_first or request.queue == "revert":
+    if not request.is_first or "listing" not in request.queue.sources:
         return []
     found: list[Listing] = []
     for objects in request.within.choose_objects(plan):
-        waiting = _find_waiting(connection, objects.label, request.queue, migration_id)
+        waiting = _find_waiting(connection, objects.label, request.queue.name, migration_id)
         payload = {
             "entries": objects.label,
             "objects": "listing",
             "first": max(objects.prefix, request.within.first or ""),
             "last": request.within.last,
             "size": request.batch_size,
-            **(request.choices_of_pass if request.queue == "migrate" else request.choices),
+            **request.payload(objects),
             **({"beside_waiting": True} if waiting["has_errors"] else {}),
             **({"again": True} if waiting["was_listed"] else {}),
         }
-        found.append(Listing(objects.label, None if waiting["is_unfinished"] else payload))
+        found.append(Listing(objects, None if waiting["is_unfinished"] else payload))
     return found
 
 
@@ -55,12 +55,12 @@ def _find_waiting(connection: Connection, label: str, queue: str, migration_id: 
 
 def renew_ranges(connection: Connection, listings: Iterable[Listing], request: Request, migration_id: int) -> None:
     """Let the batches in ERROR of earlier passes take part in those that begin: an object may have come, or changed."""
-    if request.queue != "migrate":  # those of other queues are renewed, as all theirs are
+    if not request.queue.makes_passes:  # those of other queues are renewed, as all theirs are
         return
     for listing in listings:
         if listing.payload is not None:
-            choices = Jsonb(request.choices_of_pass)
-            call(connection, "renew_batches", migration_id, request.queue, choices, listing.label)
+            choices = Jsonb(request.payload(listing.objects))
+            call(connection, "renew_batches", migration_id, request.queue.name, choices, listing.objects.label)
 
 
 def add_listings(
@@ -81,9 +81,9 @@ def add_listings(
         is_added = listing.payload is not None and left != 0
         if listing.payload is not None and is_added and target is not None:
             payload = listing.payload | ({} if left is None else {"limit": left})
-            parameters = {"queue": request.queue, "payload": Jsonb(payload), **target}
+            parameters = {"queue": request.queue.name, "payload": Jsonb(payload), **target}
             connection.execute(statement("insert_listing"), parameters)
         left = 0 if is_added and left is not None else left
         goes_on = listing.payload is None
-        added.append(Enqueued(listing.label, int(is_added), 0, is_listing=True, goes_on=goes_on))
+        added.append(Enqueued(listing.objects.label, int(is_added), 0, is_listing=True, goes_on=goes_on))
     return added

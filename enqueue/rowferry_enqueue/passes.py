@@ -10,9 +10,6 @@ from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 
-QUEUE = "migrate"
-"""The queue whose batches make passes."""
-
 FURTHEST_WEST = timedelta(hours=12)
 """The most that a local time is behind UTC. Source: the IANA time zone database, Etc/GMT+12."""
 
@@ -42,7 +39,13 @@ class Pass:
 
 
 def begin_pass(
-    connection: Connection, queries: EntryQueries, migration_id: int, choices: dict[str, Any], *, is_whole: bool
+    connection: Connection,
+    queries: EntryQueries,
+    queue: str,
+    migration_id: int,
+    choices: dict[str, Any],
+    *,
+    is_whole: bool,
 ) -> Pass | None:
     """Begin a pass, and give its batches in ERROR, which take part in it, these choices; None: an earlier one goes on.
 
@@ -50,36 +53,36 @@ def begin_pass(
     lock of `lock_enqueue` and adds the batches in the same transaction.
     """
     label = queries.entries.label
-    begun = call(connection, "begin_pass", migration_id, label, is_whole, QUEUE)
+    begun = call(connection, "begin_pass", migration_id, label, is_whole, queue)
     if not begun:
         return None
     (row,) = begun
-    since, failed = find_since(connection, queries, row["since"]), _count_failed(connection, migration_id, label)
+    since, failed = find_since(connection, queries, row["since"]), _count_failed(connection, queue, migration_id, label)
     found = Pass(row["number"], since, failed, row["held_back_by"])
     renewed = choices | found.choices
     del renewed["since"]  # theirs is earlier
-    call(connection, "renew_batches", migration_id, QUEUE, Jsonb(renewed), label)
+    call(connection, "renew_batches", migration_id, queue, Jsonb(renewed), label)
     return found
 
 
 def preview_pass(
-    connection: Connection, queries: EntryQueries, migration_id: int | None, plan: dict[str, Any]
+    connection: Connection, queries: EntryQueries, queue: str, migration_id: int | None, plan: dict[str, Any]
 ) -> Pass | None:
     """Return what `begin_pass` would, and write nothing. After a change of the plan it may be fewer entries."""
     if migration_id is None:
         return Pass(1, None)
-    chosen = {"migration_id": migration_id, "label": queries.entries.label, "plan": Jsonb(plan), "queue": QUEUE}
+    chosen = {"migration_id": migration_id, "label": queries.entries.label, "plan": Jsonb(plan), "queue": queue}
     last = connection.execute(statement("last_pass", waits=statement("pass_waits")), chosen).fetchone()
     if last is None or last["is_of_another_plan"]:
         return Pass(1, None)
     if last["waits"]:
         return None
     since = find_since(connection, queries, last["watermark"])
-    return Pass(last["number"] + 1, since, _count_failed(connection, migration_id, queries.entries.label))
+    return Pass(last["number"] + 1, since, _count_failed(connection, queue, migration_id, queries.entries.label))
 
 
-def _count_failed(connection: Connection, migration_id: int, label: str) -> Renewed:
-    chosen = {"migration_id": migration_id, "label": label, "queue": QUEUE}
+def _count_failed(connection: Connection, queue: str, migration_id: int, label: str) -> Renewed:
+    chosen = {"migration_id": migration_id, "queue": queue, "label": label}
     return Renewed(**fetch_one(connection, statement("count_renewed"), chosen))
 
 

@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.errors import UsageError
 from rowferry.formatting import count_batches, count_entries
-from rowferry.plan import Entries, ObjectPrefix, OnConflict, Plan
+from rowferry.keys import Form
+from rowferry.plan import Entries, ObjectPrefix, Plan
+from rowferry.queue_spec import QueueChoices, QueueSpec
 from rowferry_enqueue.id_values import split_id
-
-READ_AGAIN = ("migrated", "kept")
-"""Outcomes whose entries the next attempt reads again, where no row says what was done."""
-Repair = Literal["nothing", "older", "all"]
-"""What `verify` copies again: nothing; what is missing or older than its legacy object; all that differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,60 +53,42 @@ class Within:
 class Request:
     """Which batches to make, and what their workers shall do."""
 
+    queue: QueueSpec
     batch_size: int = DEFAULT_BATCH_SIZE
     limit: int | None = None
     """Entries at most, over all tables."""
-    on_conflict: OnConflict | None = None
-    """What to do with a different production object; None: "fail", and "older" where no row moves."""
-    queue: Literal["migrate", "verify", "revert"] = "migrate"
+    choices: QueueChoices | None = None
+    """What the queue is asked for; None: its defaults."""
     within: Within = Within()
-    deep: bool = False
-    """verify: read the bytes of both objects, even if their ETags are equal."""
-    repair: Repair = "nothing"
     is_first: bool = True
     """Whether it is the first pass of a run: only that lists [[objects]] and takes entries whose rows stay."""
-    switched_at: datetime | None = None
-    """Production objects that were written since are the application's own: those that differ are kept."""
-
-    @property
-    def form(self) -> Literal["legacy", "production"]:
-        """The form of the keys that the queue works on."""
-        return "legacy" if self.queue == "migrate" else "production"
 
     @property
     def is_whole(self) -> bool:
         """Whether all entries of the tables are meant."""
         return self.limit is None and self.within == Within()
 
-    def replaces(self, entries: Entries) -> bool:
+    def find_form(self, plan: Plan) -> Form:
+        """Return the form of the entries that the queue works on."""
+        return self.queue.find_form(self.queue.read_settings(plan))
+
+    def makes_pass(self, part: Entries | ObjectPrefix) -> bool:
+        """Return whether later passes take what has changed since this one."""
+        return self.queue.makes_passes and stays(part)
+
+    def replaces(self, part: Entries) -> bool:
         """Return whether different objects may be replaced at the production keys of entries."""
-        if self.queue != "migrate":
-            return self.repair != "nothing"
-        chosen = self.choices_of_pass if entries.rows == "stay" else self.choices
-        return chosen.get("on_conflict") in {"older", "overwrite"}
+        return (self.choices or self.queue.choices()).replaces(stays=stays(part))
 
-    @property
-    def choices(self) -> dict[str, Any]:
-        """The payload of a batch, beside its range.
+    def payload(self, part: Entries | ObjectPrefix | None = None) -> dict[str, Any]:
+        """Return what the payload of batches says beside their source; `part` None: of entries whose rows move."""
+        chosen = (self.choices or self.queue.choices()).payload(stays=part is not None and stays(part))
+        return {"unsettled": None, **chosen} if self.queue.retries_unsettled else chosen
 
-        `read_again` names the outcomes whose entries the next attempt at a batch reads again.
-        """
-        match self.queue:
-            case "verify":
-                return {"deep": self.deep, "repair": self.repair, "read_again": READ_AGAIN, **self._switched}
-            case "revert":
-                return {"read_again": ["kept"]}
-            case _:
-                return {"on_conflict": self.on_conflict or "fail"}
 
-    @property
-    def choices_of_pass(self) -> dict[str, Any]:
-        """The same for [[objects]], and for entries whose rows stay: they look as before once they are copied."""
-        return {"on_conflict": self.on_conflict or "older", "read_again": READ_AGAIN, **self._switched}
-
-    @property
-    def _switched(self) -> dict[str, str]:
-        return {"switched_at": self.switched_at.isoformat()} if self.switched_at else {}
+def stays(part: Entries | ObjectPrefix) -> bool:
+    """Return whether no row moves with these objects."""
+    return isinstance(part, ObjectPrefix) or part.rows == "stay"
 
 
 @dataclass(frozen=True, slots=True)

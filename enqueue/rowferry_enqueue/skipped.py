@@ -13,8 +13,9 @@ from rowferry_enqueue.enqueue import find_migration
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Legacy entries, and the batches in ERROR of the queue `migrate` whose ranges they are in."""
+    """Legacy entries, and the batches in ERROR of a queue whose ranges they are in."""
 
+    queue: str
     entries: int
     batches: int
 
@@ -22,25 +23,25 @@ class Skipped:
         """Return how many there are and what to do about them."""
         entries = count(self.entries, "legacy entry is", "legacy entries are")
         return (
-            f"{entries} skipped, in the ranges of {count_batches(self.batches)} in ERROR of the queue migrate. "
+            f"{entries} skipped, in the ranges of {count_batches(self.batches)} in ERROR of the queue {self.queue}. "
             f"`rowferry errors` says why; `rowferry requeue --all --migration {shlex.quote(migration)}` retries them."
         )
 
 
-def find_skipped(connection: Connection, plan: Plan) -> Skipped | None:
-    """Return what the next pass of a migration skips; None: nothing."""
+def find_skipped(connection: Connection, plan: Plan, queue: str) -> Skipped | None:
+    """Return what the next pass of a queue over legacy entries skips; None: nothing."""
     with translated_errors(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
         migration_id = find_migration(connection, plan.name)
         if migration_id is None:
             return None
         moving = [entries for entries in plan.entries if entries.rows == "move"]  # passes over others take them up
-        rows = [_count(connection, EntryQueries.of(connection, entries), migration_id) for entries in moving]
-    skipped = Skipped(sum(row.entries for row in rows), sum(row.batches for row in rows))
+        rows = [_count(connection, EntryQueries.of(connection, entries), migration_id, queue) for entries in moving]
+    skipped = Skipped(queue, sum(row.entries for row in rows), sum(row.batches for row in rows))
     return skipped if skipped.entries else None
 
 
-def _count(connection: Connection, queries: EntryQueries, migration_id: int) -> Skipped:
+def _count(connection: Connection, queries: EntryQueries, migration_id: int, queue: str) -> Skipped:
     query = queries.compose("count_left_alone", wanted=queries.has_form("legacy"))
-    chosen = {"migration_id": migration_id, "queue": "migrate", "label": queries.entries.label}
-    return Skipped(**fetch_one(connection, query, queries.parameters(**chosen)))
+    chosen = {"migration_id": migration_id, "queue": queue, "label": queries.entries.label}
+    return Skipped(queue, **fetch_one(connection, query, queries.parameters(**chosen)))

@@ -22,6 +22,7 @@ from rowferry.errors import RowferryError
 from rowferry.reports.progress import read_counts
 from rowferry_lab.queries import statement
 from rowferry_lab.simulated.environment import Environment, start_environment
+from rowferry_queues.migrate.spec import MIGRATE
 
 HIDDEN_OBJECTS = 3
 """How many legacy objects are lost by accident before the migration."""
@@ -132,7 +133,7 @@ def _audit(console: Console, environment: Environment) -> bool:
     existing = {item["Key"] for page in pages for item in page.get("Contents", [])}
     with connect("demo", autocommit=True) as connection:
         keys = [row["path"] for row in connection.execute(statement("demo_keys"))]
-        counts = read_counts(connection, "avatars")
+        counts = read_counts(connection, "avatars", MIGRATE.name)
     dangling = sum(key not in existing for key in keys)
     checks = {
         f"{legacy} legacy entries are left": legacy == 0,

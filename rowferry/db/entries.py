@@ -135,6 +135,13 @@ class EntryQueries:
             return self.has_form(form)
         return sql.SQL("({} and {})").format(self.has_form(form), forms.has_changed(self.entries, self.found))
 
+    def read_columns(self, columns: Sequence[str]) -> sql.Composable:
+        """Return the expression of an array of these columns' texts; null without any."""
+        if not columns:
+            return sql.SQL("null::text []")
+        texts = [sql.SQL("e.{}::text").format(sql.Identifier(column)) for column in columns]
+        return sql.SQL("array[{}]").format(sql.SQL(", ").join(texts))
+
     def row_has_form(self, form: Form) -> sql.Composable:
         """Return the condition that a row has this form, whatever objects it has."""
         return self._parts[f"is_{form}_row"]
@@ -145,13 +152,17 @@ class EntryQueries:
 
 
 def to_entries(rows: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Return the entries of the rows of a query that selects `id`, `key` and `objects`."""
+    """Return the entries of the rows of a query that selects `id`, `key` and `objects`, and perhaps `row_values`."""
     return [
         Entry(row["id"], row["key"])
-        if row["objects"] is None
-        else Entry(row["id"], row["key"], tuple(row["objects"][0]), tuple(row["objects"][1]))
+        if row["objects"] is None and row.get("row_values") is None
+        else _to_entry(row["id"], row["key"], row["objects"] or ((), ()), row.get("row_values") or ())
         for row in rows
     ]
+
+
+def _to_entry(entry_id: str, key: str, objects: Sequence[Sequence[str]], values: Sequence[str | None]) -> Entry:
+    return Entry(entry_id, key, tuple(objects[0]), tuple(objects[1]), tuple(values))
 
 
 def write_objects(entry: Entry) -> str:

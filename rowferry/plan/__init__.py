@@ -5,14 +5,15 @@ cannot say, `__post_init__` checks, so that no plan is ever held that cannot be 
 """
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from rowferry.errors import PlanError
 from rowferry.plan.entries import Entries
 from rowferry.plan.objects import ObjectPrefix
 from rowferry.plan.properties import Acl, CannedAcl, Encryption, TagRule
+from rowferry.plan.queues import QueueSettings
 from rowferry.plan.sides import AboveZero, Addressing, LegacySide, ProductionSide, Side, SideName
 from rowferry.plan.table import Table
 
@@ -29,6 +30,7 @@ __all__ = [
     "OnConflict",
     "Plan",
     "ProductionSide",
+    "QueueSettings",
     "Side",
     "SideName",
     "TagRule",
@@ -74,21 +76,49 @@ class Plan(Table, frozen=True):
     """One migration: the whole file."""
 
     migration: MigrationSettings
-    legacy: LegacySide
-    production: ProductionSide
+    legacy_side: LegacySide | None = field(default=None, name="legacy")
+    production_side: ProductionSide | None = field(default=None, name="production")
     entries: tuple[Entries, ...] = ()
     database: DatabaseLimits = DatabaseLimits()
     objects: tuple[ObjectPrefix, ...] = ()
     """Objects that no row names."""
+    queue: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """[queue.NAME], as the queue of that name reads it (`rowferry.queue_spec`). A side that none of them needs may be
+    missing."""
 
     def __post_init__(self) -> None:
-        if not self.parts:
+        if not self.parts and not self.queue:
             raise PlanError("there is no [[entries]]: name at least one table, or a prefix of keys by [[objects]]")
+        if not self.queue:
+            _ = self.legacy, self.production  # objects are moved from one to the other
         self._refuse_copies_onto_themselves()
         for label in self.labels:
             if self.labels.count(label) > 1:
                 named = "[[entries]]" if any(label == each.label for each in self.entries) else "[[objects]]"
                 raise PlanError(f"{label} is named twice in {named}: drop one of them, or give each a `name`")
+
+    @property
+    def legacy(self) -> LegacySide:
+        """The legacy side. Raises PlanError where the plan has none."""
+        if self.legacy_side is None:
+            raise PlanError("the file lacks the key `legacy`")
+        return self.legacy_side
+
+    @property
+    def production(self) -> ProductionSide:
+        """The production side. Raises PlanError where the plan has none."""
+        if self.production_side is None:
+            raise PlanError("the file lacks the key `production`")
+        return self.production_side
+
+    @property
+    def sides(self) -> tuple[LegacySide | ProductionSide, ...]:
+        """The sides that the plan has."""
+        return tuple(side for side in (self.legacy_side, self.production_side) if side is not None)
+
+    def side(self, name: SideName) -> LegacySide | ProductionSide:
+        """Return a side. Raises PlanError where the plan does not have it."""
+        return self.legacy if name == "legacy" else self.production
 
     @property
     def parts(self) -> tuple[Entries | ObjectPrefix, ...]:
@@ -113,6 +143,8 @@ class Plan(Table, frozen=True):
     @property
     def is_one_bucket(self) -> bool:
         """Whether both sides are one bucket: copies and originals are told apart by their keys alone."""
+        if len(self.sides) < 2:
+            return False
         return (self.legacy.server, self.legacy.bucket) == (self.production.server, self.production.bucket)
 
     def _refuse_copies_onto_themselves(self) -> None:

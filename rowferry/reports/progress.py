@@ -7,6 +7,7 @@ from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.formatting import format_duration
+from rowferry.queue_spec import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +64,15 @@ class Throughput:
 
     counts: Counts
     elapsed: timedelta
-    queue: str = "migrate"
-    copies_alone: bool = False
-    """Whether some objects are copied without a row that moves."""
+    words: Words
+    """How the queue speaks of what it has done."""
 
     @property
     def summary(self) -> str:
         """Return what was done so far, in the queue's terms."""
         counts = self.counts
-        match self.queue:
-            case "verify":
-                return f"objects compared {counts.finished}, repaired {counts.migrated}"
-            case "revert":
-                return f"rows reverted {counts.migrated}"
-            case _ if self.copies_alone:
-                return f"objects copied {counts.migrated}, equal {counts.kept}"
-            case _:
-                return f"objects copied {counts.migrated}, rows updated {counts.migrated + counts.kept}"
+        done = {str(outcome): count for outcome, count in counts.outcomes.items()}
+        return self.words.deed.format(finished=counts.finished, updated=counts.migrated + counts.kept, **done)
 
     @property
     def share(self) -> float:
@@ -108,7 +101,7 @@ class Throughput:
         return line if left is None or not counts.waiting else f"{line}, time left {format_duration(left)}"
 
 
-def read_counts(connection: Connection, migration: str, queue: str = "migrate") -> Counts:
+def read_counts(connection: Connection, migration: str, queue: str) -> Counts:
     """Return the counts of one queue of a migration, all zeros while nothing was enqueued."""
     with translated_errors():
         row = connection.execute(statement("read_progress"), {"migration": migration, "queue": queue}).fetchone()

@@ -10,6 +10,9 @@ from psycopg import IsolationLevel
 
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
+from rowferry.errors import UsageError
+from rowferry.keys import Form
+from rowferry.queues import find_queue
 from rowferry.reports.progress import Counts
 
 _OWN = ("attempts", "is_repeated", "started_at", "finished_at", "parked_batches", "parked_entries")
@@ -89,12 +92,14 @@ class Report:
 
     @property
     def reverted(self) -> dict[str, int]:
-        """Return the reverted rows by table, where nothing has migrated since."""
-        migrated_at = {table.label: table.finished_at for table in self.tables if table.queue == "migrate"}
+        """Return the rows by table that were put back to their legacy form, where nothing has moved them since."""
+        moved_at = {table.label: table.finished_at for table in self.tables if gives_form(table.queue) == "production"}
         return {
             table.label: table.counts.migrated
             for table in self.tables
-            if table.queue == "revert" and table.counts.migrated and _is_later(table, migrated_at.get(table.label))
+            if gives_form(table.queue) == "legacy"
+            and table.counts.migrated
+            and _is_later(table, moved_at.get(table.label))
         }
 
     def as_document(self) -> dict[str, Any]:
@@ -126,6 +131,14 @@ def read_report(connection: Connection, migration: str, manifest: TextIO | None 
                 manifest.write(json.dumps(line, ensure_ascii=False, default=datetime.isoformat) + "\n")
                 lines += 1
     return report, lines
+
+
+def gives_form(queue: str) -> Form | None:
+    """Return the form that a queue gives to rows; None: it gives none, or is not known here."""
+    try:
+        return find_queue(queue).gives_form
+    except UsageError:
+        return None
 
 
 def _is_later(table: TableReport, moment: datetime | None) -> bool:

@@ -19,9 +19,6 @@ from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Counts, read_counts
 from rowferry.s3.listing import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
 
-QUEUE = "migrate"
-"""The queue whose progress is shown."""
-
 
 @dataclass(frozen=True, slots=True)
 class EntryCounts:
@@ -112,54 +109,55 @@ class DataStatus:
 def read_data_status(
     connection: Connection,
     plan: Plan,
+    queue: str,
     *,
     count_objects: bool = True,
     to_the_end: bool = False,
     on_progress: OnProgress = ignore_progress,
 ) -> DataStatus:
-    """Count entries, batches and, with `count_objects`, the objects of both buckets; write nothing.
+    """Count entries, batches of a queue and, with `count_objects`, the objects of both buckets; write nothing.
 
     Buckets are listed while the tables are scanned, for WITHIN at most unless `to_the_end` is set. Raises UsageError
     when a table or a bucket cannot be read, DatabaseUnavailable when the connection is lost.
     """
     if not count_objects:
-        return _read_database(connection, plan, on_progress)
+        return _read_database(connection, plan, queue, on_progress)
     with count_objects_meanwhile(plan, on_progress, None if to_the_end else WITHIN) as read_objects:
-        status = _read_database(connection, plan, on_progress)
+        status = _read_database(connection, plan, queue, on_progress)
         return replace(status, objects=read_objects())
 
 
-def _read_database(connection: Connection, plan: Plan, on_progress: OnProgress) -> DataStatus:
+def _read_database(connection: Connection, plan: Plan, queue: str, on_progress: OnProgress) -> DataStatus:
     """Return the status without its objects."""
     on_progress("counting entries")
     with translated_errors():
-        tables = tuple(_count_entries(connection, plan))
+        tables = tuple(_count_entries(connection, plan, queue))
         initialised = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
         if not initialised:
             return DataStatus(plan.name, None, tables, Counts(), Activity(), None, initialised)
-        counts = read_counts(connection, plan.name)
-        now = fetch_one(connection, statement("read_activity"), {"migration": plan.name, "queue": QUEUE})
+        counts = read_counts(connection, plan.name, queue)
+        now = fetch_one(connection, statement("read_activity"), {"migration": plan.name, "queue": queue})
         paused = find_pause(connection, plan.name)
     activity = Activity(**now, time_left=timedelta(seconds=counts.waiting / now["rate"]) if now["rate"] else None)
     return DataStatus(plan.name, None, tables, counts, activity, paused, initialised)
 
 
-def _count_entries(connection: Connection, plan: Plan) -> Generator[EntryCounts]:
+def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[EntryCounts]:
     for entries in plan.entries:
         queries = EntryQueries.of(connection, entries)
         row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
         if entries.rows == "stay":
-            last_pass = _describe_last_pass(connection, plan, entries.label)
+            last_pass = _describe_last_pass(connection, plan, queue, entries.label)
             yield EntryCounts(entries.label, 0, 0, row["unexpected"], row["legacy"], last_pass)
         else:
             yield EntryCounts(entries.label, **row)
 
 
-def _describe_last_pass(connection: Connection, plan: Plan, label: str) -> str:
+def _describe_last_pass(connection: Connection, plan: Plan, queue: str, label: str) -> str:
     """Return which pass was the last over entries whose rows stay, and where the next one begins."""
     if not fetch_one(connection, statement("has_schema"))["has_schema"]:
         return "no pass yet"
-    chosen = {"name": plan.name, "label": label, "queue": QUEUE}
+    chosen = {"name": plan.name, "label": label, "queue": queue}
     row = connection.execute(statement("find_last_pass", waits=statement("pass_waits")), chosen).fetchone()
     if row is None:
         return "no pass yet"

@@ -6,6 +6,7 @@ from urllib.parse import unquote_plus
 
 from rowferry.errors import ListingUnusable, ServerFault
 from rowferry.keys import MAX_KEY_BYTES
+from rowferry.plan import SideName
 from rowferry.s3.operations import Request, list_keys
 from rowferry.s3.responses import Response, name_of, parse_xml
 
@@ -36,9 +37,16 @@ class KeyPage(NamedTuple):
 
 
 def list_range(
-    ask: Ask, prefix: str, first: str, last: str | None, *, most_keys: int, is_enough: Callable[[int], bool]
+    ask: Ask,
+    side: SideName,
+    prefix: str,
+    first: str,
+    last: str | None,
+    *,
+    most_keys: int,
+    is_enough: Callable[[int], bool],
 ) -> ListedKeys:
-    """Return the legacy keys that begin with `prefix`, from `first` to `last`, both included; `last` None: to the end.
+    """Return a side's keys that begin with `prefix`, from `first` to `last`, both included; `last` None: to the end.
 
     At most `most_keys` of them. `is_enough` is told the number of a page, from 1: where it returns true, the first key
     of that page is `next`. Python compares text by code points, which is the order of its UTF-8 bytes. Raises
@@ -46,7 +54,7 @@ def list_range(
     the ObjectError of a request that fails.
     """
     keys: list[str] = []
-    for number, key in _walk(ask, prefix, first, most_keys + 1):
+    for number, key in _walk(ask, side, prefix, first, most_keys + 1):
         if last is not None and key > last:
             return ListedKeys(keys, None)
         if len(keys) == most_keys or (keys and is_enough(number)):
@@ -55,17 +63,17 @@ def list_range(
     return ListedKeys(keys, None)
 
 
-def _walk(ask: Ask, prefix: str, first: str, most: int) -> Iterator[tuple[int, str]]:
+def _walk(ask: Ask, side: SideName, prefix: str, first: str, most: int) -> Iterator[tuple[int, str]]:
     """Yield the keys from `first` on, each with the number of its page; ask for about `most` of them."""
     after, token, empty, number, found = "", None, 0, 0, 0
     if first != prefix:  # what follows `first` is listed after it, and does not contain it
-        page = read_page(ask(list_keys("legacy", first, max_keys=1)))
+        page = read_page(ask(list_keys(side, first, max_keys=1)))
         if first in page.keys and first.startswith(prefix):
             yield 1, first
         after = first
     while True:
         wanted = max(1, min(PAGE_KEYS, most - found))
-        page = read_page(ask(list_keys("legacy", prefix, after=after, token=token, max_keys=wanted)))
+        page = read_page(ask(list_keys(side, prefix, after=after, token=token, max_keys=wanted)))
         number += 1
         for key in page.keys:
             _refuse_unusable(key, prefix, after)

@@ -1,11 +1,12 @@
 -- The entries of a batch and their rows in the user's table.
 
 -- name: read_entries
--- The entries of a range that (still) have the wanted form.
+-- The entries of a range that (still) have the wanted form. `row_values`: other columns, as text; null: none.
 select
     {id_text} as id,
     {text} as key,
-    {objects} as objects
+    {objects} as objects,
+    {row_values} as row_values
 from {table} as e
 where
     ({columns}) >= ({first})

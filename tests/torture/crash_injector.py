@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 
 from rowferry_cli import main
+from rowferry_queues.migrate import perform as migrate
 from rowferry_worker import slot
 from rowferry_worker.batch import rows, run
-from rowferry_worker.queues import migrate
 
 MID_COPY = 3
 """So many objects are copied when a worker dies in the middle of it."""

@@ -26,7 +26,7 @@ from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.monitoring.server import serve_own_metrics
 from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.queues import list_queues
+from rowferry_worker.queues import find_queue, list_queues
 from rowferry_worker.service import PROCESS_NUMBER, is_orphan, notify
 from rowferry_worker.slots import MAX_SLOTS, Slots
 from rowferry_worker.state import WorkerState
@@ -52,7 +52,8 @@ class Options:
     """Objects that may be in flight however slow or throttled the servers are."""
     max_batches: int = MAX_SLOTS
     """Batches claimed at once, at most; each has a connection to PostgreSQL."""
-    queues: tuple[str, ...] = ("migrate",)
+    queues: tuple[str, ...] = ()
+    """Names of the queues to serve; empty: all that are known here."""
     migrations: tuple[str, ...] = ()
     """Names of the migrations to serve; empty: all."""
     end_when_unusable: bool = False
@@ -74,8 +75,8 @@ def run_worker(options: Options) -> None:
 
     Raises UsageError when its settings cannot work, DatabaseUnavailable when there is no database to begin with.
     """
-    if unknown := set(options.queues) - set(list_queues()):
-        raise UsageError(f"There is no queue {min(unknown)!r}; this worker knows {', '.join(list_queues())}.")
+    for name in options.queues:
+        find_queue(name)
     worker_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with connect(f"worker {worker_id}") as connection:
         check_version(connection)
@@ -100,7 +101,7 @@ def _check_migrations(connection: Connection, options: Options) -> None:
 
 def _work(worker_id: str, options: Options) -> None:
     """Run heartbeat and slots until told to stop. Raises the reason if the worker stops without being told to."""
-    queues = list(options.queues)
+    queues = list(options.queues) or list_queues()
     cluster = ClusterState()
     state = WorkerState(
         worker_id,

@@ -3,18 +3,20 @@
 import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 
 from rowferry.batch import Batch
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.errors import BucketNotFound, MigrationFault, ObjectError, RowferryError, UsageError
+from rowferry.errors import BucketNotFound, MigrationFault, ObjectError, UsageError
 from rowferry.http import event_loop
-from rowferry.plan import OnConflict, Plan, Side, SideName
+from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
+from rowferry.queue_spec import QueueSpec
 from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
@@ -33,6 +35,7 @@ from rowferry_worker.objects.uploads import name_bucket
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 from rowferry_worker.service import PROCESS_COUNT
 
+BOTH: tuple[SideName, SideName] = ("legacy", "production")
 ROWS_AHEAD = timedelta(seconds=10)
 """For how long claimed rows may wait for `max_rows_per_second`: each batch has a transaction open meanwhile."""
 
@@ -48,29 +51,50 @@ class MigrationContext:
         bodies: BodyBudget | None = None,
         on_return: Callable[[], None] = lambda: None,
     ) -> None:
-        """Hold the plan and one client a side; all workers of the cluster share the bounds of the plan.
+        """Hold the plan and a client of each side that is open; all workers of the cluster share the plan's bounds.
 
         `bodies`: what the bodies of all migrations of this process may hold; `on_return` is called on the event loop
-        when both servers are back.
+        when the servers are back.
         """
         self.plan, self.name = plan, plan.name
-        self.clients = clients
+        self.clients: dict[SideName, ObjectClient] = {}
         self._cluster = cluster
-        bounds = {side.name: side.max_requests_per_second for side in (plan.legacy, plan.production)}
+        bounds = {side.name: side.max_requests_per_second for side in plan.sides}
         self._request_limiters = {
             name: RateLimiter(partial(cluster.share_of, bound)) for name, bound in bounds.items() if bound is not None
         }
         self._rate_keys: dict[tuple[SideName, str], str] = {}
         bound = plan.database.max_rows_per_second
         self._row_limiter = None if bound is None else RateLimiter(partial(cluster.share_of, bound))
-        self._method = choose_method(plan, bodies)
-        self._support = ConditionalWriteSupport(plan.production.bucket)
-        self._properties = Properties(plan.production)
+        self._bodies = bodies
+        self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
         self._on_return = on_return
-        self._detectors = [OutageDetector(client, self._note_return) for client in clients.values()]
-        self._watches = [event_loop.submit(detector.watch()) for detector in self._detectors]
+        self._detectors: list[OutageDetector] = []
+        self._watches: list[Future[None]] = []
+        for name, client in clients.items():
+            self.add_client(name, client)
+
+    def add_client(self, name: SideName, client: ObjectClient) -> None:
+        """Use a side from now on, and watch whether its server is there."""
+        detector = OutageDetector(client, self._note_return)
+        self._detectors.append(detector)
+        self._watches.append(event_loop.submit(detector.watch()))
+        self.clients[name] = client
+
+    def read_settings(self, spec: QueueSpec) -> QueueSettings:
+        """Return the plan's [queue.NAME] of a queue. Raises PlanError where it is not as the queue understands it."""
+        if spec.name not in self._settings:
+            self._settings[spec.name] = spec.read_settings(self.plan)
+        return self._settings[spec.name]
+
+    @cached_property
+    def _copying(self) -> tuple[CopyMethod, ConditionalWriteSupport, Properties]:
+        """How objects are copied, and what was learned of the servers by that."""
+        production = self.plan.production
+        support = ConditionalWriteSupport(production.bucket)
+        return choose_method(self.plan, self._bodies), support, Properties(production)
 
     def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntryQueries:
         """Return the SQL over the table of the entries that a batch names.
@@ -97,7 +121,8 @@ class MigrationContext:
         self, on_conflict: OnConflict, *, looks_first: bool = False, switched_at: datetime | None = None
     ) -> CopyOptions:
         """Return how the objects of a batch are copied."""
-        return CopyOptions(self._method, self._support, on_conflict, self._properties, looks_first, switched_at)
+        method, support, properties = self._copying
+        return CopyOptions(method, support, on_conflict, properties, looks_first, switched_at)
 
     def send(self, request: Request) -> Awaitable[Response]:
         """Send a request to the side that it is for."""
@@ -115,7 +140,7 @@ class MigrationContext:
         """Return what the learned rate of an operation is known by: the server, the bucket and the operation."""
         key = self._rate_keys.get((side, operation))
         if key is None:
-            key = f"{name_bucket(self.plan.legacy if side == 'legacy' else self.plan.production)} {operation}"
+            key = f"{name_bucket(self.plan.side(side))} {operation}"
             self._rate_keys[side, operation] = key
         return key
 
@@ -190,8 +215,8 @@ class MigrationContextCache:
             if (migration := self._open.get(known)) is None or migration.holds_rows_enough(rows)
         ]
 
-    def find(self, connection: Connection, batch: Batch) -> MigrationContext:
-        """Return the migration of a batch.
+    def find(self, connection: Connection, batch: Batch, sides: Iterable[SideName] = BOTH) -> MigrationContext:
+        """Return the migration of a batch, with these sides open.
 
         Raises UsageError when this worker cannot work on it: credentials are missing, or a bucket is not there.
         """
@@ -200,28 +225,22 @@ class MigrationContextCache:
             if known not in self._open:
                 row = fetch_one(connection, statement("load_migration"), {"id": batch.migration_id})
                 plan = parse_plan(row["plan"], f"of migration {row['name']}")
-                self._open[known] = self._build(plan, lambda: self.on_return(batch.migration_id))
-            return self._open[known]
+                on_return = partial(self.on_return, batch.migration_id)
+                self._open[known] = MigrationContext(plan, {}, self._cluster, self._bodies, on_return)
+            migration = self._open[known]
+            for name in sorted(set(sides) - migration.clients.keys()):
+                migration.add_client(name, self._open_client(migration.plan, name))
+            return migration
 
     def close(self) -> None:
         """Close every migration."""
         for migration in self._open.values():
             migration.close()
 
-    def _build(self, plan: Plan, on_return: Callable[[], None]) -> MigrationContext:
-        max_body_bytes = min(STREAM_PART_BYTES, plan.migration.multipart_threshold_bytes or STREAM_PART_BYTES)
-        clients: dict[SideName, ObjectClient] = {}
-        try:
-            for side in (plan.legacy, plan.production):
-                clients[side.name] = self._open_client(side, max_body_bytes)
-        except RowferryError:
-            for client in clients.values():
-                client.close()
-            raise
-        return MigrationContext(plan, clients, self._cluster, self._bodies, on_return)
-
-    def _open_client(self, side: Side, max_body_bytes: int) -> ObjectClient:
+    def _open_client(self, plan: Plan, name: SideName) -> ObjectClient:
         """Return a client of a bucket that is there and ours; a server that is away for now is waited for."""
+        side = plan.side(name)
+        max_body_bytes = min(STREAM_PART_BYTES, plan.migration.multipart_threshold_bytes or STREAM_PART_BYTES)
         refuse_foreign_endpoint(side, os.environ)
         client = open_object_client(
             side, max_in_flight=self._parallel, deadline=self._request_deadline, max_body_bytes=max_body_bytes

@@ -13,8 +13,8 @@ from rowferry.db.deadlines import cut
 from rowferry.errors import PoolExhausted, RowferryError, UsageError, WorkLeft
 from rowferry.s3.retry import jittered, retry_delay
 from rowferry_worker.batch.claim import claim_batch, is_finished
-from rowferry_worker.batch.listing import kind_of
 from rowferry_worker.batch.run import ClaimedBatch
+from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.queues import find_queue
 from rowferry_worker.state import LOOK_UP_SECONDS, WorkerState
@@ -140,7 +140,7 @@ class Slot:
     def _note_claimed(self, batch: Batch) -> None:
         """Count the batch in before another slot claims."""
         self._state.scheduler.claimed_entries.note(batch.id, batch.entry_count)
-        if find_queue(batch.queue_name).updates_rows and kind_of(batch) == "entries":
+        if find_queue(batch.queue_name).spec.updates_rows and updates_table(batch.payload):
             self._state.moving[batch.id] = batch
 
     def abandon(self) -> None:

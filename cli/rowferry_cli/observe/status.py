@@ -27,11 +27,17 @@ def command(plan_path: Path, no_objects: bool, all_objects: bool, as_json: bool)
     from rowferry.plan_file import read_plan
     from rowferry.reports.status import print_data_status, read_data_status
     from rowferry_cli.run.reporter import show_spinner
+    from rowferry_queues.migrate.spec import MIGRATE
 
     plan = read_plan(plan_path)
     with connect("status", autocommit=True) as connection, show_spinner() as on_progress:
         status = read_data_status(
-            connection, plan, count_objects=not no_objects, to_the_end=all_objects, on_progress=on_progress
+            connection,
+            plan,
+            MIGRATE.name,
+            count_objects=not no_objects,
+            to_the_end=all_objects,
+            on_progress=on_progress,
         )
     if as_json:
         click.echo(json.dumps(status.as_document(), indent=2))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import Connection, call, connect, fetch_one, name_database, translated_errors
@@ -26,9 +27,8 @@ from rowferry_cli.run.moment import PassResult, find_moment
 from rowferry_cli.run.passes import Run, Workers, name_log
 from rowferry_cli.run.reporter import Reporter
 from rowferry_enqueue.enqueue import Request
-
-QUEUE = "migrate"
-"""The queue that copies."""
+from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
+from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 
 PAUSE = timedelta(seconds=10)
 """Between two passes, while a person switches the application."""
@@ -56,7 +56,7 @@ class CutoverOptions:
 
 def run_cutover(plan: Plan, options: CutoverOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries are left or a person must act."""
-    reporter = Reporter("copy" if plan.copies_alone else "migrate", yes=options.yes, to_stderr=options.as_json)
+    reporter = Reporter(MIGRATE.choose_words(alone=plan.copies_alone), yes=options.yes, to_stderr=options.as_json)
     waits_for_switch = plan.copies_alone
     if not waits_for_switch and (options.finish or options.switched_back):
         raise UsageError(
@@ -77,7 +77,7 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
         prepare_database(connection, plan, reporter)
         if options.switched_back:
             return _note_switched_back(connection, plan, reporter)
-        request = Request(options.batch_size, on_conflict=options.on_conflict)
+        request = Request(MIGRATE, options.batch_size, choices=MigrateChoices(on_conflict=options.on_conflict))
         log_path = options.log_file or name_log(plan, request)
         reporter.print(f"Log: {log_path}")
         with log_to_file(log_path) as log:
@@ -100,7 +100,7 @@ def _note_switched_back(connection: Connection, plan: Plan, reporter: Reporter) 
 
 def _read_state(connection: Connection, plan: Plan) -> dict[str, Any] | None:
     with translated_errors():
-        return connection.execute(statement("read_switch"), {"name": plan.name, "queue": QUEUE}).fetchone()
+        return connection.execute(statement("read_switch"), {"name": plan.name, "queue": MIGRATE.name}).fetchone()
 
 
 @dataclass(slots=True)
@@ -215,12 +215,11 @@ class Cutover:
         with translated_errors():
             (row,) = call(self.run.connection, "confirm_switch", state["id"], ready_at)
         self._overwrite_no_more()
-        request = replace(self.run.request, switched_at=row["confirm_switch"])
-        self.run = replace(self.run, request=request)
+        self._choose(switched_at=row["confirm_switch"])
         if self._count().batches_init:  # of a pass that was interrupted before the switch
-            choices = Jsonb(request.choices_of_pass)
+            choices = Jsonb(self.choices.payload(stays=True))
             with translated_errors():
-                call(self.run.connection, "renew_batches", state["id"], QUEUE, choices, None)
+                call(self.run.connection, "renew_batches", state["id"], MIGRATE.name, choices, None)
         with self.run.workers() as workers:
             self._pass(workers)
             while not self.passes[-1].is_whole and not find_pause(self.run.connection, self.run.plan.name):
@@ -231,12 +230,23 @@ class Cutover:
 
     def _overwrite_no_more(self) -> None:
         """Replace only what is older from now on: other production objects may be the application's own."""
-        if self.run.request.on_conflict == "overwrite":
-            self.run = replace(self.run, request=replace(self.run.request, on_conflict=None))
+        if self.choices.on_conflict == "overwrite":
+            self._choose(on_conflict=None)
+
+    @property
+    def choices(self) -> MigrateChoices:
+        """What the passes before the verify are asked for."""
+        chosen = self.run.request.choices
+        return chosen if isinstance(chosen, MigrateChoices) else MigrateChoices()
+
+    def _choose(self, **changes: Any) -> None:
+        chosen = msgspec.structs.replace(self.choices, **changes)
+        self.run = replace(self.run, request=replace(self.run.request, choices=chosen))
 
     def _verify(self, switched_at: datetime) -> int:
         """Compare all objects, copy again what is missing or older, and say the result in one sentence."""
-        request = Request(self.run.request.batch_size, queue="verify", repair="older", switched_at=switched_at)
+        choices = VerifyChoices(repair="older", switched_at=switched_at)
+        request = Request(VERIFY, self.run.request.batch_size, choices=choices)
         self._print("Verifying every object …")
         counts = replace(self.run, request=request).one_pass().counts
         if find_pause(self.run.connection, self.run.plan.name):
@@ -269,12 +279,15 @@ class Cutover:
         plan = self.run.plan
         labels = [entries.label for entries in plan.entries if entries.rows != "stay"]
         with translated_errors():
-            chosen = {"name": plan.name, "queue": QUEUE, "labels": labels}
-            found = fetch_one(self.run.connection, statement("count_left_behind"), chosen)
+            found = fetch_one(
+                self.run.connection,
+                statement("count_left_behind"),
+                {"name": plan.name, "queue": MIGRATE.name, "labels": labels},
+            )
         return int(found["entries"])
 
     def _count(self) -> Counts:
-        return read_counts(self.run.connection, self.run.plan.name)
+        return read_counts(self.run.connection, self.run.plan.name, MIGRATE.name)
 
     def _now(self) -> datetime:
         return fetch_one(self.run.connection, statement("read_now"))["now"]

@@ -21,6 +21,7 @@ from rowferry_cli.setup.check import print_findings, refuse_problems
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, find_migration, preview
 from rowferry_enqueue.skipped import find_skipped
+from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +44,14 @@ class MigrateOptions:
     yes: bool
 
     @property
+    def choices(self) -> MigrateChoices:
+        """Return what the passes are asked for."""
+        return MigrateChoices(on_conflict="overwrite" if self.overwrite else self.on_conflict)
+
+    @property
     def request(self) -> Request:
         """Return what each pass enqueues."""
-        return Request(self.batch_size, self.limit, "overwrite" if self.overwrite else self.on_conflict)
+        return Request(MIGRATE, self.batch_size, self.limit, self.choices)
 
     @property
     def workers(self) -> WorkerOptions:
@@ -56,7 +62,7 @@ class MigrateOptions:
 def run_migrate(plan: Plan, options: MigrateOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
     reporter = Reporter(
-        "copy" if plan.copies_alone else "migrate", yes=options.yes or options.status_only or options.dry_run
+        MIGRATE.choose_words(alone=plan.copies_alone), yes=options.yes or options.status_only or options.dry_run
     )
     _introduce(plan, reporter)
     reporter.confirm("Continue?")
@@ -92,7 +98,7 @@ def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter
         findings = check_plan(
             connection,
             plan,
-            on_conflict=options.request.on_conflict,
+            on_conflict=options.choices.on_conflict,
             allow_empty=options.allow_empty or find_migration(connection, plan.name) is not None,
             may_write=not options.dry_run,
             on_progress=on_progress,
@@ -104,10 +110,12 @@ def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter
 def _show_status(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
     with show_spinner() as on_progress:
         try:
-            status = read_data_status(connection, plan, count_objects=not options.no_objects, on_progress=on_progress)
+            status = read_data_status(
+                connection, plan, MIGRATE.name, count_objects=not options.no_objects, on_progress=on_progress
+            )
         except UncountedObjects as error:  # a migration does not need the number
             reporter.print(f"Objects are not counted: {error}")
-            status = read_data_status(connection, plan, count_objects=False, on_progress=on_progress)
+            status = read_data_status(connection, plan, MIGRATE.name, count_objects=False, on_progress=on_progress)
     print_data_status(status, reporter.console)
 
 
@@ -119,7 +127,7 @@ def _show_preview(connection: Connection, plan: Plan, options: MigrateOptions, r
 
 
 def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> None:
-    if left := find_skipped(connection, plan):
+    if left := find_skipped(connection, plan, MIGRATE.name):
         reporter.print(left.describe(plan.name))
 
 
@@ -130,14 +138,14 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
             (row,) = call(connection, "requeue", None, None, plan.name)
         reporter.print(f"Requeued {count_batches(row['requeue'])}.")
     _show_skipped(connection, plan, reporter)
-    before = read_counts(connection, plan.name)
+    before = read_counts(connection, plan.name, MIGRATE.name)
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
     throughput = run.all_passes()
     reporter.print(str(throughput))
     _show_status(connection, plan, options, reporter)
     reporter.report_outcomes(throughput.counts)
     reporter.print(f"Log: {log.path}")
-    after = read_counts(connection, plan.name)
+    after = read_counts(connection, plan.name, MIGRATE.name)
     if after.batches_error:
         old = " (some from before)" if before.batches_error else ""
         batches = count_batches(after.batches_error)

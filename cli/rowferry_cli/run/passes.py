@@ -39,7 +39,7 @@ Workers = LocalWorkers | WorkersElsewhere
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: all passes of `rowferry migrate`, or the one pass of `verify` or `revert`."""
+    """One run: all passes of `rowferry migrate`, or the one pass of another queue."""
 
     connection: Connection
     plan: Plan
@@ -139,8 +139,8 @@ class Run:
     def workers(self) -> Workers:
         """Return the workers of this host, which run within a `with` block, or those elsewhere."""
         if self.options.processes == 0:
-            return WorkersElsewhere(self.connection, self.request.queue)
-        options = [*of_migration(self.plan.name), "--queue", self.request.queue]
+            return WorkersElsewhere(self.connection, self.request.queue.name)
+        options = [*of_migration(self.plan.name), "--queue", self.request.queue.name]
         options += [f"--parallel={self.options.parallel}"] if self.options.parallel else []
         options += ["--verbose"] if self.verbose else []
         processes = self.options.processes or min(choose_processes(), MAX_PROCESSES)
@@ -188,10 +188,10 @@ class Run:
     def _measure(self, before: Counts, started: float) -> Throughput:
         counts = self._read_counts().since(before)
         elapsed = timedelta(seconds=time.monotonic() - started)
-        return Throughput(counts, elapsed, self.request.queue, copies_alone=self.plan.copies_alone)
+        return Throughput(counts, elapsed, self.request.queue.choose_words(alone=self.plan.copies_alone))
 
     def _read_counts(self) -> Counts:
-        return read_counts(self.connection, self.plan.name, self.request.queue)
+        return read_counts(self.connection, self.plan.name, self.request.queue.name)
 
 
 def count_added(tables: Iterable[Enqueued]) -> int:
@@ -207,14 +207,14 @@ def count_entries_of(tables: Iterable[Enqueued]) -> int:
 def run_one_pass(
     connection: Connection, plan: Plan, request: Request, options: WorkerOptions, reporter: Reporter, *, unsettled: str
 ) -> int:
-    """Run the one pass of `verify` or `revert`, report it, and return the exit status.
+    """Run one pass, report it, and return the exit status.
 
     The status is 1 where entries are left over, which `unsettled` describes, else 0.
     """
     if options.processes == 0:
         tables = enqueue(connection, plan, request)
         entries, batches = sum(table.entries for table in tables), sum(table.batches for table in tables)
-        reporter.print(describe_enqueued(entries, batches, request.queue))
+        reporter.print(describe_enqueued(entries, batches))
         return 0
     log_path = options.log_file or name_log(plan, request)
     with log_to_file(log_path) as log:
@@ -234,4 +234,4 @@ def run_one_pass(
 def name_log(plan: Plan, request: Request) -> Path:
     """Return the name of a new log file in this folder."""
     moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return Path(f"rowferry-{plan.name}-{request.queue}-{moment}-{os.getpid()}.log")
+    return Path(f"rowferry-{plan.name}-{request.queue.name}-{moment}-{os.getpid()}.log")

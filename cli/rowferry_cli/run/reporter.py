@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from rowferry.batch import Outcome
 from rowferry.formatting import format_duration, show_text
+from rowferry.queue_spec import Words
 from rowferry.reports.progress import Counts, Throughput
 from rowferry_cli.messages import confirm
 
@@ -18,57 +19,14 @@ _log = logging.getLogger(__name__)
 
 REPORT_INTERVAL = timedelta(seconds=2)
 
-_CHANGED = {
-    Outcome.CHANGED: "the application changed the row meanwhile",
-    Outcome.DELETED: "the row, or the object without one, was deleted meanwhile",
-}
-OUTCOMES = {
-    "migrate": _CHANGED
-    | {
-        Outcome.MIGRATED: "object copied, row updated",
-        Outcome.KEPT: "an identical object was there, row updated",
-        Outcome.MISSING: "no legacy object",
-        Outcome.CONFLICT: "a different production object exists",
-        Outcome.FAILED: "any other error",
-    },
-    "copy": _CHANGED
-    | {
-        Outcome.MIGRATED: "object copied",
-        Outcome.KEPT: "an identical object was there, or the application's own",
-        Outcome.MISSING: "no object on either side",
-        Outcome.CONFLICT: "a different production object exists, and it is not older",
-        Outcome.FAILED: "any other error",
-    },
-    "verify": _CHANGED
-    | {
-        Outcome.MIGRATED: "missing or different, copied again",
-        Outcome.KEPT: "equal, or readable without a legacy object",
-        Outcome.MISSING: "no production object",
-        Outcome.CONFLICT: "the production object differs",
-        Outcome.FAILED: "any other error",
-    },
-    "revert": _CHANGED
-    | {
-        Outcome.MIGRATED: "row reverted to its legacy key",
-        Outcome.KEPT: "stays production: there is no legacy object",
-        Outcome.MISSING: "no legacy object",
-        Outcome.CONFLICT: "does not occur",
-        Outcome.FAILED: "the database or the server refused",
-    },
-}
-"""What each outcome means, by queue; `copy`: that of migrate, where rows stay."""
-
 
 class Reporter:
     """Prints to stdout and to the log; with `yes`, answers every question with yes."""
 
-    def __init__(self, queue: str, *, yes: bool, to_stderr: bool = False) -> None:
-        """`queue` decides how outcomes are explained, `copy` being `migrate` where no row moves.
-
-        `to_stderr`: print there, since stdout is for JSON.
-        """
+    def __init__(self, words: Words, *, yes: bool, to_stderr: bool = False) -> None:
+        """`words`: how outcomes are explained. `to_stderr`: print there, since stdout is for JSON."""
         self.console = Console(highlight=False, stderr=to_stderr)
-        self._outcomes = OUTCOMES[queue]
+        self._outcomes = words.outcomes
         self._yes = yes
         self._live: Progress | None = None
         self._task = TaskID(0)

@@ -21,8 +21,7 @@ class WorkersElsewhere:
         self._connection = connection
         self._queue = queue
         self._seen_at = self._looked_at = time.monotonic()
-        command = "rowferry worker" if queue == "migrate" else f"rowferry worker --queue {queue}"
-        self.last_words = f"no worker serves the queue {queue}: start `{command}` on any host"
+        self.last_words = f"no worker serves the queue {queue}: start `rowferry worker` on any host"
 
     def __enter__(self) -> Self:
         """Begin to wait for them."""

@@ -109,9 +109,10 @@ def requeue_errors(connection: Connection, migration: str) -> int:
 
 
 def _label_tables(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Counts]]:
+    has_several = len({row["queue_name"] for row in rows}) > 1
     for row in rows:
         label, queue = row.pop("label") or "?", row.pop("queue_name")
-        yield (label if queue == "migrate" else f"{label} ({queue})"), Counts(**row)
+        yield (f"{label} ({queue})" if has_several else label), Counts(**row)
 
 
 def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:

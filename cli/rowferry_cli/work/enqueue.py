@@ -30,15 +30,16 @@ def command(
     from rowferry.plan_file import read_plan
     from rowferry_enqueue.enqueue import Request, enqueue, preview
     from rowferry_enqueue.skipped import find_skipped
+    from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 
     plan = read_plan(plan_path)
-    request = Request(batch_size, limit, on_conflict)
+    request = Request(MIGRATE, batch_size, limit, MigrateChoices(on_conflict=on_conflict))
     with connect("enqueue", autocommit=True) as connection:
         check_version(connection)
         planned = preview(connection, plan, request)
         for table in planned:
             click.echo(f"{table}{'' if table.goes_on else ' to enqueue'}")
-        if left := find_skipped(connection, plan):
+        if left := find_skipped(connection, plan, MIGRATE.name):
             click.echo(left.describe(plan.name))
         if dry_run or not any(table.batches for table in planned):
             click.echo(DRY_RUN if dry_run else "Nothing to enqueue.")

@@ -34,17 +34,19 @@ def command(options: PassOptions) -> int:
     from rowferry_cli.run.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within
     from rowferry_enqueue.skipped import find_skipped
+    from rowferry_queues.migrate.spec import MIGRATE
+    from rowferry_queues.revert.spec import REVERT
 
     plan = read_plan(options.plan_path)
-    reporter = Reporter("revert", yes=options.yes)
-    request = Request(options.batch_size, queue="revert", within=Within(options.table, options.first, options.last))
+    reporter = Reporter(REVERT.words, yes=options.yes)
+    request = Request(REVERT, options.batch_size, within=Within(options.table, options.first, options.last))
     _refuse_rows_that_stay(plan, request)
     with connect("revert", autocommit=True) as connection:
         check_version(connection)
         _preview(connection, plan, request, reporter)
         unsettled = "could not be reverted and stay production"
         status = run_one_pass(connection, plan, request, options, reporter, unsettled=unsettled)
-        if options.processes != 0 and (left := find_skipped(connection, plan)):
+        if options.processes != 0 and (left := find_skipped(connection, plan, MIGRATE.name)):
             reporter.print(f"In the next `rowferry migrate`, {left.describe(plan.name)}")
         return status
 
@@ -77,8 +79,9 @@ def _preview(connection: Connection, plan: Plan, request: Request, reporter: Rep
     from rowferry.formatting import count_batches, count_entries
     from rowferry.reports.progress import read_counts
     from rowferry_enqueue.enqueue import preview
+    from rowferry_queues.migrate.spec import MIGRATE
 
-    counts = read_counts(connection, plan.name)
+    counts = read_counts(connection, plan.name, MIGRATE.name)
     if counts.batches_init:
         raise UsageError(
             f"{count_batches(counts.batches_init)} of migration {plan.name} still wait to migrate and would migrate "

@@ -32,17 +32,17 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     from rowferry_cli.run.passes import run_one_pass
     from rowferry_cli.run.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within
+    from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 
     if overwrite and not repair:
         raise click.UsageError("--overwrite needs --repair")
     plan = read_plan(options.plan_path)
-    reporter = Reporter("verify", yes=options.yes)
+    reporter = Reporter(VERIFY.words, yes=options.yes)
     request = Request(
+        VERIFY,
         options.batch_size,
-        queue="verify",
+        choices=VerifyChoices(deep=deep, repair="all" if overwrite else "older" if repair else "nothing"),
         within=Within(options.table, options.first, options.last),
-        deep=deep,
-        repair="all" if overwrite else "older" if repair else "nothing",
     )
     with connect("verify", autocommit=True) as connection:
         check_version(connection)

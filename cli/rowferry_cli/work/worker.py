@@ -119,7 +119,7 @@ have in flight, what the servers allow, and how many batches that takes."""
     show_default=True,
 )
 @click.option(
-    "--queue", "queues", metavar="NAME", multiple=True, default=["migrate"], show_default=True, help="A queue to serve."
+    "--queue", "queues", metavar="NAME", multiple=True, help="A queue to serve.  [default: all that are known here]"
 )
 @click.option("--migration", "migrations", metavar="NAME", multiple=True, help="A migration to serve.  [default: all]")
 @click.option("--until-empty", is_flag=True, help="Stop when no batch is left instead of waiting for more.")

@@ -44,6 +44,7 @@ def _look_at(client: ObjectClient, side: Side, objects: ObjectPrefix, *, may_be_
     try:
         listed = list_range(
             lambda request: client.ask(request, tries=TRIES),
+            "legacy",
             prefix,
             prefix,
             None,

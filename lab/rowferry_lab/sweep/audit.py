@@ -23,6 +23,7 @@ from rowferry.s3.retry import send_many
 from rowferry_lab.queries import statement
 from rowferry_lab.simulated.environment import Environment
 from rowferry_lab.simulated.images import SampleImage
+from rowferry_queues.migrate.spec import MIGRATE
 
 IN_FLIGHT = 64
 DEADLINE = timedelta(seconds=30)
@@ -90,7 +91,7 @@ def _check_rows(connection: Connection, expected: Expected) -> list[str]:
 
 
 def _check_counts(connection: Connection, plan: Plan, legacy_entries: int) -> list[str]:
-    counts = read_counts(connection, plan.name)
+    counts = read_counts(connection, plan.name, MIGRATE.name)
     problems: list[str] = []
     if not counts.balances:
         problems.append("the counts do not balance")

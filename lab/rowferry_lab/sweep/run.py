@@ -27,6 +27,7 @@ from rowferry_lab.simulated.images import SampleImage, draw_images
 from rowferry_lab.simulated.prepare import prepare
 from rowferry_lab.sweep.audit import Expected, find_problems, list_bucket
 from rowferry_lab.sweep.grid import AUTO, Grid, Result, Setting, Trial
+from rowferry_queues.migrate.spec import MIGRATE
 
 REQUESTS_AN_ENTRY = 3
 """At the most, where nothing fails: a look, a copy, and the one copy that asks what the server honours."""
@@ -71,7 +72,7 @@ def run_trial(environment: SweepEnvironment, grid: Grid, trial: Trial) -> Result
     server.set_latency(timedelta(0))
     prepare(connection, plan, grid.entries, seed=grid.seed, clean_production=True)
     expected = Expected.of(plan, _draw_again(plan, grid), list_bucket(environment.base, plan.legacy.bucket))
-    enqueue(connection, plan, Request(trial.setting.batch_size))
+    enqueue(connection, plan, Request(MIGRATE, trial.setting.batch_size))
     server.set_latency(grid.latency)
     cpu_before = server.read_cpu_seconds()
     worker_cpu = _work(trial.setting, grid)

@@ -27,7 +27,7 @@ FAULTS = frozenset(
 SEATS = 4
 HOOK = """
 import os, signal
-from rowferry_worker.queues import migrate
+from rowferry_queues.migrate import perform as migrate
 POISON, copy_object = {keys!r}, migrate.copy_object
 async def poisoned(s3, options, source_key, target_key):
     if source_key in POISON:

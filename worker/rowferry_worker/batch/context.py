@@ -2,16 +2,19 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
+from typing import Any
 
 from rowferry.batch import Attempt, Batch, Entry, EntryResult
 from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError
+from rowferry.plan import QueueSettings
+from rowferry.queue_spec import QueueSpec
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.large import LargeObjects
@@ -23,6 +26,11 @@ LOOK_UP_EVERY = timedelta(seconds=0.25)
 """How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
 
 
+Patch = Mapping[str, Any]
+"""What is put in the place of some keys of a payload."""
+Perform = Callable[["BatchContext", Sequence[Entry]], list[EntryResult]]
+
+
 class BatchReleased(RowferryError):
     """The worker was told to stop now: the batch is put back unchanged."""
 
@@ -31,9 +39,18 @@ class BatchReleased(RowferryError):
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue, and what a worker does with one of its batches; see rowferry_worker.queues."""
+
+    spec: QueueSpec
+    perform: Perform
+
+
+@dataclass(frozen=True, slots=True)
 class BatchContext:
     """A claimed batch and what a queue may use; the connection is inside the claim's transaction."""
 
+    queue: Queue
     batch: Batch
     attempt: Attempt
     connection: Connection
@@ -50,9 +67,14 @@ class BatchContext:
     ledger: Ledger | None = None
     """Keeps the records of unfinished uploads; None: an upload that does not come to its end begins anew."""
 
+    @property
+    def settings(self) -> QueueSettings:
+        """The plan's [queue.NAME] of the batch's queue."""
+        return self.migration.read_settings(self.queue.spec)
+
     def leave_unstarted(
         self,
-        entries: list[Entry],
+        entries: Sequence[Entry],
         is_started: Callable[[Entry], bool],
         leaves_range: Callable[[Entry], bool] = lambda _entry: False,
     ) -> list[Entry]:
@@ -64,7 +86,7 @@ class BatchContext:
         self.started.extend(entries[:first])
         self.remaining.extend(entries[first:])
         self.ended.extend(entry for entry in entries[first:] if is_started(entry) and leaves_range(entry))
-        return entries[:first] + self.ended
+        return [*entries[:first], *self.ended]
 
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
@@ -91,13 +113,12 @@ class BatchContext:
         return time.monotonic()
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """What a queue does with a batch; see rowferry_worker.queues."""
+def find_meant(payload: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the ids that alone are meant, of those in the payload's source; None: all.
 
-    read: Callable[[BatchContext], list[Entry]]
-    perform: Callable[[BatchContext], list[EntryResult]]
-    writes_objects: bool
-    """Whether the object of a MIGRATED entry was written."""
-    updates_rows: bool
-    """Whether rows are updated, under the plan's `max_rows_per_second`."""
+    `only`: what another queue handed on; `unsettled`: what the last attempt left.
+    """
+    ids = payload.get("unsettled")
+    if ids is None:
+        ids = payload.get("only")
+    return None if ids is None else frozenset(ids)

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call
 from rowferry.errors import NotFinished
-from rowferry_worker.batch.context import BatchContext, Queue
+from rowferry_worker.batch.context import BatchContext, Patch
 from rowferry_worker.batch.crash_policy import (
     CrashPolicy,
     choose_parallel,
@@ -18,7 +18,7 @@ from rowferry_worker.batch.crash_policy import (
     count_strikes,
     describe_crashes,
 )
-from rowferry_worker.batch.listing import cut_listing, kind_of
+from rowferry_worker.batch.sources import find_source
 from rowferry_worker.batch.verdict import judge
 from rowferry_worker.objects.scheduler import CopyScheduler
 
@@ -38,17 +38,17 @@ class BatchResult:
     """Whether a RELEASED verdict means that a server is busy or unavailable: not where the time budget ended."""
 
 
-def perform(context: BatchContext, queue: Queue) -> BatchResult:
+def perform(context: BatchContext) -> BatchResult:
     """Do what the batch's crashes call for: run it, run it slowly, bisect it or fail it."""
     batch, attempt = context.batch, context.attempt
     policy = choose_policy(batch, attempt)
     if policy is CrashPolicy.RUN:
-        return _run_queue(context, queue)
+        return _run_queue(context)
     crashes = batch.crashes + count_strikes(batch, attempt)
     fields = {"batch": batch.id, "strikes": crashes, "losses": attempt.losses, "policy": policy.value}
     _log.warning("batch has crashed workers or lost connections before", extra=fields)
     if policy is CrashPolicy.BISECT:
-        entries = queue.read(context)
+        entries = find_source(batch.payload).read(context)
         if len(entries) > 1:
             ids = bisect_batch(context.connection, batch, entries, crashes)
             reason = f"{describe_crashes(batch, attempt)}; it was halved into batches {ids[0]} and {ids[1]}"
@@ -58,20 +58,20 @@ def perform(context: BatchContext, queue: Queue) -> BatchResult:
     if policy is CrashPolicy.FAIL:
         return BatchResult(Judgement(Verdict.ERROR, error=f"{describe_crashes(batch, attempt)}; it is not run again"))
     scheduler = CopyScheduler(choose_parallel(batch, attempt), within=context.scheduler)
-    return _run_queue(replace(context, scheduler=scheduler), queue)
+    return _run_queue(replace(context, scheduler=scheduler))
 
 
-def _run_queue(context: BatchContext, queue: Queue) -> BatchResult:
+def _run_queue(context: BatchContext) -> BatchResult:
     """Do the queue's work, and put back what the time budget did not suffice for."""
     batch, started = context.batch, context.started
-    if kind_of(batch) == "listing":
-        cut_listing(context)
+    source = find_source(batch.payload)
+    if source.expand(context):
         return BatchResult(Judgement(Verdict.DONE))
-    results, remaining = _choose_remaining(context, queue.perform(context))
+    results, remaining = _choose_remaining(context, context.queue.perform(context, source.read(context)))
     if remaining and not started:
         return _put_back_first(context, results, remaining)
     if remaining:
-        _put_back(context, remaining, keep_last=started[-1].id)
+        _put_back(context, [started[-1], *remaining])
     judgement = judge(results, context.attempt.number, batch.max_attempts, is_away=context.migration.is_away())
     return BatchResult(judgement, results)
 
@@ -94,55 +94,46 @@ def _put_back_first(context: BatchContext, results: Sequence[EntryResult], remai
     `results` are those of entries behind it: their rows are written, and count. The first entry counts as failed until
     the next attempt ends.
     """
-    first, *others = remaining
+    first = remaining[0]
     if not results:
         words = "time budget exceeded before its first object was written"
         return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), is_outage=False)
-    if others:
-        _put_back(context, others, keep_last=first.id)
+    if len(remaining) > 1:
+        _put_back(context, remaining)
     words = "the time budget ended before its object was written; the next attempt goes on"
     failed = EntryResult.from_error(first, NotFinished("NotFinished", words))
     return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), [*results, failed], is_outage=False)
 
 
-def _put_back(context: BatchContext, remaining: Sequence[Entry], *, keep_last: str) -> None:
-    """Put entries back as a batch of their own; the claimed batch's range ends with the id `keep_last`."""
-    new_id = split_remaining(context.connection, context.batch, remaining, keep_last=keep_last)
-    fields = {"batch": context.batch.id, "rest": len(remaining), "new_batch": new_id}
+def _put_back(context: BatchContext, entries: Sequence[Entry]) -> None:
+    """Put all entries but the first back as a batch of their own; the claimed batch ends with that one."""
+    new_id = split_remaining(context.connection, context.batch, entries)
+    fields = {"batch": context.batch.id, "rest": len(entries) - 1, "new_batch": new_id}
     _log.info("time budget exceeded, remaining entries put back", extra=fields)
 
 
 def bisect_batch(connection: Connection, batch: Batch, entries: Sequence[Entry], crashes: int) -> list[int]:
     """Put both halves of the entries back as batches with `crashes` crashes, and return their ids.
 
-    `entries` are in the order of their ids, at least two. The second half extends to the end of the batch's range.
+    `entries` are as they were read, at least two. The second half extends to the end of the batch's source.
     """
     middle = (len(entries) + 1) // 2
-    lower, upper = entries[:middle], entries[middle:]
-    first, last = batch.payload["first"], batch.payload["last"]
+    lower, upper = find_source(batch.payload).cut(batch.payload, entries, middle)
     return [
-        _split(connection, batch, (first, lower[-1].id), entry_count=len(lower), crashes=crashes),
-        _split(connection, batch, (upper[0].id, last), entry_count=len(upper), crashes=crashes),
+        _split(connection, batch, lower, entry_count=middle, crashes=crashes),
+        _split(connection, batch, upper, entry_count=len(entries) - middle, crashes=crashes),
     ]
 
 
-def split_remaining(connection: Connection, batch: Batch, remaining: Sequence[Entry], *, keep_last: str) -> int:
-    """Put the remaining entries back as a batch and return its id; this batch's range now ends with id `keep_last`."""
-    new_range = (remaining[0].id, batch.payload["last"])
-    count, crashes = len(remaining), batch.crashes
-    return _split(connection, batch, new_range, entry_count=count, crashes=crashes, keep_last=keep_last)
+def split_remaining(connection: Connection, batch: Batch, entries: Sequence[Entry]) -> int:
+    """Put all entries but the first back as a batch, and return its id; the claimed batch ends with the first now."""
+    kept, rest = find_source(batch.payload).cut(batch.payload, entries, 1)
+    return _split(connection, batch, rest, entry_count=len(entries) - 1, crashes=batch.crashes, keep=kept)
 
 
 def _split(
-    connection: Connection,
-    batch: Batch,
-    new_range: tuple[str, str],
-    *,
-    entry_count: int,
-    crashes: int,
-    keep_last: str | None = None,
+    connection: Connection, batch: Batch, part: Patch, *, entry_count: int, crashes: int, keep: Patch | None = None
 ) -> int:
-    part = Jsonb({"first": new_range[0], "last": new_range[1]})
-    keep = None if keep_last is None else Jsonb({"last": keep_last})
-    (row,) = call(connection, "split_batch", batch.id, part, entry_count, crashes, keep)
+    kept = None if keep is None else Jsonb(keep)
+    (row,) = call(connection, "split_batch", batch.id, Jsonb(part), entry_count, crashes, kept)
     return row["split_batch"]

@@ -8,8 +8,8 @@ from rowferry.keys import ObjectKeys, map_object
 from rowferry.plan import ObjectPrefix
 from rowferry.s3.key_listing import ListedKeys
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.listing import find_prefix, list_legacy
 from rowferry_worker.batch.objects import MappedRow, result_of
+from rowferry_worker.batch.sources.listing import RANGE_PAGES, choose_most, find_prefix, list_keys
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import ObjectResult
 from rowferry_worker.objects.verify import ObjectsDiffer
@@ -17,17 +17,19 @@ from rowferry_worker.objects.verify import ObjectsDiffer
 Work = Callable[[Sequence[ObjectKeys]], Mapping[str, ObjectResult]]
 """Copies or verifies objects, and returns by legacy key how each ended."""
 
-LISTED_PAGES = 50
+
+def is_listed(context: BatchContext) -> bool:
+    """Return whether the batch is of objects without rows."""
+    return "objects" in context.batch.payload
 
 
-def run_range(context: BatchContext, work: Work) -> list[EntryResult]:
+def run_range(context: BatchContext, entries: Sequence[Entry], work: Work) -> list[EntryResult]:
     """Work on the objects of the batch's range, which are its entries; return one result for each of them.
 
     Objects that the application has added since are among them, up to a quarter more than a batch has; what is beyond
     them goes back as a batch of its own.
     """
     prefix = find_prefix(context)
-    entries = read_objects(context)
     most = choose_most(context)
     rows = [map_row(entry, prefix) for entry in entries[:most]]
     by_key = work([keys for row in rows for keys in row.objects])
@@ -36,22 +38,6 @@ def run_range(context: BatchContext, work: Work) -> list[EntryResult]:
         entries, lambda entry: entry.id in row_of and not isinstance(by_key.get(entry.key), NotStarted)
     )
     return look_again(context, [judge(row_of[entry.id], by_key) for entry in started])
-
-
-def choose_most(context: BatchContext) -> int:
-    """Return how many objects a range is worked on with."""
-    size: int = context.batch.payload["size"]
-    return size + size // 4
-
-
-def read_objects(context: BatchContext) -> list[Entry]:
-    """Return the objects of the batch's range as entries whose id is the key, in the order of their bytes.
-
-    Where there are more than `choose_most`, the last one stands for all of them.
-    """
-    listed = list_legacy(context, most_keys=choose_most(context), is_enough=lambda page: page > LISTED_PAGES)
-    keys = listed.keys if listed.next is None else [*listed.keys, listed.next]
-    return [Entry(key, key) for key in keys]
 
 
 def map_row(entry: Entry, prefix: ObjectPrefix) -> MappedRow:
@@ -79,7 +65,7 @@ def look_again(context: BatchContext, results: list[EntryResult]) -> list[EntryR
     """
     if not any(result.outcome is Outcome.MISSING for result in results):
         return results
-    listed = list_legacy(context, most_keys=4 * choose_most(context), is_enough=lambda page: page > LISTED_PAGES)
+    listed = list_keys(context, most_keys=4 * choose_most(context), is_enough=lambda page: page > RANGE_PAGES)
     return [_excuse(result, listed) for result in results]
 
 

@@ -17,7 +17,7 @@ from rowferry.db.statements import own_queries
 from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
 from rowferry.keys import Form, are_same
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
-from rowferry_worker.batch.entries import refuse_unwritable
+from rowferry_worker.batch.sources.table import refuse_unwritable
 from rowferry_worker.monitoring import metrics
 
 _log = logging.getLogger(__name__)

@@ -53,7 +53,7 @@ class ClaimedBatch:
         """Return the batch's migration; None, with the migration set aside, where this worker cannot use it."""
         state, batch = self.state, self.batch
         try:
-            migration = state.migration_contexts.find(self.connection, batch)
+            migration = state.migration_contexts.find(self.connection, batch, self.queue.spec.sides)
         except (UsageError, ObjectError) as error:
             self.connection.rollback()
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))
@@ -102,6 +102,7 @@ class ClaimedBatch:
         try:
             deadline = began + state.time_budget.total_seconds()
             context = BatchContext(
+                self.queue,
                 batch,
                 attempt,
                 self.connection,
@@ -112,7 +113,7 @@ class ClaimedBatch:
                 ledger=state.ledger,
             )
             with trace_batch(batch, attempt, state.worker_id, migration.name) as record:
-                result = process_batch(context, self.queue)
+                result = process_batch(context)
                 if record is not None:
                     record(result.judgement, result.results)
         except (BatchReleased, UsageError) as error:
@@ -175,13 +176,13 @@ class ClaimedBatch:
             self.state.backoff.note_success(batch.migration_id)
 
 
-def process_batch(context: BatchContext, queue: Queue) -> BatchResult:
+def process_batch(context: BatchContext) -> BatchResult:
     """Perform a claimed batch and commit its rows and its verdict together.
 
     Raises BatchReleased when the worker gives the batch up, MigrationFault when a side or the table is at fault,
     DatabaseUnavailable when the connection is lost: the caller then rolls back, and the batch is unchanged.
     """
-    result = _perform_isolated(context, queue)
+    result = _perform_isolated(context)
     try:
         context.connection.commit()
     except psycopg.Error as error:
@@ -190,14 +191,14 @@ def process_batch(context: BatchContext, queue: Queue) -> BatchResult:
     for outcome in Outcome:
         if outcome.settled or result.judgement.verdict is Verdict.ERROR:
             metrics.entries.labels(migration, context.batch.queue_name, str(outcome)).inc(counts[outcome])
-    if queue.writes_objects:
+    if context.queue.spec.writes_objects:
         metrics.objects_copied.labels(migration, context.batch.queue_name).inc(counts[Outcome.MIGRATED])
         size_bytes = sum([entry.size_bytes for entry in result.results])
         metrics.object_bytes.labels(migration, context.batch.queue_name).inc(size_bytes)
     return result
 
 
-def _perform_isolated(context: BatchContext, queue: Queue) -> BatchResult:
+def _perform_isolated(context: BatchContext) -> BatchResult:
     """Perform the batch and write its verdict under a SAVEPOINT; an error undoes both, but not the claim.
 
     If PostgreSQL refuses even the verdict on that error, the batch is lost, which is bounded as well.
@@ -205,7 +206,7 @@ def _perform_isolated(context: BatchContext, queue: Queue) -> BatchResult:
     connection, batch, attempt = context.connection, context.batch, context.attempt
     try:
         with connection.transaction():
-            result = perform(context, queue)
+            result = perform(context)
             write_result(connection, batch, attempt, result.judgement, result.results)
             return result
     except (BatchReleased, DatabaseUnavailable, MigrationFault):

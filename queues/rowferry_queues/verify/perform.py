@@ -1,45 +1,33 @@
-"""The queue `verify`: hold each production entry's objects against its legacy objects; repair them where asked to."""
+"""What a batch of `verify` does: hold production objects against their legacy objects; repair them where asked to."""
 
 from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
-from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects
+from rowferry.keys import ObjectKeys, StandingObject, find_objects
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import find_queries, find_switch, read_range
-from rowferry_worker.batch.listing import kind_of
-from rowferry_worker.batch.ranges import read_objects, run_range
+from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
+from rowferry_worker.batch.sources.table import find_queries, find_switch
 from rowferry_worker.objects.copy import CopyResult, log_copy
 from rowferry_worker.objects.scheduler import ObjectResult
 from rowferry_worker.objects.verify import ObjectNowhere, ObjectsDiffer, VerifyOptions, verify_object
-
-FORM: Form = "production"
-UPDATES_ROWS = False
 
 Objects = tuple[StandingObject, ...] | ObjectRejected
 """Those of one entry, or why it names none."""
 
 
-def perform(context: BatchContext) -> list[EntryResult]:
-    """Verify the objects of the production entries of the batch's range; return one result for each of them."""
-    if kind_of(context.batch) == "range":
-        return run_range(context, lambda objects: verify_listed(context, objects))
+def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    """Verify the objects of production entries; return one result for each of them."""
+    if is_listed(context):
+        return run_range(context, entries, lambda objects: verify_listed(context, objects))
     queries = find_queries(context)
-    entries = read_range(context, FORM, queries)
     objects = {entry: list_objects(entry, queries.entries) for entry in entries}
     by_key = verify_objects(context, [each for each in objects.values() if isinstance(each, tuple)])
     started = context.leave_unstarted(entries, lambda entry: is_started(objects[entry], by_key))
-    return look_again(context, queries, judge_entries(started, objects, by_key), FORM)
-
-
-def read(context: BatchContext) -> list[Entry]:
-    """Return the entries of the batch's range that are production, in the order of their ids."""
-    if kind_of(context.batch) == "range":
-        return read_objects(context)
-    return read_range(context, FORM)
+    return look_again(context, queries, judge_entries(started, objects, by_key), "production")
 
 
 def verify_listed(context: BatchContext, objects: Sequence[ObjectKeys]) -> dict[str, ObjectResult]:

@@ -1,13 +1,10 @@
-"""The queue `migrate`: copy the objects of a batch, then point its rows at them."""
+"""What a batch of `migrate` does: copy the objects, then point the rows at them."""
 
 from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult
-from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import find_queries, find_switch, read_range
-from rowferry_worker.batch.listing import kind_of
 from rowferry_worker.batch.objects import (
     Arrivals,
     MappedRow,
@@ -17,22 +14,25 @@ from rowferry_worker.batch.objects import (
     map_rows,
     result_of,
 )
-from rowferry_worker.batch.ranges import read_objects, run_range
+from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows
+from rowferry_worker.batch.sources.table import find_queries, find_switch
 from rowferry_worker.objects.copy import copy_object, log_copy
 from rowferry_worker.objects.repeated_copy import copy_repeatedly
 from rowferry_worker.objects.scheduler import ObjectResult
 
-FORM: Form = "legacy"
 
-
-def perform(context: BatchContext) -> list[EntryResult]:
-    """Migrate the entries of the batch's range that are still legacy; return one result for each of them."""
-    if kind_of(context.batch) == "range":
-        return run_range(context, lambda objects: copy_objects(context, dict(each[:2] for each in objects), stays=True))
+def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    """Migrate legacy entries; return one result for each of them."""
+    if is_listed(context):
+        return run_range(
+            context,
+            entries,
+            lambda objects: copy_objects(context, dict(each[:2] for each in objects), stays=True),
+        )
     queries = find_queries(context, update=True)
     stays = queries.entries.rows == "stay"
-    rows = map_rows(read_range(context, FORM, queries), queries.entries)
+    rows = map_rows(entries, queries.entries)
     by_key = copy_objects(context, list_objects(rows), stays=stays)
     row_of = {row.entry: row for row in rows}
     started = context.leave_unstarted(
@@ -43,15 +43,8 @@ def perform(context: BatchContext) -> list[EntryResult]:
     moves, results = choose_moves([row_of[entry] for entry in started], by_key)
     if stays:
         copied = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
-        return look_again(context, queries, results, FORM) + copied
+        return look_again(context, queries, results, "legacy") + copied
     return results + rewrite_rows(context, queries, moves)
-
-
-def read(context: BatchContext) -> list[Entry]:
-    """Return the entries of the batch's range that are still legacy, in the order of their ids."""
-    if kind_of(context.batch) == "range":
-        return read_objects(context)
-    return read_range(context, FORM)
 
 
 def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> tuple[list[Move], list[EntryResult]]:

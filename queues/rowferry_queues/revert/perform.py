@@ -1,41 +1,32 @@
-"""The queue `revert`: point the rows of a batch back at their legacy objects, which are where they always were."""
+"""What a batch of `revert` does: point rows back at their legacy objects, which are where they always were."""
 
 from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import ObjectNotFound
-from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.entries import find_queries, read_range
 from rowferry_worker.batch.objects import MappedRow, find_obstacle, is_started, list_objects, map_rows, result_of
 from rowferry_worker.batch.rows import Move, rewrite_rows
+from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import ObjectResult
 
-FORM: Form = "production"
-WRITES_OBJECTS = False
 
-
-def perform(context: BatchContext) -> list[EntryResult]:
-    """Put the production entries of the batch's range back to their legacy keys; return one result for each of them.
+def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    """Put production entries back to their legacy keys; return one result for each of them.
 
     MIGRATED: the row holds its legacy key again. KEPT: it stays production, since there is no legacy object.
     """
     queries = find_queries(context, update=True)
-    rows = map_rows(read_range(context, FORM, queries), queries.entries, "legacy")
+    rows = map_rows(entries, queries.entries, "legacy")
     s3 = context.object_requests()
     by_key = run_copies(context, lambda key: find_legacy(s3, key), list_objects(rows))
     row_of = {row.entry: row for row in rows}
     started = context.leave_unstarted([row.entry for row in rows], lambda entry: is_started(row_of[entry], by_key))
     moves, results = choose_moves([row_of[entry] for entry in started], by_key)
     return results + rewrite_rows(context, queries, moves, "legacy")
-
-
-def read(context: BatchContext) -> list[Entry]:
-    """Return the entries of the batch's range that are production, in the order of their ids."""
-    return read_range(context, FORM)
 
 
 async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:

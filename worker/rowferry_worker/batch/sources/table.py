@@ -1,6 +1,6 @@
-"""Step 2 of 5: read the entries of a batch that (still) have the form its queue works on."""
+"""Step 2 of 5, of a table: read the entries of a batch's range that (still) have the form its queue works on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from rowferry.db.connection import Connection, summarise
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.errors import MigrationFault
 from rowferry.keys import Form
-from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.context import BatchContext, Patch, find_meant
 
 _NAMES_AND_RIGHTS = "42"
 """The class of SQLSTATE of undefined names, wrong types and missing rights."""
@@ -24,17 +24,41 @@ def find_queries(context: BatchContext, *, update: bool = False) -> EntryQueries
     return context.migration.entries(context.connection, context.batch.payload["entries"], update=update)
 
 
-def read_range(context: BatchContext, form: Form, queries: EntryQueries | None = None) -> list[Entry]:
+class TableSource:
+    """A range of a table's ids: `first` and `last` of the payload, both included; `entries` is their label."""
+
+    def expand(self, context: BatchContext) -> bool:
+        """Return False: the batch is work itself."""
+        del context
+        return False
+
+    def read(self, context: BatchContext) -> list[Entry]:
+        """Return the entries of the batch's range that still need the work, in the order of their ids."""
+        queue, payload, settings = context.queue.spec, context.batch.payload, context.settings
+        queries = find_queries(context, update=queue.updates_rows)
+        columns = queue.columns(settings, queries.entries)
+        entries = read_range(context, queue.find_form(settings), queries, columns)
+        meant = find_meant(payload)
+        return entries if meant is None else [entry for entry in entries if entry.id in meant]
+
+    def cut(self, payload: Mapping[str, Any], entries: Sequence[Entry], index: int) -> tuple[Patch, Patch]:
+        """Return what the payload says of the entries before `index`, and of those from it on."""
+        return {"last": entries[index - 1].id}, {"first": entries[index].id, "last": payload["last"]}
+
+
+def read_range(context: BatchContext, form: Form, queries: EntryQueries, columns: Sequence[str] = ()) -> list[Entry]:
     """Return the entries of the batch's range that have this form, in the order of their ids.
 
-    `queries`: what `find_queries` returned, where that is known. The savepoint releases the table lock of this read, so
-    that no `alter table` waits for S3. Raises MigrationFault when the table has changed.
+    `columns`: of the row, which are read as text. The savepoint releases the table lock of this read, so that no `alter
+    table` waits for S3. Raises MigrationFault when the table has changed.
     """
-    payload, queries = context.batch.payload, queries or find_queries(context)
+    payload = context.batch.payload
     try:
         with context.connection.transaction(force_rollback=True):
             bounds = payload["first"], payload["last"]
-            entries = read_entries(context.connection, queries, *bounds, form, since=payload.get("since"))
+            entries = read_entries(
+                context.connection, queries, *bounds, form, since=payload.get("since"), columns=columns
+            )
     except psycopg.Error as error:
         refuse_unreadable(context.connection, queries, error, payload["first"], payload["last"])
         raise
@@ -52,13 +76,15 @@ def read_entries(
     form: Form = "legacy",
     *,
     since: str | None = None,
+    columns: Sequence[str] = (),
 ) -> list[Entry]:
     """Return the entries of one form with ids from `first` to `last`, both included, in the order of their ids.
 
     `since`: only those that have changed then or later, by the plan's `changed`. Rows that an earlier attempt or the
     application has rewritten no longer have the form: a batch may run any number of times.
     """
-    query = queries.compose("read_entries", wanted=queries.has_form_since(form, since))
+    wanted = queries.has_form_since(form, since)
+    query = queries.compose("read_entries", wanted=wanted, row_values=queries.read_columns(columns))
     return to_entries(connection.execute(query, queries.parameters(first=first, last=last, since=since)))
 
 

@@ -2,20 +2,20 @@
 
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import wait
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
-from rowferry.batch import Batch
+from rowferry.batch import Entry
 from rowferry.db.connection import call
 from rowferry.errors import AccessDenied, CredentialsUnavailable, MigrationFault, ObjectError
 from rowferry.http import event_loop
-from rowferry.plan import ObjectPrefix
+from rowferry.plan import ObjectPrefix, SideName
 from rowferry.s3.key_listing import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
+from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, Patch, find_meant
 from rowferry_worker.batch.copies import refuse_side_fault
 
 _log = logging.getLogger(__name__)
@@ -26,9 +26,40 @@ LISTED_WITHIN = timedelta(seconds=5)
 """Bounds of one listing batch, whose transaction is open meanwhile: what comes first ends it."""
 
 
-def kind_of(batch: Batch) -> Literal["entries", "listing", "range"]:
-    """Return what a batch names: entries of a table, objects to be listed, or a range of listed objects."""
-    return batch.payload.get("objects", "entries")
+RANGE_PAGES = 50
+
+
+class ListingSource:
+    """Keys of a bucket: a listing (`objects: listing`), which is to be cut, or a range of it, `first` to `last`."""
+
+    def expand(self, context: BatchContext) -> bool:
+        """Cut a listing into ranges. Return False for a range, which is work itself."""
+        if context.batch.payload["objects"] != "listing":
+            return False
+        cut_listing(context)
+        return True
+
+    def read(self, context: BatchContext) -> list[Entry]:
+        """Return the objects of the batch's range as entries whose id is the key, in the order of their bytes.
+
+        Where there are more than `choose_most`, the last one stands for all of them.
+        """
+        meant = find_meant(context.batch.payload)
+        if meant is not None:
+            return [Entry(key, key) for key in sorted(meant)]
+        listed = list_keys(context, most_keys=choose_most(context), is_enough=lambda page: page > RANGE_PAGES)
+        keys = listed.keys if listed.next is None else [*listed.keys, listed.next]
+        return [Entry(key, key) for key in keys]
+
+    def cut(self, payload: Mapping[str, Any], entries: Sequence[Entry], index: int) -> tuple[Patch, Patch]:
+        """Return what the payload says of the objects before `index`, and of those from it on."""
+        return {"last": entries[index - 1].id}, {"first": entries[index].id, "last": payload["last"]}
+
+
+def choose_most(context: BatchContext) -> int:
+    """Return how many objects a range is worked on with."""
+    size: int = context.batch.payload["size"]
+    return size + size // 4
 
 
 def find_prefix(context: BatchContext) -> ObjectPrefix:
@@ -46,7 +77,7 @@ def cut_listing(context: BatchContext) -> None:
     They appear with the verdict on this batch, so that each key is in one of them, wherever a worker is killed.
     """
     payload, soon = context.batch.payload, time.monotonic() + LISTED_WITHIN.total_seconds()
-    listed = list_legacy(
+    listed = list_keys(
         context,
         most_keys=min(LISTED_KEYS, payload.get("limit", LISTED_KEYS)),
         is_enough=lambda page: page > LISTED_PAGES or time.monotonic() > soon,
@@ -56,25 +87,29 @@ def cut_listing(context: BatchContext) -> None:
     _log.info("objects listed", extra={**fields, "next": listed.next})
 
 
-def list_legacy(context: BatchContext, *, most_keys: int, is_enough: Callable[[int], bool]) -> ListedKeys:
-    """Return the keys of the batch's own range in the legacy bucket, as `list_range` does.
+def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int], bool]) -> ListedKeys:
+    """Return the keys of the batch's own range in its bucket, as `list_range` does.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when the bucket cannot be used or
     listed.
     """
-    payload, prefix, requests = context.batch.payload, find_prefix(context).prefix, context.object_requests()
+    payload, requests = context.batch.payload, context.object_requests()
+    side: SideName = payload.get("side", "legacy")
+    prefix = payload["prefix"] if "prefix" in payload else find_prefix(context).prefix
 
     def ask(request: Request) -> Response:
         return _wait_for(context, requests.send(request))
 
     try:
-        return list_range(ask, prefix, payload["first"], payload["last"], most_keys=most_keys, is_enough=is_enough)
+        return list_range(
+            ask, side, prefix, payload["first"], payload["last"], most_keys=most_keys, is_enough=is_enough
+        )
     except AccessDenied as error:
         if isinstance(error, CredentialsUnavailable):
             refuse_side_fault(context.migration, {"": error})
-        bucket, refusal = context.migration.plan.legacy.bucket, str(error).rstrip(".")
-        words = f"the legacy bucket {bucket} cannot be listed below {prefix!r}: {refusal}"
-        raise MigrationFault(f"{words}; give the legacy credentials s3:ListBucket there") from error
+        bucket, refusal = context.migration.plan.side(side).bucket, str(error).rstrip(".")
+        words = f"the {side} bucket {bucket} cannot be listed below {prefix!r}: {refusal}"
+        raise MigrationFault(f"{words}; give the {side} credentials s3:ListBucket there") from error
     except ObjectError as error:
         refuse_side_fault(context.migration, {"": error})
         raise

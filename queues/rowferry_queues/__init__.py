@@ -1,0 +1,1 @@
+"""The queues of rowferry itself, a package each: its specification (`spec`), and what workers do (`perform`)."""

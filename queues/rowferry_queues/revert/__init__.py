@@ -1,0 +1,1 @@
+"""The queue `revert`: point rows back at their legacy objects."""

@@ -1,0 +1,1 @@
+"""The queue `verify`: hold production objects against their legacy objects."""

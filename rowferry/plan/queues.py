@@ -1,0 +1,32 @@
+"""`[queue.NAME]`: what all queues have in common; each queue adds settings of its own."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from rowferry.plan.table import Table
+
+Places = Annotated[int, Meta(ge=1, le=1023)]
+"""As many places as `rowferry.claim_batch` tells apart."""
+Weight = Annotated[float, Meta(gt=0, le=1000)]
+Priority = Annotated[int, Meta(ge=-1000, le=1000)]
+
+
+class QueueSettings(Table, frozen=True, kw_only=True):
+    """`[queue.NAME]`: how one queue of a migration works, and which others go on with its batches."""
+
+    then: tuple[str, ...] = ()
+    """The queues that get what this one has settled, in the transaction that settles it."""
+    of: str | tuple[str, ...] | None = None
+    """Labels of the plan's [[entries]] and [[objects]], or `s3://production/prefix`; None: all entries and objects."""
+    priority: Priority = 0
+    """Batches of a higher priority are claimed first."""
+    weight: Weight = 1.0
+    """The queue's share of the claims, among queues of one priority, is its part of the sum of their weights."""
+    max_in_hand: Places | None = None
+    """Batches that all workers together may have claimed at once; None: no limit."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What `of` names; empty: all."""
+        return (self.of,) if isinstance(self.of, str) else self.of or ()

@@ -1,0 +1,122 @@
+"""What a queue is, without its work: enqueuer, check, reports and worker all read it here.
+
+The entry point of a queue (group `rowferry.queues`) names a QueueSpec. Its `perform` is imported by workers alone, so a
+specification may import nothing of `rowferry_worker`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from rowferry.batch import Outcome
+from rowferry.errors import PlanError
+from rowferry.keys import Form
+from rowferry.plan import Entries, Plan, QueueSettings, SideName
+from rowferry.plan_file import explain
+
+SourceName = Literal["table", "listing", "items"]
+"""Where the entries of a batch are: rows of a table, objects of a bucket's listing, or the payload itself."""
+
+ROW_CHANGED = {
+    Outcome.CHANGED: "the application changed the row meanwhile",
+    Outcome.DELETED: "the row, or the object without one, was deleted meanwhile",
+}
+"""What these two outcomes mean for most queues."""
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+class QueueChoices(Struct, frozen=True, kw_only=True):
+    """What one pass is asked for, beside its entries. Each queue has its own."""
+
+    def payload(self, *, stays: bool) -> dict[str, Any]:
+        """Return what the payload of the pass's batches says, beside their source.
+
+        `stays`: they are of rows that stay as they are, or of objects without rows.
+        """
+        del stays
+        return {}
+
+    def replaces(self, *, stays: bool) -> bool:
+        """Return whether different production objects may be replaced."""
+        del stays
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How a queue speaks of its outcomes."""
+
+    outcomes: Mapping[Outcome, str]
+    """What each means."""
+    deed: str
+    """What was done so far, with {finished}, {updated} (migrated and kept) and the outcomes as counts."""
+
+
+def read_no_columns(_settings: QueueSettings, _entries: Entries) -> tuple[str, ...]:
+    """Return no column: the queue needs the key alone."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSpec:
+    """One queue."""
+
+    name: str
+    """A lower-case word, up to 63 letters, digits and `_`: the name of its entry point, and `queue_name` in SQL."""
+    perform: str
+    """`module:function`: what a worker calls with a batch; see rowferry_worker/queue.py."""
+    summary: str
+    """What it does, in one sentence."""
+    words: Words
+    words_alone: Words | None = None
+    """The same where no row moves; None: they are no others."""
+    form: Form | None = None
+    """The form of the entries that need the work; None: that of the settings' `side`."""
+    sources: frozenset[SourceName] = frozenset({"table"})
+    sides: frozenset[SideName] = frozenset()
+    """The buckets that are opened before a batch is performed; without any, the queue needs no S3."""
+    settings: type[QueueSettings] = QueueSettings
+    """Of the plan's [queue.NAME]."""
+    choices: type[QueueChoices] = QueueChoices
+    columns: Callable[[Any, Entries], tuple[str, ...]] = read_no_columns
+    """The columns of a row that are read with its key, by settings and entries; the role of workers must read them."""
+    makes_passes: bool = False
+    """Whether its passes over rows that stay are kept in `rowferry.pass`, so that later ones take what changed."""
+    needs_way_back: bool = False
+    """Whether a production row must tell its legacy objects."""
+    retries_unsettled: bool = True
+    """Whether a retry reads only what the attempt before has left; else what still has the form."""
+    writes_objects: bool = False
+    """Whether the object of a MIGRATED entry was written."""
+    gives_form: Form | None = None
+    """The form that the rows of its settled entries have; None: the same as before."""
+    updates_rows: bool = False
+    """Whether rows are updated, under the plan's `max_rows_per_second`."""
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no name of a queue: use a lower-case word")
+
+    def read_settings(self, plan: Plan) -> QueueSettings:
+        """Return the plan's [queue.NAME]. Raises PlanError where it is not as this queue understands it."""
+        try:
+            return msgspec.convert(plan.queue.get(self.name, {}), self.settings)
+        except msgspec.ValidationError as error:
+            where, place = str(error), f"$.queue.{self.name}"
+            named = where.replace("`$.", f"`{place}.") if " - at `$" in where else f"{where} - at `{place}`"
+            raise PlanError(f"In the plan {plan.name}, {explain(named)}.") from error
+        except PlanError as error:
+            raise PlanError(f"In [queue.{self.name}] of the plan {plan.name}, {error}.") from error
+
+    def find_form(self, settings: QueueSettings) -> Form:
+        """Return the form of the entries that need the work."""
+        return self.form or getattr(settings, "side", "production")
+
+    def choose_words(self, *, alone: bool) -> Words:
+        """Return how it speaks of its outcomes; `alone`: of a migration without rows that move."""
+        return (self.words_alone if alone else None) or self.words

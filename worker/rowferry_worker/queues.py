@@ -1,0 +1,35 @@
+"""What a worker does with a batch of each queue: the `perform` that a queue's specification names.
+
+`perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]` keeps these promises, and
+`tests/test_queue_conformance.py` holds every queue to them:
+
+- It runs in the transaction that holds the claim, under a SAVEPOINT. It neither commits nor rolls that back, and opens
+  no connection. It writes to no table of the schema rowferry.
+- It may be run any number of times for one batch, as after a crash: a later run ends as the first would have.
+- It returns exactly one result for each entry, but for those that it gives to `context.leave_unstarted` once the time
+  budget has ended. An entry's failure is a result (`EntryResult.from_error`); an exception fails the whole batch.
+- All S3 requests go through `context.object_requests()`. A coroutine never computes for more than a millisecond: what
+  takes longer goes through `rowferry_worker.compute`.
+- Rows are written in the order of their keys, so that two batches of one queue cannot deadlock.
+"""
+
+from functools import cache
+from importlib import import_module
+
+from rowferry import queues
+from rowferry.errors import UsageError
+from rowferry_worker.batch.context import Queue
+
+list_queues = queues.list_queues
+
+
+@cache
+def find_queue(name: str) -> Queue:
+    """Return the queue of that name. Raises UsageError when there is none here, or its package is faulty."""
+    spec = queues.find_queue(name)
+    module, _, function = spec.perform.partition(":")
+    try:
+        return Queue(spec, getattr(import_module(module), function))
+    except Exception as error:
+        words = f"{type(error).__name__}: {error}"
+        raise UsageError(f"The work of queue {name}, {spec.perform}, cannot be loaded ({words}): mend it.") from error
