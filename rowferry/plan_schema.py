@@ -10,6 +10,7 @@ import msgspec
 
 from rowferry.plan import Plan
 
+SIDES = ["legacy", "production"]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -26,7 +27,16 @@ def make_schema() -> dict[str, Any]:
         for field, words in describe_fields(struct).items():
             if field in found.get("properties", {}):
                 found["properties"][field]["description"] = words
+    _describe_sides(schema["$defs"]["Plan"])
     return {"$schema": DIALECT, "title": "A migration plan of rowferry", **schema}
+
+
+def _describe_sides(plan: dict[str, Any]) -> None:
+    """A side is a table where it is there, and it is there unless the plan is that of queues without it."""
+    for name in SIDES:
+        (table,) = [one for one in plan["properties"][name].pop("anyOf") if "$ref" in one]
+        plan["properties"][name] = table
+    plan |= {"if": {"not": {"required": ["queue"]}}, "then": {"required": SIDES}}
 
 
 def _find_struct(name: str) -> type[msgspec.Struct]:

@@ -25,7 +25,7 @@ from rowferry.s3.listing import ObjectCount
 
 def read(table: EntryTable, **more: Any) -> DataStatus:
     with connect("status", autocommit=True) as connection:
-        return read_data_status(connection, table.read_plan(), **more)
+        return read_data_status(connection, table.read_plan(), "migrate", **more)
 
 
 def read_rows(table: EntryTable) -> DataStatus:
