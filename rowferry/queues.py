@@ -1,9 +1,12 @@
 """Which queues there are here: those of rowferry itself, and those of installed packages."""
 
+from collections.abc import Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import EntryPoint, entry_points
 
-from rowferry.errors import UsageError
+from rowferry.errors import PlanError, UsageError
+from rowferry.plan import Plan, QueueSettings
 from rowferry.queue_spec import QueueSpec
 
 GROUP = "rowferry.queues"
@@ -35,6 +38,39 @@ def find_queue(name: str) -> QueueSpec:
     if not isinstance(spec, QueueSpec) or spec.name != name:
         raise UsageError(f"{point.value} is no QueueSpec of the name {name}: mend the entry point of that package.")
     return spec
+
+
+def read_settings(plan: Plan) -> dict[str, QueueSettings]:
+    """Return each [queue.NAME] of a plan. Raises UsageError for one that is not known here, or is wrong.
+
+    No queue may lead back to itself by `then`.
+    """
+    settings = {name: find_queue(name).read_settings(plan) for name in plan.queue}
+    for name, queue in settings.items():
+        for following in queue.then:
+            find_queue(following)
+        for label in queue.named:
+            if label not in (*plan.labels, *(bucket.label for bucket in queue.buckets)):
+                known = ", ".join(plan.labels) or "none"
+                raise PlanError(f"`of` of [queue.{name}] names {label}, but the plan has {known}: correct it.")
+        if queue.buckets and "listing" not in find_queue(name).sources:
+            raise PlanError(f"The queue {name} works on rows alone: name [[entries]] in `of` of [queue.{name}].")
+    try:
+        TopologicalSorter({name: queue.then for name, queue in settings.items()}).prepare()
+    except CycleError as error:
+        circle = " to ".join(reversed(error.args[1]))
+        raise PlanError(
+            f"The queues of the plan lead back to themselves by `then`, {circle}: leave one out."
+        ) from error
+    return settings
+
+
+def list_following(queue: str, settings: Mapping[str, QueueSettings]) -> list[str]:
+    """Return a queue and all that its batches are handed on to, in order."""
+    found = [queue]
+    for name in found:
+        found += [one for one in (settings[name].then if name in settings else ()) if one not in found]
+    return found
 
 
 def forget_queues() -> None:

@@ -20,7 +20,7 @@ from rowferry_enqueue.checks.reverting import refuse_irreversible
 from rowferry_enqueue.checks.tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
-from rowferry_enqueue.request import Enqueued, Request, Within
+from rowferry_enqueue.request import Enqueued, Request, Within, describe_queues
 
 __all__ = ["Enqueued", "Request", "Within", "enqueue", "find_migration", "preview"]
 
@@ -40,7 +40,8 @@ def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
             _wait_for_turn(connection, plan)
             refuse_unfit_tables(connection, plan)
             _refuse_queue(connection, plan, request)
-            (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)))
+            queues = describe_queues(plan)
+            (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)), Jsonb(queues))
         with connection.transaction():
             _wait_for_turn(connection, plan)
             return _add_batches(connection, plan, request, row["migration_id"], row["revision"])
@@ -60,7 +61,7 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
 
 def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
     """Raise UsageError where production rows do not tell their objects, or legacy objects would be replaced."""
-    chosen = request.within.choose(plan)
+    chosen = request.choose(plan)
     if request.queue.needs_way_back:
         refuse_irreversible(connection, chosen, request.queue.name)
     refuse_overwritten_objects(connection, plan, [entries for entries in chosen if request.replaces(entries)])
@@ -100,7 +101,7 @@ def _enqueue_tables(
     connection: Connection, plan: Plan, request: Request, migration_id: int | None, action: str
 ) -> Iterator[Enqueued]:
     left, form = request.limit, request.find_form(plan)
-    for entries in request.within.choose(plan):
+    for entries in request.choose(plan):
         queries = EntryQueries.of(connection, entries)
         choices, found = request.payload(entries), None
         if request.makes_pass(entries):

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
-from rowferry.plan import ObjectPrefix, Plan
+from rowferry.plan import BucketPrefix, ObjectPrefix, Plan
 from rowferry_enqueue.request import Enqueued, Request
 
 
@@ -16,7 +16,7 @@ from rowferry_enqueue.request import Enqueued, Request
 class Listing:
     """The listing of one [[objects]] that a pass adds."""
 
-    objects: ObjectPrefix
+    objects: ObjectPrefix | BucketPrefix
     payload: dict[str, Any] | None
     """None: an earlier pass is unfinished, so that none is added."""
 
@@ -27,10 +27,10 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
     An earlier pass is unfinished while one of its batches is INIT. What batches in ERROR cover is left out when the
     listing is cut: the pass takes those batches up again. `migration_id` None: nothing was ever enqueued.
     """
-    if not request.is_first or "listing" not in request.queue.sources:
+    if not request.is_first:
         return []
     found: list[Listing] = []
-    for objects in request.within.choose_objects(plan):
+    for objects in request.choose_objects(plan):
         waiting = _find_waiting(connection, objects.label, request.queue.name, migration_id)
         payload = {
             "entries": objects.label,
@@ -39,6 +39,7 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
             "last": request.within.last,
             "size": request.batch_size,
             **request.payload(objects),
+            **({"side": objects.side, "prefix": objects.prefix} if isinstance(objects, BucketPrefix) else {}),
             **({"beside_waiting": True} if waiting["has_errors"] else {}),
             **({"again": True} if waiting["was_listed"] else {}),
         }

@@ -8,9 +8,13 @@ from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.errors import UsageError
 from rowferry.formatting import count_batches, count_entries
 from rowferry.keys import Form
-from rowferry.plan import Entries, ObjectPrefix, Plan
+from rowferry.plan import BucketPrefix, Entries, ObjectPrefix, Plan, QueueSettings
 from rowferry.queue_spec import QueueChoices, QueueSpec
+from rowferry.queues import find_queue, read_settings
 from rowferry_enqueue.id_values import split_id
+
+Part = Entries | ObjectPrefix | BucketPrefix
+"""What a batch can be of, beside items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Within:
         """Return the [[entries]] that are meant. Raises UsageError where nothing is, or ids of several tables."""
         chosen = [entries for entries in plan.entries if self.table in {None, entries.table, entries.label}]
         objects = self.choose_objects(plan)
-        if not chosen and not objects:
+        if not chosen and not objects and not (self.table or "").startswith("s3://") and plan.parts:
             known = [*(entries.table for entries in plan.entries), *(objects.label for objects in plan.objects)]
             raise UsageError(f"The plan has no table {self.table}; it has {', '.join(dict.fromkeys(known))}.")
         if (self.first or self.last) and objects and (chosen or len(objects) > 1):
@@ -68,11 +72,26 @@ class Request:
         """Whether all entries of the tables are meant."""
         return self.limit is None and self.within == Within()
 
+    def choose(self, plan: Plan) -> list[Entries]:
+        """Return the [[entries]] that are meant. Raises UsageError where nothing is."""
+        if "table" not in self.queue.sources:
+            return []
+        settings = self.queue.read_settings(plan)
+        return [entries for entries in self.within.choose(plan) if settings.means(entries.label)]
+
+    def choose_objects(self, plan: Plan) -> list[ObjectPrefix | BucketPrefix]:
+        """Return the [[objects]] and the buckets that are meant: a pass lists them."""
+        if "listing" not in self.queue.sources:
+            return []
+        settings = self.queue.read_settings(plan)
+        listed = [objects for objects in self.within.choose_objects(plan) if settings.means(objects.label)]
+        return [*listed, *(bucket for bucket in settings.buckets if self.within.table in {None, bucket.label})]
+
     def find_form(self, plan: Plan) -> Form:
         """Return the form of the entries that the queue works on."""
         return self.queue.find_form(self.queue.read_settings(plan))
 
-    def makes_pass(self, part: Entries | ObjectPrefix) -> bool:
+    def makes_pass(self, part: Part) -> bool:
         """Return whether later passes take what has changed since this one."""
         return self.queue.makes_passes and stays(part)
 
@@ -80,15 +99,36 @@ class Request:
         """Return whether different objects may be replaced at the production keys of entries."""
         return (self.choices or self.queue.choices()).replaces(stays=stays(part))
 
-    def payload(self, part: Entries | ObjectPrefix | None = None) -> dict[str, Any]:
+    def payload(self, part: Part | None = None) -> dict[str, Any]:
         """Return what the payload of batches says beside their source; `part` None: of entries whose rows move."""
         chosen = (self.choices or self.queue.choices()).payload(stays=part is not None and stays(part))
         return {"unsettled": None, **chosen} if self.queue.retries_unsettled else chosen
 
 
-def stays(part: Entries | ObjectPrefix) -> bool:
+def stays(part: Part) -> bool:
     """Return whether no row moves with these objects."""
-    return isinstance(part, ObjectPrefix) or part.rows == "stay"
+    return not isinstance(part, Entries) or part.rows == "stay"
+
+
+def describe_queues(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Return what `rowferry.queue` holds of each queue of a plan, and of those that they lead to.
+
+    `payload`: what a batch says, beside its source, that one of them gets from another. Raises UsageError as
+    `read_settings`.
+    """
+    settings = read_settings(plan)
+    names = dict.fromkeys([*settings, *(name for queue in settings.values() for name in queue.then)])
+    return {name: _describe_queue(find_queue(name), settings.get(name) or QueueSettings()) for name in names}
+
+
+def _describe_queue(spec: QueueSpec, settings: QueueSettings) -> dict[str, Any]:
+    return {
+        "priority": settings.priority,
+        "weight": settings.weight,
+        "max_in_hand": settings.max_in_hand,
+        "next": settings.then,
+        "payload": Request(spec).payload(),
+    }
 
 
 @dataclass(frozen=True, slots=True)

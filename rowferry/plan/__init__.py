@@ -11,7 +11,7 @@ from msgspec import Meta, field
 
 from rowferry.errors import PlanError
 from rowferry.plan.entries import Entries
-from rowferry.plan.objects import ObjectPrefix
+from rowferry.plan.objects import BucketPrefix, ObjectPrefix
 from rowferry.plan.properties import Acl, CannedAcl, Encryption, TagRule
 from rowferry.plan.queues import QueueSettings
 from rowferry.plan.sides import AboveZero, Addressing, LegacySide, ProductionSide, Side, SideName
@@ -20,6 +20,7 @@ from rowferry.plan.table import Table
 __all__ = [
     "Acl",
     "Addressing",
+    "BucketPrefix",
     "CannedAcl",
     "DatabaseLimits",
     "Encryption",

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from rowferry.plan.objects import BucketPrefix
 from rowferry.plan.table import Table
 
 Places = Annotated[int, Meta(ge=1, le=1023)]
@@ -26,7 +27,19 @@ class QueueSettings(Table, frozen=True, kw_only=True):
     max_in_hand: Places | None = None
     """Batches that all workers together may have claimed at once; None: no limit."""
 
+    def __post_init__(self) -> None:
+        _ = self.buckets  # raises
+
     @property
     def named(self) -> tuple[str, ...]:
         """What `of` names; empty: all."""
         return (self.of,) if isinstance(self.of, str) else self.of or ()
+
+    @property
+    def buckets(self) -> tuple[BucketPrefix, ...]:
+        """The buckets among them."""
+        return tuple(BucketPrefix.parse(name) for name in self.named if name.startswith("s3://"))
+
+    def means(self, label: str) -> bool:
+        """Return whether the entries or objects of this label are meant."""
+        return not self.named or label in self.named

@@ -7,7 +7,7 @@
 --   across such a batch.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
 --   where it is no listing, or the keys are not in their order or not in the listing's own range.
---   Writes: batch_queue. Called by: rowferry_worker/batch/listing.py, in the transaction of the claim.
+--   Writes: batch_queue. Called by: rowferry_worker/batch/sources/listing.py, in the transaction of the claim.
 create or replace function rowferry.add_ranges(p_batch_id bigint, p_keys text [], p_next text default null)
 returns table (batches bigint, entries bigint)
 language plpgsql

@@ -35,7 +35,11 @@ begin
     where
         q.migration_id = new.id
         and q.status in ('INIT', 'ERROR')
-        and (v_moved or coalesce(q.payload ->> 'entries' <> all(v_unchanged), true));
+        and (v_moved or (
+            -- Items, and prefixes that a queue itself names, are not of the plan's entries and objects.
+            not (q.payload ? 'items' or q.payload ? 'prefix')
+            and coalesce(q.payload ->> 'entries' <> all(v_unchanged), true)
+        ));
     if v_waiting > 0 then
         raise invalid_parameter_value using message = format(
             'migration "%s" has %s batches waiting or in ERROR that were planned otherwise; '

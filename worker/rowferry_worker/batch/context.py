@@ -91,7 +91,7 @@ class BatchContext:
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
         migration, records = self.migration, None
-        if self.ledger is not None:
+        if self.ledger is not None and len(migration.plan.sides) == 2:
             legacy, production = (name_bucket(side) for side in (migration.plan.legacy, migration.plan.production))
             records = UploadRecords(self.ledger.call, self.batch.id, self.attempt.id, legacy, production)
         large = LargeObjects(records, self.scheduler.part_room, self.deadline)
