@@ -1,6 +1,7 @@
 -- rowferry.check_claim(p_batch_id bigint)
 --   Raises object_not_in_prerequisite_state unless the current transaction has claimed this batch and so holds it.
---   Writes: nothing. Called by: rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch.
+--   Writes: nothing. Called by: rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch,
+--   rowferry.add_ranges, rowferry.hand_on.
 create or replace function rowferry.check_claim(p_batch_id bigint)
 returns void
 language plpgsql

@@ -5,7 +5,12 @@
 --   `p_migrated`, `p_kept` and `p_bytes` are this attempt's; `p_read_ids` are the entries that it read; the five arrays
 --   are parallel, one element for each entry that was neither migrated nor kept.
 --   The counts of the batch then balance: entry_count is the sum of its seven outcomes. Entries whose outcome the
---   payload names in `read_again` were read again by this attempt, and are not counted twice.
+--   payload names in `read_again` were read again by this attempt, and are not counted twice. Where the payload has
+--   `unsettled`, it gets the ids that this attempt leaves; where it had ids there, no others were read.
+--   Where the batch's queue has others that are next, what was settled is handed on to them (rowferry.hand_on): all
+--   that the batch means where it is DONE and no earlier attempt has settled anything, be it at the batch that this one
+--   was split from; else what this attempt has migrated or kept, and no earlier one. A queue whose attempts read settled
+--   entries again needs `unsettled` for that.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
 --   attempt belongs to another batch or has its verdict.
 --   Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/batch/verdict.py, in the transaction
@@ -36,6 +41,7 @@ as $$
 declare
     v_attempt rowferry.batch_attempt;
     v_before record;
+    v_settled text [];
 begin
     perform rowferry.check_claim(p_batch_id);
 
@@ -60,15 +66,38 @@ begin
     -- The counts that stay from earlier attempts. An entry that was migrated once, and is kept when it is read again,
     -- counts as migrated.
     select
-        case when q.payload -> 'read_again' ? 'migrated' then least(q.migrated, p_kept) else q.migrated end as migrated,
+        case when r.read_again ? 'migrated' then least(q.migrated, p_kept) else q.migrated end as migrated,
         case
-            when q.payload -> 'read_again' ? 'migrated' then -least(q.migrated, p_kept)
-            when q.payload -> 'read_again' ? 'kept' then 0
+            when r.read_again ? 'migrated' then -least(q.migrated, p_kept)
+            when r.read_again ? 'kept' then 0
             else q.kept
-        end as kept
+        end as kept,
+        q.migrated + q.kept = 0 and not q.payload ? 'is_begun' as has_settled_nothing,
+        q.payload -> 'unsettled' as unsettled,
+        coalesce(k.next <> '{}', false) as hands_on
     into strict v_before
     from rowferry.batch_queue as q
+    cross join lateral (
+        select case
+            when jsonb_typeof(q.payload -> 'unsettled') is distinct from 'array' then q.payload -> 'read_again'
+        end as read_again
+    ) as r
+    left join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name
     where q.id = p_batch_id;
+
+    -- Before the payload says what this attempt leaves.
+    if v_before.hands_on then
+        v_settled := array(
+            select e.id
+            from unnest(p_read_ids) with ordinality as e (id, place)
+            left join unnest(p_entry_ids) as o (id) on e.id = o.id
+            where
+                o.id is null
+                and (jsonb_typeof(v_before.unsettled) is distinct from 'array' or v_before.unsettled ? e.id)
+            order by e.place
+        );
+        perform rowferry.hand_on(p_batch_id, v_settled, p_verdict = 'DONE' and v_before.has_settled_nothing);
+    end if;
 
     update rowferry.batch_queue as q
     set
@@ -79,6 +108,14 @@ begin
         finished_at = case when p_verdict in ('DONE', 'ERROR') then clock_timestamp() end,
         worker_id = v_attempt.worker_id,
         error = p_error,
+        payload = q.payload || case
+            when q.payload ? 'unsettled' then jsonb_build_object('unsettled', array(
+                select o.id
+                from unnest(p_entry_ids, p_outcomes) as o (id, outcome)
+                where o.outcome in ('missing', 'conflict', 'failed')
+            ))
+            else '{}'
+        end,
         migrated = v_before.migrated + p_migrated,
         kept = v_before.kept + p_kept,
         bytes = q.bytes + p_bytes,

@@ -1,6 +1,7 @@
 -- rowferry.reset_requeued_batch()
 --   Trigger: a finished batch that is set back to INIT is due now (unless the UPDATE sets run_after); its attempts,
---   error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted.
+--   error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted. What its last
+--   attempt left (`unsettled`) is what the next one reads; after a DONE batch, whose queue reads entries again, all.
 --   Writes: entry_failure. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
 create or replace function rowferry.reset_requeued_batch()
 returns trigger
@@ -24,6 +25,9 @@ begin
     new.missing := 0;
     new.conflict := 0;
     new.failed := 0;
+    if old.status = 'DONE' and new.payload ?& array['unsettled', 'read_again'] then
+        new.payload := new.payload || '{"unsettled": null}';
+    end if;
     return new;
 end;
 $$;

@@ -2,7 +2,8 @@
 --   Puts a part of a claimed batch back in the queue as a batch of its own, due at once, and returns its id.
 --   `p_part` patches the payload of the claimed batch into that of the new one, which has `p_entry_count` entries and
 --   inherits `p_crashes` crashes; `p_keep` patches it into what the claimed batch keeps, null: all. Both are parts of
---   the claimed batch's own source: see rowferry.check_part.
+--   the claimed batch's own source: see rowferry.check_part. `is_begun` in the new payload says that entries of it may
+--   have been settled, and handed on, by the batch that it was split from.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
 --   where a patch is no part of it.
 --   Unfinished uploads of the claimed batch go with the new one: it continues them.
@@ -31,7 +32,8 @@ as $$
         select
             q.migration_id,
             q.queue_name,
-            q.payload || p_part,
+            q.payload || p_part
+            || case when q.migrated + q.kept > 0 then '{"is_begun": true}'::jsonb else '{}' end,
             p_entry_count,
             q.max_attempts,
             p_crashes

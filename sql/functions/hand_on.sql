@@ -1,0 +1,51 @@
+-- rowferry.hand_on(p_batch_id bigint, p_settled text[], p_is_whole boolean)
+--   Puts the entries that a claimed batch has settled in each queue that is next to its own (rowferry.queue.next), as
+--   one batch due now; returns how many batches. None where nothing was settled.
+--   The new payload is what the batch's own says of its entries, with what rowferry.queue.payload says of the next
+--   queue. `p_is_whole`: the range itself, as it is; else the ids `p_settled` alone (`only`). Items: those of these ids.
+--   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
+--   Writes: batch_queue. Called by: rowferry.finish_batch, whose settings its plan needs.
+create or replace function rowferry.hand_on(p_batch_id bigint, p_settled text [], p_is_whole boolean)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_added integer;
+begin
+    perform rowferry.check_claim(p_batch_id);
+    insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts, run_after)
+    select
+        q.migration_id,
+        n.name,
+        s.source || coalesce(f.payload, '{}'),
+        cardinality(p_settled),
+        q.max_attempts,
+        -- Behind what waits already, where each claim finds it at once.
+        clock_timestamp()
+    from rowferry.batch_queue as q
+    inner join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name
+    cross join unnest(k.next) with ordinality as n (name, place)
+    left join rowferry.queue as f on k.migration_id = f.migration_id and n.name = f.name
+    cross join lateral (
+        select
+            coalesce(jsonb_object_agg(p.key, p.value), '{}')
+            || case
+                when q.payload ? 'items'
+                    then jsonb_build_object('items', (
+                        select coalesce(jsonb_agg(i.value order by i.place), '[]')
+                        from jsonb_array_elements(q.payload -> 'items') with ordinality as i (value, place)
+                        where i.value ->> 'id' = any(p_settled)
+                    ))
+                when p_is_whole then '{}'
+                else jsonb_build_object('only', to_jsonb(p_settled))
+            end as source
+        from jsonb_each(q.payload) as p
+        where p.key in ('entries', 'first', 'last', 'since', 'objects', 'size', 'side', 'only')
+    ) as s
+    where q.id = p_batch_id and cardinality(p_settled) > 0
+    order by n.place;
+    get diagnostics v_added = row_count;
+    return v_added;
+end;
+$$;
