@@ -63,6 +63,22 @@ def read_no_columns(_settings: QueueSettings, _entries: Entries) -> tuple[str, .
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableUse:
+    """What the workers of a queue do with one table, beside reading the columns of its entries."""
+
+    table: str
+    """`schema.table`, or as the search path finds it: written as in [[entries]]."""
+    selects: tuple[str, ...] = ()
+    inserts: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
+
+
+def use_no_tables(_settings: QueueSettings, _plan: Plan) -> tuple[TableUse, ...]:
+    """Return nothing: workers write no column, and no table of their own."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSpec:
     """One queue."""
 
@@ -85,6 +101,12 @@ class QueueSpec:
     choices: type[QueueChoices] = QueueChoices
     columns: Callable[[Any, Entries], tuple[str, ...]] = read_no_columns
     """The columns of a row that are read with its key, by settings and entries; the role of workers must read them."""
+    tables: Callable[[Any, Plan], tuple[TableUse, ...]] = use_no_tables
+    """The columns that workers write, and the side tables that they use, by settings and plan. The role of workers is
+    granted just these, and `rowferry check` finds what is missing. An upsert selects what it compares, too."""
+    check: str | None = None
+    """`module:function`: what `rowferry check` finds about this queue beside what holds for all; see
+    rowferry_enqueue/checks/queue_check.py. None: nothing."""
     makes_passes: bool = False
     """Whether its passes over rows that stay are kept in `rowferry.pass`, so that later ones take what changed."""
     needs_way_back: bool = False

@@ -15,6 +15,7 @@ from rowferry_enqueue.checks.documents import check_documents
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.keys import check_keys, run_check
 from rowferry_enqueue.checks.one_bucket import check_one_bucket
+from rowferry_enqueue.checks.queues import check_queues
 from rowferry_enqueue.checks.reverting import check_reverting
 from rowferry_enqueue.checks.samples import check_samples, sample_entries
 from rowferry_enqueue.checks.tables import CheckedTable, check_rights_and_rows, check_table, check_together
@@ -40,6 +41,7 @@ def check_plan(
     Raises DatabaseUnavailable when the connection is lost.
     """
     findings = list(check_rows(connection, plan, on_conflict, on_progress))
+    findings += run_check(lambda: list(check_queues(connection, plan, may_write=may_write, on_progress=on_progress)))
     samples = sample_entries(connection, plan, on_progress)
     findings += run_check(lambda: list(check_samples(connection, plan, samples, allow_empty=allow_empty)))
     is_new = find_migration(connection, plan.name) is None

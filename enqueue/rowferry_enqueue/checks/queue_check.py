@@ -1,0 +1,81 @@
+"""What the check of one queue gets: the function that `QueueSpec.check` names, which `rowferry check` calls.
+
+`check(context: QueueCheck) -> Iterable[Finding]` yields `fine`, `note` and `problem` (checks/finding.py). It writes no
+row. It may raise RowferryError or psycopg.Error, which become a problem in its place.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+import psycopg
+
+from rowferry.db.connection import Connection, summarise
+from rowferry.db.entries import EntryQueries
+from rowferry.errors import RowferryError
+from rowferry.plan import Entries, ObjectPrefix, Plan, SideName
+from rowferry.queue_spec import QueueSpec
+from rowferry.s3.client import ObjectClient, open_object_client
+from rowferry.s3.listing import OnProgress, ignore_progress
+from rowferry_enqueue.checks.finding import Finding, problem
+
+DEADLINE = timedelta(seconds=30)
+"""Of one request."""
+CONNECTIONS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCheck:
+    """One queue of a plan, and the means to look at what it needs."""
+
+    spec: QueueSpec
+    plan: Plan
+    settings: Any
+    """The plan's [queue.NAME], of the type `spec.settings`."""
+    connection: Connection
+    """In autocommit: what may fail goes into a transaction of its own."""
+    tables: Sequence[EntryQueries] = ()
+    """The tables of the entries that the queue works on, as far as they can be read."""
+    may_write: bool = True
+    """Whether a probe object may be written to the production bucket, and removed again."""
+    on_progress: OnProgress = ignore_progress
+
+    @property
+    def entries(self) -> list[Entries]:
+        """The [[entries]] that the queue works on."""
+        if "table" not in self.spec.sources:
+            return []
+        return [entries for entries in self.plan.entries if self.settings.means(entries.label)]
+
+    @property
+    def objects(self) -> list[ObjectPrefix]:
+        """The [[objects]] that the queue works on; `settings.buckets` has the prefixes that it names itself."""
+        if "listing" not in self.spec.sources:
+            return []
+        return [objects for objects in self.plan.objects if self.settings.means(objects.label)]
+
+    @contextmanager
+    def open_bucket(self, side: SideName) -> Generator[ObjectClient]:
+        """Yield the client that workers use. Raises RowferryError where it cannot be opened."""
+        client = open_object_client(self.plan.side(side), max_in_flight=CONNECTIONS, deadline=DEADLINE)
+        with closing(client):
+            yield client
+
+
+def run_own_check(context: QueueCheck) -> Iterable[Finding]:
+    """Return what the queue's own check finds."""
+    if context.spec.check is None:
+        return ()
+    module, _, function = context.spec.check.partition(":")
+    try:
+        return list(getattr(import_module(module), function)(context))
+    except psycopg.Error as error:
+        return (problem(f"the queue {context.spec.name} could not be checked: {summarise(error)}"),)
+    except RowferryError as error:
+        return (problem(error),)
+    except Exception as error:  # noqa: BLE001 - of another package: the other queues are checked all the same
+        words = f"{type(error).__name__}: {error}"
+        return (problem(f"the check of queue {context.spec.name}, {context.spec.check}, failed: {words}", "mend it"),)
