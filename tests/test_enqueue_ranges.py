@@ -82,7 +82,7 @@ def empty(table: EntryTable, id_type: str) -> None:
     table.id_type = id_type.partition(" ")[0]
     table.execute("drop table public.avatars")
     table.execute(sql.SQL(TABLE).format(type=trusted(id_type)))
-    table.execute("truncate rowferry.migration, rowferry.queue, rowferry.batch_queue, rowferry.entry_failure, rowferry.pass")
+    table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure cascade")
 
 
 def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
