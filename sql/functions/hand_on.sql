@@ -41,7 +41,7 @@ begin
                 else jsonb_build_object('only', to_jsonb(p_settled))
             end as source
         from jsonb_each(q.payload) as p
-        where p.key in ('entries', 'first', 'last', 'since', 'objects', 'size', 'side', 'only')
+        where p.key in ('entries', 'first', 'last', 'since', 'objects', 'size', 'side', 'prefix', 'only')
     ) as s
     where q.id = p_batch_id and cardinality(p_settled) > 0
     order by n.place;
