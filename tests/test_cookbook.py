@@ -15,7 +15,7 @@ from entry_table import EntryTable
 from processes import wait_for
 from queue_states import HOPELESS, Actor, Held, acting, denied, hold, missing
 from rowferry.batch import Verdict
-from rowferry.db.connection import connect
+from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch
 from servers import find_psql
 
@@ -36,6 +36,8 @@ class Scene:
     held: list[Held] = field(default_factory=list)
     batch: int = 1
     """What the variable :batch stands for."""
+    verifier: Connection | None = None
+    """A session that has claimed a batch of the queue `verify`."""
 
     def psql(self, sql: str, folder: Path) -> Rows:
         """Run SQL as an operator does, and return the rows of its last answer."""
@@ -65,11 +67,16 @@ class Scene:
     def statuses(self) -> dict[int, str]:
         return {batch["id"]: batch["status"] for batch in self.table.batches()}
 
-    def claim(self) -> int | None:
+    def claim(self, *queues: str) -> int | None:
         """Return the batch that a worker would get now; it is given back at once."""
         with connect("worker test") as connection:
-            batch = claim_batch(connection, ["migrate"])
+            batch = claim_batch(connection, list(queues or ("migrate",)))
             return batch.id if batch else None
+
+    def release(self) -> None:
+        """Give the claimed batch of the queue `verify` back."""
+        assert self.verifier is not None
+        self.verifier.rollback()
 
 
 # The states
@@ -95,6 +102,20 @@ def paused(table: EntryTable) -> Iterator[Scene]:
     """The same, and paused."""
     with running(table) as scene:
         table.execute("update rowferry.migration set paused_at = now()")
+        yield scene
+
+
+@contextmanager
+def queues(table: EntryTable) -> Iterator[Scene]:
+    """As `running`, but 5 and 6 are of the queue `verify`, of which two may be claimed at once, and one is."""
+    with running(table) as scene, connect("verify test") as verifier:
+        table.execute("update rowferry.batch_queue set queue_name = 'verify' where id in (5, 6)")
+        table.execute(
+            "insert into rowferry.queue (migration_id, name, max_in_hand) "
+            "select id, 'verify', 2 from rowferry.migration"
+        )
+        assert claim_batch(verifier, ["verify"]) is not None
+        scene.verifier = verifier
         yield scene
 
 
@@ -151,6 +172,7 @@ def finished(table: EntryTable) -> Iterator[Scene]:
 STATES: dict[str, Callable[[EntryTable], AbstractContextManager[Scene]]] = {
     "running": running,
     "paused": paused,
+    "queues": queues,
     "some-errors": some_errors,
     "crashed": crashed,
     "finished": finished,
@@ -273,6 +295,40 @@ def check_resume(scene: Scene, rows: Rows, folder: Path) -> None:
     assert scene.claim() == 4
 
 
+def check_queues(scene: Scene, rows: Rows, folder: Path) -> None:
+    verify = {"migration": "avatars", "queue": "verify", "priority": "0", "weight": "1", "max_in_hand": "2"}
+    assert rows == [verify | {"paused_at": "", "next": "{}"}]
+
+
+def check_pause_queue(scene: Scene, rows: Rows, folder: Path) -> None:
+    assert scene.claim() is None
+    assert scene.claim("migrate", "verify") == 6
+
+
+def check_priority(scene: Scene, rows: Rows, folder: Path) -> None:
+    assert {scene.claim("migrate", "verify") for _ in range(6)} == {6}
+    assert scene.claim("migrate") == 4
+
+
+def check_weight(scene: Scene, rows: Rows, folder: Path) -> None:
+    scene.release()
+    claimed = [scene.claim("migrate", "verify") for _ in range(40)]
+    assert 9 <= claimed.count(4) <= 11
+    assert set(claimed) == {4, 5}
+
+
+def check_limit(scene: Scene, rows: Rows, folder: Path) -> None:
+    scene.release()
+    with connect("worker test") as first:
+        assert claim_batch(first, ["verify"]) is not None
+        assert scene.claim("verify") is None
+    assert scene.claim("verify") == 5
+
+
+def check_taken(scene: Scene, rows: Rows, folder: Path) -> None:
+    assert rows == [{"migration": "avatars", "queue": "verify", "taken": "1", "max_in_hand": "2"}]
+
+
 def check_cancel(scene: Scene, rows: Rows, folder: Path) -> None:
     assert scene.statuses() == {1: "DONE", 2: "INIT", 3: "INIT"}
     scene.first.finish(scene.held[0])
@@ -390,6 +446,13 @@ PROMISES: dict[str, Callable[[Scene, Rows, Path], None]] = {
     "Split a batch in two": check_split,
     "Release the batches of a worker": check_worker_ended,
     "Release all batches of a host": check_host_ended,
+    "Priority, weight and limit of the queues": check_queues,
+    "Pause a queue": check_pause_queue,
+    "Let a queue go first": check_priority,
+    "Give a queue a larger share": check_weight,
+    "Limit how many batches of a queue are claimed at once": check_limit,
+    "How full the limited queues are": check_taken,
+    "Requeue the batches of a queue": check_requeue(2, 3, 4),
     "Progress by hour": check_hours,
     "The slowest batches": check_slowest,
     "Attempts of dead workers": check_crashes,

@@ -68,6 +68,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.claim_batch",
         "EXECUTE rowferry.end_attempt",
         "EXECUTE rowferry.fail_batch",
+        "EXECUTE rowferry.find_lines",
         "EXECUTE rowferry.finish_batch",
         "EXECUTE rowferry.lose_attempts",
         "EXECUTE rowferry.pause_migration",
@@ -82,8 +83,10 @@ EXPECTED: dict[Purpose, set[str]] = {
     "operator": QUEUE
     | {
         "EXECUTE rowferry.pause",
+        "EXECUTE rowferry.pause_queue",
         "EXECUTE rowferry.requeue",
         "EXECUTE rowferry.resume",
+        "EXECUTE rowferry.resume_queue",
         "SELECT rowferry.batch_attempt",
         "SELECT rowferry.entry_failure",
         "SELECT rowferry.queue",

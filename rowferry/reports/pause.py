@@ -1,4 +1,4 @@
-"""Pause and resume a migration: a column that workers read at their next claim."""
+"""Pause and resume a migration, or one of its queues: a column that workers read at their next claim."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,12 +6,12 @@ from typing import Any
 
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
 from rowferry.db.statements import statement
-from rowferry.errors import DatabaseBusy
+from rowferry.errors import DatabaseBusy, UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """A migration after it was paused or resumed."""
+    """A migration, or one of its queues, after it was paused or resumed."""
 
     migration: str
     changed: bool
@@ -32,17 +32,21 @@ class MigrationStatus:
         return max(0, self.open_batches - self.claimed)
 
 
-def pause(connection: Connection, migration: str | None) -> list[MigrationStatus]:
-    """Pause one migration, or all if None, and return their status.
+def pause(connection: Connection, migration: str | None, queue: str | None = None) -> list[MigrationStatus]:
+    """Pause one migration, or all if None, or one queue of theirs, and return their status.
 
-    Raises DatabaseBusy while another session locks the migration's row.
+    Raises DatabaseBusy while another session locks the row, UsageError where there is no such queue.
     """
-    return _set(connection, "pause", migration)
+    if queue is None:
+        return _set(connection, "pause", migration)
+    return _set_queue(connection, "pause_queue", migration, queue)
 
 
-def resume(connection: Connection, migration: str | None) -> list[MigrationStatus]:
-    """Resume one migration, or all if None, and return their status. Raises as `pause` does."""
-    return _set(connection, "resume", migration)
+def resume(connection: Connection, migration: str | None, queue: str | None = None) -> list[MigrationStatus]:
+    """Resume one migration, or all if None, or one queue of theirs, and return their status. Raises as `pause` does."""
+    if queue is None:
+        return _set(connection, "resume", migration)
+    return _set_queue(connection, "resume_queue", migration, queue)
 
 
 def find_pause(connection: Connection, migration: str) -> str | None:
@@ -66,6 +70,33 @@ def _set(connection: Connection, function: str, migration: str | None) -> list[M
         raise DatabaseBusy(message) from error
 
 
-def _read_status(connection: Connection, row: dict[str, Any], reason: str | None) -> MigrationStatus:
-    counts = fetch_one(connection, statement("read_migration_status"), {"migration": row["migration"]})
+def _set_queue(connection: Connection, function: str, migration: str | None, queue: str) -> list[MigrationStatus]:
+    try:
+        with translated_errors():
+            rows = call(connection, function, queue, migration)
+            if not rows:
+                _refuse_queue(connection, function, migration, queue)
+            return [_read_status(connection, row, None, queue) for row in rows]
+    except DatabaseBusy as error:
+        verb = function.removesuffix("_queue")
+        message = f"Could not {verb}: another session locks the queue's row; try again when it has ended."
+        raise DatabaseBusy(message) from error
+
+
+def _refuse_queue(connection: Connection, function: str, migration: str | None, queue: str) -> None:
+    """Raise UsageError unless there is such a queue, which is not paused, to resume."""
+    found = connection.execute(statement("list_migration_queues"), {"migration": migration}).fetchall()
+    names = [row["queue_name"] for row in found]
+    if function == "resume_queue" and queue in names:
+        return
+    where = "This database" if migration is None else f"Migration {migration}"
+    known = f"it has {', '.join(names)}" if names else "nothing is enqueued there yet"
+    raise UsageError(f"{where} has no queue {queue!r}; {known}.")
+
+
+def _read_status(
+    connection: Connection, row: dict[str, Any], reason: str | None, queue: str | None = None
+) -> MigrationStatus:
+    chosen = {"migration": row["migration"], "queue": queue}
+    counts = fetch_one(connection, statement("read_migration_status"), chosen)
     return MigrationStatus(**row, pause_reason=reason, **counts)

@@ -1,10 +1,13 @@
--- rowferry.requeue(p_batch_id bigint, p_error_like text, p_migration text)
+-- rowferry.requeue(p_batch_id bigint, p_error_like text, p_migration text, p_queue_name text)
 --   Puts batches in ERROR back in the queue and returns how many: one batch, the batches whose error or whose entries'
---   errors match a LIKE pattern, the batches of one migration; a null condition excludes none.
+--   errors match a LIKE pattern, the batches of one migration, of one queue; a null condition excludes none.
 --   The same as `update rowferry.batch_queue set status = 'INIT' where status = 'ERROR' and ...`.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry requeue, rowferry watch.
 create or replace function rowferry.requeue(
-    p_batch_id bigint default null, p_error_like text default null, p_migration text default null
+    p_batch_id bigint default null,
+    p_error_like text default null,
+    p_migration text default null,
+    p_queue_name text default null
 )
 returns bigint
 language sql
@@ -16,6 +19,7 @@ as $$
         where
             q.status = 'ERROR'
             and (p_batch_id is null or q.id = p_batch_id)
+            and (p_queue_name is null or q.queue_name = p_queue_name)
             and (
                 p_migration is null
                 or q.migration_id = (select m.id from rowferry.migration as m where m.name = p_migration)

@@ -1,14 +1,17 @@
 -- What is in ERROR, for `rowferry errors` and `rowferry requeue`.
 
 -- name: count_errors
--- The batches in ERROR, and their entries: of one migration, or of all where it is null.
+-- The batches in ERROR, and their entries: of one migration and queue, or of all where they are null.
 select
     count(*) as batches,
     coalesce(sum(q.entry_count), 0)::bigint as entries,
     coalesce(sum(q.missing + q.conflict + q.failed), 0)::bigint as failed
 from rowferry.batch_queue as q
 inner join rowferry.migration as m on m.id = q.migration_id
-where q.status = 'ERROR' and m.name = coalesce(%(migration)s, m.name);
+where
+    q.status = 'ERROR'
+    and m.name = coalesce(%(migration)s, m.name)
+    and (%(queue)s::text is null or q.queue_name = %(queue)s);
 
 -- name: error_groups
 -- Why batches are in ERROR: one row a reason, the most entries first.

@@ -21,7 +21,7 @@ grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on r
 -- name: grant_worker
 -- Work: claim batches and write their verdicts, through these functions only.
 grant execute on function
-    rowferry.claim_batch, rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
+    rowferry.claim_batch, rowferry.find_lines, rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
     rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges, rowferry.heartbeat,
     rowferry.deregister_worker, rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload,
     rowferry.record_parts, rowferry.end_upload
@@ -35,7 +35,9 @@ grant update (paused_at) on rowferry.migration to {role};
 grant select on rowferry.queue to {role};
 grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
 grant update (priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
-grant execute on function rowferry.requeue, rowferry.pause, rowferry.resume to {role};
+grant execute on function
+    rowferry.requeue, rowferry.pause, rowferry.resume, rowferry.pause_queue, rowferry.resume_queue
+to {role};
 
 -- name: grant_grafana
 -- Grafana and the exporter: see the views, which read the tables with their owner's rights, and no table.

@@ -6,6 +6,18 @@ select name
 from rowferry.migration
 order by name;
 
+-- name: list_migration_queues
+-- The names of the queues that have batches of a migration, or of which anything is said there; of all where null.
+select t.queue_name
+from rowferry.table_progress as t
+where %(migration)s::text is null or t.migration = %(migration)s
+union
+select k.name as queue_name
+from rowferry.queue as k
+inner join rowferry.migration as m on k.migration_id = m.id
+where %(migration)s::text is null or m.name = %(migration)s
+order by queue_name;
+
 -- name: find_migration
 -- One migration by name, and whether it is paused.
 select

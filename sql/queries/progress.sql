@@ -39,13 +39,20 @@ inner join rowferry.migration as m on p.migration_id = m.id
 where m.name = %(migration)s and p.queue_name = %(queue)s;
 
 -- name: read_migration_status
--- The open batches of one migration, how many of them are claimed, and the live workers.
+-- The open batches of one migration, or of one of its queues, how many of them are claimed, and the live workers.
 select
     (
         select count(*)
         from rowferry.batch_queue as q
         inner join rowferry.migration as m on q.migration_id = m.id
-        where q.status = 'INIT' and m.name = %(migration)s
+        where
+            q.status = 'INIT'
+            and m.name = %(migration)s
+            and (%(queue)s::text is null or q.queue_name = %(queue)s)
     ) as open_batches,
-    (select count(*) from rowferry.claimed_batches as h where h.migration = %(migration)s) as claimed,
+    (
+        select count(*)
+        from rowferry.claimed_batches as h
+        where h.migration = %(migration)s and (%(queue)s::text is null or h.queue_name = %(queue)s)
+    ) as claimed,
     (select count(*) from rowferry.live_workers) as workers;

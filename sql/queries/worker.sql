@@ -1,44 +1,46 @@
 -- What a worker asks beside its functions: the claim, the ledger and the verdict are in sql/functions.
 
 -- name: work_left
--- Whether a worker that stops on empty queues has anything to wait for. A batch that another worker has locked is still
--- INIT here. Batches that are paused, passed over or due much later do not count.
+-- Whether a worker that stops on empty queues has anything to wait for, in them or in those that lead to them. A batch
+-- that another worker has locked is still INIT here. Batches that are paused, passed over or due much later do not count.
 select exists (
     select
     from rowferry.migration as m
-    cross join unnest(%(queues)s::text []) as u (queue_name)
+    inner join rowferry.find_lines(%(queues)s::text []) as l on m.id = l.migration_id
     cross join lateral (
         select q.run_after
         from rowferry.batch_queue as q
-        where q.status = 'INIT' and q.migration_id = m.id and q.queue_name = u.queue_name
+        where q.status = 'INIT' and q.migration_id = m.id and q.queue_name = l.queue_name
         order by q.run_after, q.id
         limit 1
     ) as oldest
     where
         m.paused_at is null
+        and l.paused_at is null
         and (%(migrations)s::text [] is null or m.name = any(%(migrations)s::text []))
         and m.id <> all(%(passed_over)s::bigint [])
         and oldest.run_after <= statement_timestamp() + %(horizon)s
 ) as work_left;
 
 -- name: deferred_work
--- The batches in INIT that `work_left` leaves out, one row a migration. `due_at` is null where an operator has set
--- every run_after to infinity.
+-- The batches in INIT that `work_left` leaves out, one row a migration; one more for those in queues that are paused
+-- while it is not, by `paused_queues`. `due_at` is null where an operator has set every run_after to infinity.
 select
     m.id as migration_id,
     m.name as migration,
     m.paused_at,
     m.pause_reason,
+    array_agg(distinct l.queue_name) filter (where m.paused_at is null and l.paused_at is not null) as paused_queues,
     count(*) as batches,
     nullif(min(q.run_after), 'infinity') as due_at
-from rowferry.migration as m
-inner join rowferry.batch_queue as q on m.id = q.migration_id
+from rowferry.find_lines(%(queues)s::text []) as l
+inner join rowferry.migration as m on l.migration_id = m.id
+inner join rowferry.batch_queue as q on l.migration_id = q.migration_id and l.queue_name = q.queue_name
 where
     q.status = 'INIT'
-    and q.queue_name = any(%(queues)s::text [])
     and (%(migrations)s::text [] is null or m.name = any(%(migrations)s::text []))
-group by m.id
-order by m.id;
+group by m.id, m.paused_at is null and l.paused_at is not null
+order by m.id, paused_queues nulls first;
 
 -- name: keep_alive
 -- Shows PostgreSQL that a transaction that waits for S3 is alive: restarts idle_in_transaction_session_timeout.

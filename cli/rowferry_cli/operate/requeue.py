@@ -4,11 +4,13 @@ from pathlib import Path
 
 import click
 
-from rowferry_cli.command import Command
+from rowferry_cli.command import Command, Group
 from rowferry_cli.migration import all_migrations_option, choose_one_or_all, migration_option
 
+GROUPS = (Group("Which batches", "Fewer of those that the others choose.", ("--queue",)),)
 
-@click.command("requeue", cls=Command)
+
+@click.command("requeue", cls=Command, groups=GROUPS)
 @click.option("--all", "everything", is_flag=True, help="All batches in ERROR.")
 @click.option("--batch", "batch_id", type=click.IntRange(1), metavar="ID", help="This batch, of any migration.")
 @click.option(
@@ -16,12 +18,14 @@ from rowferry_cli.migration import all_migrations_option, choose_one_or_all, mig
     metavar="PATTERN",
     help="Batches whose error, or an entry's error or reason, is LIKE this pattern: % any text, _ any character.",
 )
+@click.option("--queue", metavar="NAME", help="Of this queue alone.")
 @migration_option
 @all_migrations_option
 def command(
     everything: bool,
     batch_id: int | None,
     error_like: str | None,
+    queue: str | None,
     migration: str | None,
     plan_path: Path,
     all_migrations: bool,
@@ -42,14 +46,14 @@ def command(
 
     if sum((everything, batch_id is not None, error_like is not None)) != 1:
         raise click.UsageError("say which batches: exactly one of --all, --batch ID and --error-like PATTERN")
-    if batch_id is not None and (migration is not None or all_migrations):
-        raise click.UsageError("a batch belongs to one migration: give --batch alone")
+    if batch_id is not None and (migration is not None or queue is not None or all_migrations):
+        raise click.UsageError("a batch belongs to one queue of one migration: give --batch alone")
     with connect("requeue", autocommit=True) as connection, translated_errors(), connection.transaction():
         any_migration = all_migrations or batch_id is not None
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=any_migration)
-        before = fetch_one(connection, statement("count_errors"), {"migration": chosen})
-        (row,) = call(connection, "requeue", batch_id, error_like, chosen)
-        after = fetch_one(connection, statement("count_errors"), {"migration": chosen})
+        before = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
+        (row,) = call(connection, "requeue", batch_id, error_like, chosen, queue)
+        after = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
     if not row["requeue"]:
         click.echo("No batch in ERROR matches.")
         return

@@ -33,7 +33,7 @@ def is_work_left(
     migrations: list[str] | None = None,
     passed_over: Sequence[int] = (),
 ) -> bool:
-    """Return whether a batch that `claim_batch` may return is still INIT, claimed by another slot or not.
+    """Return whether a batch of these queues, or of one that leads to them, is still INIT, claimed or not.
 
     A batch that is due later counts if a retry could have put it off for as long.
     """
@@ -67,6 +67,18 @@ def _describe_left(row: Mapping[str, Any]) -> str:
     if row["paused_at"] is not None:
         reason = f" ({row['pause_reason'].rstrip('.')})" if row["pause_reason"] else ""
         return f"Migration {name} is paused{reason} with {batches} left: run `rowferry resume --migration {name}`."
+    if row["paused_queues"]:
+        return _describe_paused(name, row["paused_queues"], batches)
     left, first, them = ("is left", "it is", "it") if row["batches"] == 1 else ("are left", "the first is", "them")
     due = f"{first} due at {row['due_at']:%F %T %Z}" if row["due_at"] else f"run_after puts {them} off for ever"
     return f"{batches} of migration {name} {left}; {due}."
+
+
+def _describe_paused(name: str, queues: Sequence[str], batches: str) -> str:
+    """Return which queues of a running migration are paused."""
+    which, are, do = ("Queue", "is", "") if len(queues) == 1 else ("Queues", "are", " for each")
+    queue = queues[0] if len(queues) == 1 else "NAME"
+    return (
+        f"{which} {', '.join(queues)} of migration {name} {are} paused with {batches} left: "
+        f"run `rowferry resume --queue {queue} --migration {name}`{do}."
+    )
