@@ -37,6 +37,7 @@ QUEUE = VIEWS | {
     "SELECT rowferry.batch_queue",
     "SELECT rowferry.migration",
     "SELECT rowferry.pass",
+    "SELECT rowferry.queue",
     "SELECT rowferry.schema_migration",
 }
 ENTRIES = {"SELECT public.avatars(id)", "SELECT public.avatars(path)"}
@@ -89,7 +90,6 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.resume_queue",
         "SELECT rowferry.batch_attempt",
         "SELECT rowferry.entry_failure",
-        "SELECT rowferry.queue",
         "SELECT rowferry.worker",
         "UPDATE rowferry.batch_queue(status)",
         "UPDATE rowferry.migration(paused_at)",

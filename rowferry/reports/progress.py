@@ -1,5 +1,6 @@
 """Progress of a run: the view `rowferry.progress` now, minus the same view at the start."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import timedelta
 
@@ -66,6 +67,7 @@ class Throughput:
     elapsed: timedelta
     words: Words
     """How the queue speaks of what it has done."""
+    queue: str
 
     @property
     def summary(self) -> str:
@@ -103,6 +105,13 @@ class Throughput:
 
 def read_counts(connection: Connection, migration: str, queue: str) -> Counts:
     """Return the counts of one queue of a migration, all zeros while nothing was enqueued."""
+    return read_counts_of(connection, migration, [queue])[queue]
+
+
+def read_counts_of(connection: Connection, migration: str, queues: Iterable[str]) -> dict[str, Counts]:
+    """Return the same of several queues, at one moment: a batch that one hands on to another is in one of them."""
+    names = list(queues)
     with translated_errors():
-        row = connection.execute(statement("read_progress"), {"migration": migration, "queue": queue}).fetchone()
-    return Counts(**row) if row else Counts()
+        rows = connection.execute(statement("read_progress"), {"migration": migration, "queues": names}).fetchall()
+    found = {row.pop("queue_name"): row for row in rows}
+    return {name: Counts(**found.get(name, {})) for name in names}

@@ -1,9 +1,11 @@
 -- What a role needs, as `rowferry init --grants` prints and applies it: the comments are printed, too.
 
 -- name: grant_basics
--- Every role: see the version, the plans, the queue, and the views.
+-- Every role: see the version, the plans, the queues with their settings, and the views.
 grant usage on schema rowferry to {role};
-grant select on rowferry.schema_migration, rowferry.migration, rowferry.batch_queue, rowferry.pass to {role};
+grant select on
+    rowferry.schema_migration, rowferry.migration, rowferry.queue, rowferry.batch_queue, rowferry.pass
+to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
@@ -32,7 +34,6 @@ to {role};
 grant select on rowferry.entry_failure, rowferry.batch_attempt, rowferry.worker to {role};
 grant update (status) on rowferry.batch_queue to {role};
 grant update (paused_at) on rowferry.migration to {role};
-grant select on rowferry.queue to {role};
 grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
 grant update (priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
 grant execute on function

@@ -37,6 +37,16 @@ select
 from rowferry.migration
 where id = %(id)s;
 
+-- name: read_chain
+-- The queues of one migration that have settings: what follows each, and whether it is paused.
+select
+    q.name,
+    q.next,
+    q.paused_at is not null as is_paused
+from rowferry.queue as q
+inner join rowferry.migration as m on q.migration_id = m.id
+where m.name = %(name)s;
+
 -- name: read_pause_reasons
 -- Why workers paused migrations: one row for each migration that a worker paused, and not a person.
 select

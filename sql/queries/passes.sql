@@ -75,11 +75,12 @@ select coalesce(sum(t.missing + t.conflict + t.failed), 0)::bigint as entries
 from rowferry.table_progress as t
 where t.migration = %(name)s and t.queue_name = %(queue)s and t.label = any(%(labels)s);
 
--- name: count_workers_of_queue
--- The live workers that serve a queue.
-select count(*) as workers
-from rowferry.live_workers as w
-where %(queue)s = any(w.queues);
+-- name: list_unserved_queues
+-- Those of some queues that no live worker serves.
+select u.name
+from unnest(%(queues)s::text []) as u (name)
+where not exists (select from rowferry.live_workers as w where u.name = any(w.queues))
+order by u.name;
 
 -- name: read_now
 -- The database's time.

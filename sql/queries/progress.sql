@@ -1,8 +1,9 @@
 -- How far a migration is.
 
 -- name: read_progress
--- The counts of one queue of a migration.
+-- The counts of some queues of a migration, in one snapshot.
 select
+    queue_name,
     batches,
     batches_init,
     batches_done,
@@ -18,7 +19,7 @@ select
     failed,
     bytes
 from rowferry.progress
-where migration = %(migration)s and queue_name = %(queue)s;
+where migration = %(migration)s and queue_name = any(%(queues)s::text []);
 
 -- name: count_entries
 -- The entries of one table by the form of their key; a null key is unexpected.

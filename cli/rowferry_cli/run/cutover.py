@@ -56,7 +56,7 @@ class CutoverOptions:
 
 def run_cutover(plan: Plan, options: CutoverOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries are left or a person must act."""
-    reporter = Reporter(MIGRATE.choose_words(alone=plan.copies_alone), yes=options.yes, to_stderr=options.as_json)
+    reporter = Reporter(yes=options.yes, to_stderr=options.as_json)
     waits_for_switch = plan.copies_alone
     if not waits_for_switch and (options.finish or options.switched_back):
         raise UsageError(
@@ -129,6 +129,7 @@ class Cutover:
         with self.run.workers() as workers:
             ready_at = self._pass_until_moment(workers)
             if ready_at is None:
+                self.run.follow_chain(workers)
                 return self._end_early()
             self._overwrite_no_more()
             if not self._is_confirmed(workers):
@@ -224,6 +225,7 @@ class Cutover:
             self._pass(workers)
             while not self.passes[-1].is_whole and not find_pause(self.run.connection, self.run.plan.name):
                 self._pass(workers)
+            self.run.follow_chain(workers)
         if find_pause(self.run.connection, self.run.plan.name):
             return self._end_early()
         return self._verify(row["confirm_switch"])
@@ -248,7 +250,7 @@ class Cutover:
         choices = VerifyChoices(repair="older", switched_at=switched_at)
         request = Request(VERIFY, self.run.request.batch_size, choices=choices)
         self._print("Verifying every object …")
-        counts = replace(self.run, request=request).one_pass().counts
+        counts = replace(self.run, request=request).one_pass()[0].counts
         if find_pause(self.run.connection, self.run.plan.name):
             return self._end_early()
         behind = self._count_left_behind()

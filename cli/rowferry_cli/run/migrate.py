@@ -10,11 +10,11 @@ from rowferry.formatting import count_batches
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.pause import find_pause
-from rowferry.reports.progress import read_counts
 from rowferry.reports.status import print_data_status, read_data_status
 from rowferry.s3.listing import UncountedObjects
 from rowferry_cli.messages import DRY_RUN, describe_direction, describe_pause
 from rowferry_cli.options import WorkerOptions
+from rowferry_cli.run.one_pass import report_paused_queues
 from rowferry_cli.run.passes import Run, name_log
 from rowferry_cli.run.reporter import Reporter, show_spinner
 from rowferry_cli.setup.check import print_findings, refuse_problems
@@ -61,9 +61,7 @@ class MigrateOptions:
 
 def run_migrate(plan: Plan, options: MigrateOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
-    reporter = Reporter(
-        MIGRATE.choose_words(alone=plan.copies_alone), yes=options.yes or options.status_only or options.dry_run
-    )
+    reporter = Reporter(yes=options.yes or options.status_only or options.dry_run)
     _introduce(plan, reporter)
     reporter.confirm("Continue?")
     reporter.print("Connecting …")
@@ -138,22 +136,23 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
             (row,) = call(connection, "requeue", None, None, plan.name)
         reporter.print(f"Requeued {count_batches(row['requeue'])}.")
     _show_skipped(connection, plan, reporter)
-    before = read_counts(connection, plan.name, MIGRATE.name)
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
-    throughput = run.all_passes()
-    reporter.print(str(throughput))
+    before = run.chain.read()
+    chain = run.all_passes()
+    reporter.report_end(chain)
     _show_status(connection, plan, options, reporter)
-    reporter.report_outcomes(throughput.counts)
+    reporter.report_outcomes(chain)
     reporter.print(f"Log: {log.path}")
-    after = read_counts(connection, plan.name, MIGRATE.name)
-    if after.batches_error:
-        old = " (some from before)" if before.batches_error else ""
-        batches = count_batches(after.batches_error)
-        reporter.print(f"{batches} in ERROR{old}: see `rowferry errors`, then run `rowferry requeue`.")
+    after = run.chain.read()
+    errors = sum(counts.batches_error for counts in after.of.values())
+    if errors:
+        old = " (some from before)" if any(counts.batches_error for counts in before.of.values()) else ""
+        reporter.print(f"{count_batches(errors)} in ERROR{old}: see `rowferry errors`, then run `rowferry requeue`.")
     paused = find_pause(connection, plan.name)
     if paused:
         reporter.print(describe_pause(plan.name, paused))
-    return 1 if after.batches_error or paused else 0
+    left = report_paused_queues(after, reporter)
+    return 1 if errors or paused or left else 0
 
 
 def prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:

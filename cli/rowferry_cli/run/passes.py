@@ -15,12 +15,12 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import RowferryError
 from rowferry.formatting import count, count_entries, show_text
-from rowferry.logs import LogFile, log_to_file
+from rowferry.logs import LogFile
 from rowferry.plan import Plan
-from rowferry.reports.pause import find_pause
-from rowferry.reports.progress import Counts, Throughput, read_counts
-from rowferry_cli.messages import INTERRUPTED, describe_enqueued, describe_pause
+from rowferry.reports.progress import Throughput
+from rowferry_cli.messages import INTERRUPTED
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
+from rowferry_cli.run.chain import Chain, ChainCounts
 from rowferry_cli.run.local_workers import LocalWorkers, of_migration
 from rowferry_cli.run.reporter import Reporter
 from rowferry_cli.run.workers_elsewhere import WorkersElsewhere
@@ -39,7 +39,7 @@ Workers = LocalWorkers | WorkersElsewhere
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: all passes of `rowferry migrate`, or the one pass of another queue."""
+    """One run: all passes of `rowferry migrate`, or the one pass of another queue; and the queues that follow it."""
 
     connection: Connection
     plan: Plan
@@ -49,8 +49,13 @@ class Run:
     log: LogFile
     verbose: bool = False
 
-    def all_passes(self) -> Throughput:
-        """Run passes until one finds nothing, and return the counts since the start.
+    @property
+    def chain(self) -> Chain:
+        """The queue of the run, and those that it leads to."""
+        return Chain(self.connection, self.plan, self.request.queue)
+
+    def all_passes(self) -> list[Throughput]:
+        """Run passes until one finds nothing, and return the counts since the start, by queue.
 
         A limited run makes one pass, and so does any run over entries whose rows stay. Raises RowferryError when the
         workers cannot go on.
@@ -58,7 +63,7 @@ class Run:
         with self._reported():
             started = time.monotonic()
             number, (found, before) = 1, self._begin()
-            waiting = self._read_counts().batches_init
+            waiting = self.chain.read().waiting
             if found or waiting:
                 with self.workers() as workers:
                     while found or waiting:
@@ -66,18 +71,18 @@ class Run:
                         if self.request.limit is not None or self._is_paused_by_workers():
                             break
                         number += 1
-                        found, waiting = count_added(self._enqueue(number)), 0
+                        found, waiting = count_added(self._enqueue(number)), []
             return self._measure(before, started)
 
-    def one_pass(self) -> Throughput:
-        """Run one pass and return the counts since its start, including those of workers elsewhere.
+    def one_pass(self) -> list[Throughput]:
+        """Run one pass and return the counts since its start, by queue, including those of workers elsewhere.
 
         Raises RowferryError when the workers cannot go on.
         """
         with self._reported():
             started = time.monotonic()
             _, before = self._enqueue_unseen(1)
-            if before.batches_init:
+            if before.waiting:
                 with self.workers() as workers:
                     self._empty_queue(workers, before, started)
             return self._measure(before, started)
@@ -91,24 +96,29 @@ class Run:
         with self._reported():
             started = time.monotonic()
             tables, before = self._enqueue_unseen(number)
-            self._empty_queue(workers, before, started)
+            self._empty_queue(workers, before, started, follow=False)
             found, more = tables, self._enqueue_again()
             while count_added(more):
-                self._empty_queue(workers, before, started)
+                self._empty_queue(workers, before, started, follow=False)
                 if count_entries_of(more) >= count_entries_of(found):
                     break
                 found, more = more, self._enqueue_again()
-            return self._measure(before, started), tables
+            return self._measure(before, started)[0], tables
 
-    def _begin(self) -> tuple[int, Counts]:
+    def follow_chain(self, workers: Workers) -> None:
+        """Let workers that run empty the queues that follow. Raises RowferryError when they cannot go on."""
+        with self._reported():
+            self._empty_queue(workers, self.chain.read(), time.monotonic())
+
+    def _begin(self) -> tuple[int, ChainCounts]:
         """Make the first of all passes; return how many batches it added, and the counts that precede all its work."""
         if self.plan.copies_alone:
             tables, before = self._enqueue_unseen(1)
             return count_added(tables), before
-        before = self._read_counts()
+        before = self.chain.read()
         return count_added(self._enqueue(1)), before
 
-    def _enqueue_unseen(self, shown_number: int) -> tuple[list[Enqueued], Counts]:
+    def _enqueue_unseen(self, shown_number: int) -> tuple[list[Enqueued], ChainCounts]:
         """Make a first pass; return what it added, and the counts that precede all its work.
 
         No worker sees the new batches before the commit. A pass that takes up batches in ERROR again takes back what
@@ -116,7 +126,7 @@ class Run:
         """
         with translated_errors(), self.connection.transaction():
             tables = self._enqueue(1, shown_number)
-            return tables, self._read_counts()
+            return tables, self.chain.read()
 
     def _enqueue_again(self) -> list[Enqueued]:
         """Enqueue what has appeared meanwhile, unless workers have paused the migration."""
@@ -139,8 +149,9 @@ class Run:
     def workers(self) -> Workers:
         """Return the workers of this host, which run within a `with` block, or those elsewhere."""
         if self.options.processes == 0:
-            return WorkersElsewhere(self.connection, self.request.queue.name)
-        options = [*of_migration(self.plan.name), "--queue", self.request.queue.name]
+            return WorkersElsewhere(self.connection, self.chain.list_names())
+        queues = [argument for name in self.chain.list_names() for argument in ("--queue", name)]
+        options = [*of_migration(self.plan.name), *queues]
         options += [f"--parallel={self.options.parallel}"] if self.options.parallel else []
         options += ["--verbose"] if self.verbose else []
         processes = self.options.processes or min(choose_processes(), MAX_PROCESSES)
@@ -164,15 +175,19 @@ class Run:
                 self.reporter.print(f"{table.label}: the pass before has not ended; it goes on.")
         return tables
 
-    def _empty_queue(self, workers: Workers, before: Counts, started: float) -> None:
-        """Wait until no batch is INIT or workers have paused the migration; replace workers that die."""
+    def _empty_queue(self, workers: Workers, before: ChainCounts, started: float, *, follow: bool = True) -> None:
+        """Wait until no batch is INIT or workers have paused the migration; replace workers that die.
+
+        `follow`: in this queue and all that it leads to.
+        """
         restarts = 0
         while True:
             asked = time.monotonic()
-            throughput = self._measure(before, started)
+            now = self.chain.read()
             reading_seconds = time.monotonic() - asked
-            self.reporter.report(throughput)
-            if throughput.counts.batches_init == 0 or self._is_paused_by_workers():
+            self.reporter.report(self._measure(before, started, now))
+            left = now.waiting if follow else [name for name in now.waiting if name == self.request.queue.name]
+            if not left or self._is_paused_by_workers():
                 return
             if workers.ended_by_mistake or restarts > RESTARTS:
                 raise RowferryError(f"The workers cannot go on: {workers.last_words.removeprefix('rowferry: ')}")
@@ -185,13 +200,9 @@ class Run:
         row = self.connection.execute(statement("find_migration"), {"name": self.plan.name}).fetchone()
         return row is not None and row["pause_reason"] is not None
 
-    def _measure(self, before: Counts, started: float) -> Throughput:
-        counts = self._read_counts().since(before)
-        elapsed = timedelta(seconds=time.monotonic() - started)
-        return Throughput(counts, elapsed, self.request.queue.choose_words(alone=self.plan.copies_alone))
-
-    def _read_counts(self) -> Counts:
-        return read_counts(self.connection, self.plan.name, self.request.queue.name)
+    def _measure(self, before: ChainCounts, started: float, now: ChainCounts | None = None) -> list[Throughput]:
+        now = now or self.chain.read()
+        return list(self.chain.measure(now, before, timedelta(seconds=time.monotonic() - started)))
 
 
 def count_added(tables: Iterable[Enqueued]) -> int:
@@ -202,33 +213,6 @@ def count_added(tables: Iterable[Enqueued]) -> int:
 def count_entries_of(tables: Iterable[Enqueued]) -> int:
     """Return how many entries a pass added."""
     return sum(table.entries for table in tables)
-
-
-def run_one_pass(
-    connection: Connection, plan: Plan, request: Request, options: WorkerOptions, reporter: Reporter, *, unsettled: str
-) -> int:
-    """Run one pass, report it, and return the exit status.
-
-    The status is 1 where entries are left over, which `unsettled` describes, else 0.
-    """
-    if options.processes == 0:
-        tables = enqueue(connection, plan, request)
-        entries, batches = sum(table.entries for table in tables), sum(table.batches for table in tables)
-        reporter.print(describe_enqueued(entries, batches))
-        return 0
-    log_path = options.log_file or name_log(plan, request)
-    with log_to_file(log_path) as log:
-        throughput = Run(connection, plan, request, options, reporter, log).one_pass()
-        reporter.print(str(throughput))
-    reporter.report_outcomes(throughput.counts)
-    reporter.print(f"Log: {log_path}")
-    if paused := find_pause(connection, plan.name):
-        reporter.print(describe_pause(plan.name, paused))
-        return 1
-    if not throughput.counts.unsettled:
-        return 0
-    reporter.print(f"{throughput.counts.unsettled:,} {unsettled} (see `rowferry errors`)")
-    return 1
 
 
 def name_log(plan: Plan, request: Request) -> Path:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -11,8 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from rowferry.batch import Outcome
 from rowferry.formatting import format_duration, show_text
-from rowferry.queue_spec import Words
-from rowferry.reports.progress import Counts, Throughput
+from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import confirm
 
 _log = logging.getLogger(__name__)
@@ -23,13 +22,13 @@ REPORT_INTERVAL = timedelta(seconds=2)
 class Reporter:
     """Prints to stdout and to the log; with `yes`, answers every question with yes."""
 
-    def __init__(self, words: Words, *, yes: bool, to_stderr: bool = False) -> None:
-        """`words`: how outcomes are explained. `to_stderr`: print there, since stdout is for JSON."""
+    def __init__(self, *, yes: bool, to_stderr: bool = False) -> None:
+        """`to_stderr`: print there, since stdout is for JSON."""
         self.console = Console(highlight=False, stderr=to_stderr)
-        self._outcomes = words.outcomes
         self._yes = yes
         self._live: Progress | None = None
-        self._task = TaskID(0)
+        self._tasks: dict[str, TaskID] = {}
+        """The bar of each queue."""
         self._reported_at = 0.0
 
     def print(self, message: str) -> None:
@@ -44,39 +43,66 @@ class Reporter:
 
     @contextmanager
     def live_progress(self) -> Generator[None]:
-        """Show a progress bar on a terminal during the block."""
+        """Show a progress bar for each queue on a terminal during the block."""
         if not self.console.is_terminal:
             yield
             return
         columns = (TextColumn("{task.percentage:>3.0f}%"), BarColumn(bar_width=None), TextColumn("{task.description}"))
         with Progress(*columns, console=self.console, expand=True, transient=True) as live:
-            self._live, self._task = live, live.add_task("starting workers", total=None)
+            self._live, self._tasks = live, {"": live.add_task("starting workers", total=None)}
             try:
                 yield
             finally:
                 self._live = None
 
-    def report(self, throughput: Throughput) -> None:
-        """Move the bar, or print a line every two seconds; log a line as often."""
+    def report(self, chain: Sequence[Throughput]) -> None:
+        """Move the bar of each queue, or print a line every two seconds; log a line as often."""
         if self._live is not None:
-            counts, line = throughput.counts, _describe(throughput)
-            self._live.update(self._task, total=counts.entries, completed=counts.finished, description=line)
+            for throughput in chain:
+                self._move_bar(self._live, throughput, _name(throughput, chain))
         if time.monotonic() - self._reported_at >= REPORT_INTERVAL.total_seconds():
             self._reported_at = time.monotonic()
-            _log.info("%s", throughput)
-            if self._live is None:
-                self.console.print(str(throughput), markup=False, soft_wrap=True)
+            for throughput in chain:
+                line = f"{_name(throughput, chain)}{throughput}"
+                _log.info("%s", line)
+                if self._live is None:
+                    self.console.print(line, markup=False, soft_wrap=True)
 
-    def report_outcomes(self, counts: Counts) -> None:
-        """Print the entries by outcome, and whether they add up."""
+    def _move_bar(self, live: Progress, throughput: Throughput, name: str) -> None:
+        if "" in self._tasks:  # that of the start is the bar of the first queue
+            self._tasks = {throughput.queue: self._tasks.pop("")}
+        if throughput.queue not in self._tasks:
+            self._tasks[throughput.queue] = live.add_task("", total=None)
+        counts, line = throughput.counts, f"{name}{_describe(throughput)}"
+        live.update(self._tasks[throughput.queue], total=counts.entries, completed=counts.finished, description=line)
+
+    def report_end(self, chain: Sequence[Throughput]) -> None:
+        """Print the last line of progress of each queue."""
+        for throughput in chain:
+            self.print(f"{_name(throughput, chain)}{throughput}")
+
+    def report_outcomes(self, chain: Sequence[Throughput]) -> None:
+        """Print the entries by outcome, in the words of each queue, and whether they add up."""
+        for throughput in chain:
+            if name := _name(throughput, chain):
+                self.print(name.strip())
+            self._report_outcomes_of(throughput)
+
+    def _report_outcomes_of(self, throughput: Throughput) -> None:
+        counts, words = throughput.counts, throughput.words.outcomes
         for outcome, count in counts.outcomes.items():
             if count or outcome is Outcome.MIGRATED:
-                self.print(f"  {outcome:<9} {count:>12,}  {self._outcomes[outcome]}")
+                self.print(f"  {outcome:<9} {count:>12,}  {words.get(outcome, '')}".rstrip())
         if counts.waiting:
             self.print(f"  {'waiting':<9} {counts.waiting:>12,}  not processed yet")
         total = counts.waiting + counts.finished
         check = "the sum" if counts.balances else f"MISMATCH: outcomes add up to {total:,}, not {counts.entries:,}"
         self.print(f"  {'entries':<9} {counts.entries:>12,}  {check}")
+
+
+def _name(throughput: Throughput, chain: Sequence[Throughput]) -> str:
+    """Return what precedes a line about one queue of several: its name."""
+    return f"{throughput.queue}: " if len(chain) > 1 else ""
 
 
 def _describe(throughput: Throughput) -> str:

@@ -30,7 +30,7 @@ def command(options: PassOptions) -> int:
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
-    from rowferry_cli.run.passes import run_one_pass
+    from rowferry_cli.run.one_pass import run_one_pass
     from rowferry_cli.run.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within
     from rowferry_enqueue.skipped import find_skipped
@@ -38,7 +38,7 @@ def command(options: PassOptions) -> int:
     from rowferry_queues.revert.spec import REVERT
 
     plan = read_plan(options.plan_path)
-    reporter = Reporter(REVERT.words, yes=options.yes)
+    reporter = Reporter(yes=options.yes)
     request = Request(REVERT, options.batch_size, within=Within(options.table, options.first, options.last))
     _refuse_rows_that_stay(plan, request)
     with connect("revert", autocommit=True) as connection:

@@ -29,7 +29,7 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
-    from rowferry_cli.run.passes import run_one_pass
+    from rowferry_cli.run.one_pass import run_one_pass
     from rowferry_cli.run.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within
     from rowferry_queues.verify.spec import VERIFY, VerifyChoices
@@ -37,7 +37,7 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     if overwrite and not repair:
         raise click.UsageError("--overwrite needs --repair")
     plan = read_plan(options.plan_path)
-    reporter = Reporter(VERIFY.words, yes=options.yes)
+    reporter = Reporter(yes=options.yes)
     request = Request(
         VERIFY,
         options.batch_size,
