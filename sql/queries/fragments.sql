@@ -316,3 +316,8 @@ exists (
         and q.status = 'INIT'
         and q.payload ->> 'entries' = p.label
 )
+
+-- name: update_excluded
+-- What an upsert does with a row that is there: it is left alone where it holds all that it would be given.
+update set {assignments}
+where row({present}) is distinct from row({excluded})

@@ -8,16 +8,16 @@ from typing import Any
 
 import psycopg
 from msgspec import Struct
-from psycopg import errors
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.db.connection import Connection, summarise, translate
+from rowferry.db.connection import Connection
 from rowferry.db.entries import EntryQueries, to_entries, write_objects
 from rowferry.db.statements import own_queries
-from rowferry.errors import DatabaseUnavailable, RowBusy, RowferryError, RowRefused
+from rowferry.errors import RowBusy, RowferryError, RowRefused
 from rowferry.keys import Form, are_same
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.sources.table import refuse_unwritable
+from rowferry_worker.batch.writes import apply_in_halves
 from rowferry_worker.monitoring import metrics
 
 _log = logging.getLogger(__name__)
@@ -74,17 +74,16 @@ def update_rows(
 ) -> list[EntryResult]:
     """Update each row to its new key if it still holds all that was read of it; return one result a move.
 
-    The moves are in the order of their ids. The caller holds the batch's transaction; each try runs under a savepoint
-    of its own. Rows that violate a constraint or make a trigger fail are found by bisection; rows that other sessions
-    hold locked are skipped after `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the connection is lost,
-    MigrationFault when the table is at fault.
+    The moves are in the order of their ids. Rows that the database refuses are isolated as in `apply_in_halves`; rows
+    that other sessions hold locked are skipped after `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the
+    connection is lost, MigrationFault when the table is at fault.
     """
     if not moves:
         return []
-    connection.execute(own_queries()["check_constraints_now"])
     if len(queries.entries.ids) > 1:
         connection.execute(own_queries()["prefer_indexes"])
-    return _Update(connection, queries, to).run(moves, wait_for_locks=True)
+    update = _Update(connection, queries, to)
+    return apply_in_halves(connection, moves, update.write, _refused, update.check_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +94,18 @@ class _Update:
     queries: EntryQueries
     to: Form
 
-    def run(self, moves: Sequence[Move], *, wait_for_locks: bool) -> list[EntryResult]:
-        """Return one result a move; rows that the database refuses are found by bisection."""
-        try:
-            with self.connection.transaction():
-                updated = self._execute(moves, wait_for_locks=wait_for_locks)
-                skipped = [move for move in moves if move.entry.id not in updated]
-                left = self._observe(skipped, waited=wait_for_locks)
-        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-            if wait_for_locks:
-                return self.run(moves, wait_for_locks=False)
-            return [_refused(move, RowBusy(summarise(error))) for move in moves]
-        except (psycopg.Error, RowRefused) as error:
-            if isinstance(error, psycopg.Error):
-                refuse_unwritable(self.connection, self.queries, error)
-            refusal = _to_refusal(error)
-            if len(moves) == 1:
-                return [_refused(moves[0], refusal)]
-            middle = len(moves) // 2
-            lower = self.run(moves[:middle], wait_for_locks=wait_for_locks)
-            return lower + self.run(moves[middle:], wait_for_locks=wait_for_locks)
-        done = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated]
-        return done + left
+    def write(self, moves: Sequence[Move], wait_for_locks: bool) -> list[EntryResult]:
+        """Update the rows, and return one result a move."""
+        updated = self._execute(moves, wait_for_locks=wait_for_locks)
+        skipped = [move for move in moves if move.entry.id not in updated]
+        left = self._observe(skipped, waited=wait_for_locks)
+        return [
+            EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated
+        ] + left
+
+    def check_table(self, error: psycopg.Error) -> None:
+        """Raise MigrationFault where the table is at fault."""
+        refuse_unwritable(self.connection, self.queries, error)
 
     def _execute(self, moves: Sequence[Move], *, wait_for_locks: bool) -> set[str]:
         """Return the ids of the updated rows.
@@ -165,16 +154,6 @@ class _Update:
             else RowBusy("another session holds a lock on the row")
         )
         return [excused.get(move.entry.id) or _refused(move, error) for move in moves]
-
-
-def _to_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
-    """Return the database's refusal as our error. Raises DatabaseUnavailable when the connection is lost."""
-    if isinstance(error, RowRefused):
-        return error
-    known = translate(error)
-    if isinstance(known, DatabaseUnavailable):
-        raise known from error
-    return RowRefused(summarise(error))
 
 
 def find_excused(

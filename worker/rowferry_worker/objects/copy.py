@@ -47,6 +47,8 @@ class CopyResult(Struct, frozen=True, gc=False):
     """Bytes that were written, as far as they are known: a server-side copy does not tell."""
     etag: str = ""
     """Of what was written, unquoted; empty for what went by parts, and where nothing was written."""
+    value: Any = None
+    """What a queue has found of the object, for its rows."""
 
 
 async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:

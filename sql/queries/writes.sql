@@ -1,0 +1,56 @@
+-- Rows that a queue writes into a table that it does not read its entries from.
+
+-- name: describe_written
+-- The columns of a table, and the types that texts are cast to. They have no modifier: an explicit cast to varchar(3)
+-- would cut a text in silence, where an assignment refuses it.
+select
+    a.attname::text as name,
+    format_type(a.atttypid, -1) as type,
+    t.typcategory = 'A' as is_array,
+    has_column_privilege(a.attrelid, a.attnum, 'select')
+    and has_column_privilege(a.attrelid, a.attnum, 'insert')
+    and (has_column_privilege(a.attrelid, a.attnum, 'update') or a.attname <> all(%(updated)s::text [])) as may_write
+from pg_attribute as a
+inner join pg_type as t on a.atttypid = t.oid
+where
+    a.attrelid = to_regclass(%(table)s)
+    and a.attnum > 0
+    and not a.attisdropped
+    and a.attname = any(%(columns)s::text []);
+
+-- name: upsert_rows
+-- Inserts rows, or updates those of equal keys that hold something else, in the order of the keys: two sessions that
+-- write the same rows lock them in one order. Returns the numbers of those that were inserted or updated, from 1.
+with rowferry_rows as materialized (
+    select
+        w.number,
+        {values}
+    from unnest({texts}) with ordinality as w ({names}, number)
+),
+
+rowferry_written as (
+    insert into {table} as t ({columns})
+    select {given} from rowferry_rows as r order by {key_order}
+    on conflict ({keys}) do {conflict_action}
+    returning {written_keys}
+)
+
+select r.number
+from rowferry_rows as r
+where exists (select from rowferry_written as t where {same_keys});
+
+-- name: find_upserted
+-- The numbers of rows whose keys are in the table, and that meet a condition.
+with rowferry_rows as materialized (
+    select
+        w.number,
+        {values}
+    from unnest({texts}) with ordinality as w ({names}, number)
+)
+
+select r.number
+from rowferry_rows as r
+inner join {table} as t on {same_keys}
+where {same_values}
+order by {key_order}
+{row_lock};

@@ -1,0 +1,188 @@
+"""Writes many rows at once under savepoints: a row that the database refuses is isolated by halving."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+import psycopg
+from psycopg import errors
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.sql import Composed
+
+from rowferry.db.connection import Connection, summarise, translate
+from rowferry.db.statements import own_queries
+from rowferry.db.written_tables import WrittenColumn, WrittenTable
+from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+_NAMES_AND_RIGHTS = "42"
+"""The class of SQLSTATE of undefined names, wrong types and missing rights."""
+
+
+Write = Callable[[Sequence[Row], bool], list[Result]]
+"""Writes rows in the order of their keys, and returns one result for each.
+
+Any psycopg.Error, and RowRefused, counts against one of them. The second argument: whether to wait for locks; if not,
+rows that other sessions have locked are left out, since waiting took `lock_timeout`.
+"""
+
+
+def _accuse_no_table(_error: psycopg.Error) -> None:
+    """Hold each error against a row."""
+
+
+def apply_in_halves(
+    connection: Connection,
+    rows: Sequence[Row],
+    write: Write[Row, Result],
+    refuse: Callable[[Row, RowRefused | RowBusy], Result],
+    check_table: Callable[[psycopg.Error], None] = _accuse_no_table,
+) -> list[Result]:
+    """Return one result a row: what `write` returns, or what `refuse` makes of a row that the database refuses.
+
+    The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that violate a
+    constraint, even a deferred one, or make a trigger fail are found by bisection. Where `lock_timeout` ends a try, it
+    is repeated without waiting for locks. `check_table` may raise MigrationFault when an error is the table's fault.
+    Raises DatabaseUnavailable when the connection is lost.
+    """
+    if not rows:
+        return []
+    connection.execute(own_queries()["check_constraints_now"])
+    return _Halving(connection, write, refuse, check_table).run(rows, wait_for_locks=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Halving(Generic[Row, Result]):
+    """One call of `apply_in_halves`."""
+
+    connection: Connection
+    write: Write[Row, Result]
+    refuse: Callable[[Row, RowRefused | RowBusy], Result]
+    check_table: Callable[[psycopg.Error], None]
+
+    def run(self, rows: Sequence[Row], *, wait_for_locks: bool) -> list[Result]:
+        try:
+            with self.connection.transaction():
+                return self.write(rows, wait_for_locks)
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            if wait_for_locks:
+                return self.run(rows, wait_for_locks=False)
+            return [self.refuse(row, RowBusy(summarise(error))) for row in rows]
+        except (psycopg.Error, RowRefused) as error:
+            if isinstance(error, psycopg.Error):
+                self.check_table(error)
+            refusal = _to_refusal(error)
+            if len(rows) == 1:
+                return [self.refuse(rows[0], refusal)]
+            middle = len(rows) // 2
+            lower = self.run(rows[:middle], wait_for_locks=wait_for_locks)
+            return lower + self.run(rows[middle:], wait_for_locks=wait_for_locks)
+
+
+def _to_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
+    """Return the database's refusal as our error. Raises DatabaseUnavailable when the connection is lost."""
+    if isinstance(error, RowRefused):
+        return error
+    known = translate(error)
+    if isinstance(known, DatabaseUnavailable):
+        raise known from error
+    return RowRefused(summarise(error))
+
+
+Upserted = bool | RowRefused | RowBusy
+"""What became of a row: True: inserted or updated; False: it was so already; or why it was left as it was."""
+
+
+def upsert(
+    connection: Connection, table: str, keys: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> list[Upserted]:
+    """Insert rows, or update those that are there, in the order of their keys; return what became of each.
+
+    `keys`: the columns of a unique index; each row has their values, then those of `columns`, as any Python value that
+    psycopg adapts, or that JSON can say. Of rows with equal keys the last one counts. Rows are isolated as in
+    `apply_in_halves`. Raises MigrationFault where the table cannot be written at all.
+    """
+    if not rows:
+        return []
+    writing = _Upsert(connection, WrittenTable.of(connection, table, keys, columns))
+    last = {tuple(row[: len(keys)]): row for row in rows}
+    upserted = apply_in_halves(connection, [*last.values()], writing.write, _accuse_row, writing.check_table)
+    by_key = dict(zip(last, upserted, strict=True))
+    return [by_key[tuple(row[: len(keys)])] for row in rows]
+
+
+def _accuse_row(_row: Sequence[Any], error: RowRefused | RowBusy) -> Upserted:
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class _Upsert:
+    """The upsert of rows of one table."""
+
+    connection: Connection
+    table: WrittenTable
+
+    def write(self, rows: Sequence[Sequence[Any]], wait_for_locks: bool) -> list[Upserted]:
+        """Return what became of each row; `RowRefused` for rows that a trigger or a rule has kept as they were."""
+        if not wait_for_locks and (busy := self._find_busy(rows)):
+            free = [row for number, row in enumerate(rows, 1) if number not in busy]
+            written = iter(self.write(free, True) if free else [])
+            locked = RowBusy("another session holds a lock on the row")
+            return [locked if number in busy else next(written) for number in range(1, len(rows) + 1)]
+        texts = self._write_texts(rows)
+        written = self._find(self.table.compose_upsert(), texts)
+        equal: set[int] = set()
+        if len(written) < len(rows):
+            equal = self._find(self.table.compose_find(equal=True), texts)
+        refused = RowRefused("the database left the row as it was (a trigger or rule?)")
+        numbers = range(1, len(rows) + 1)
+        return [True if n in written else False if n in equal else refused for n in numbers]
+
+    def check_table(self, error: psycopg.Error) -> None:
+        """Raise MigrationFault where the table, not one of the rows, is at fault. A trigger that fails is its row's."""
+        if not (error.sqlstate or "").startswith(_NAMES_AND_RIGHTS) or error.diag.context:
+            return
+        table = self.table
+        WrittenTable.of(self.connection, table.name, table.keys, table.columns)
+        if isinstance(error, errors.InvalidColumnReference):
+            words = f"Table {table.name} has no unique index of {', '.join(table.keys)} alone"
+            raise MigrationFault(f"{words}; create one, or correct the plan.") from error
+
+    def _find_busy(self, rows: Sequence[Sequence[Any]]) -> set[int]:
+        """Return the numbers of rows that other sessions have locked; the others are locked now."""
+        texts = self._write_texts(rows)
+        present = self._find(self.table.compose_find(), texts)
+        return present - self._find(self.table.compose_find(lock=True), texts)
+
+    def _find(self, query: Composed, texts: dict[str, Any]) -> set[int]:
+        return {row["number"] for row in self.connection.execute(query, texts)}
+
+    def _write_texts(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """Return the values as parameters: an array of texts for each column."""
+        transformer = cast("Any", Transformer(self.connection))
+        names = (*self.table.keys, *self.table.columns)
+        found = [self.table.found[name] for name in names]
+        return {
+            f"text_{number}": [_write_text(transformer, row[number], column) for row in rows]
+            for number, column in enumerate(found)
+        }
+
+
+def _write_text(transformer: Any, value: Any, column: WrittenColumn) -> str | None:
+    """Return a value as PostgreSQL reads it; a dictionary, or a list for a column without an array, as JSON.
+
+    Raises RowRefused where it cannot be written.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        if isinstance(value, dict) or (isinstance(value, list | tuple) and not column.is_array):
+            return msgspec.json.encode(value).decode()
+        return bytes(transformer.get_dumper(value, PyFormat.TEXT).dump(value) or b"").decode()
+    except (TypeError, ValueError, psycopg.Error) as error:
+        raise RowRefused(
+            f"a value of the type {type(cast('Any', value)).__name__} cannot be written to {column.name}"
+        ) from error
