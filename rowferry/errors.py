@@ -144,6 +144,10 @@ class PreconditionFailed(ObjectError):
     """A condition header did not hold (412), or a conditional write lost a race (409)."""
 
 
+class ObjectConflict(ObjectError):
+    """The object contradicts what it is to be: its entry is a conflict, which a person decides."""
+
+
 class ObjectRejected(ObjectError):
     """The server will never accept this request as it is (any other 4xx)."""
 

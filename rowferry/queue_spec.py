@@ -57,6 +57,11 @@ class Words:
     """What was done so far, with {finished}, {updated} (migrated and kept) and the outcomes as counts."""
 
 
+def mean_all_rows(_settings: QueueSettings) -> str | None:
+    """Return None: the queue works on all rows that are entries."""
+    return None
+
+
 def read_no_columns(_settings: QueueSettings, _entries: Entries) -> tuple[str, ...]:
     """Return no column: the queue needs the key alone."""
     return ()
@@ -107,6 +112,8 @@ class QueueSpec:
     check: str | None = None
     """`module:function`: what `rowferry check` finds about this queue beside what holds for all; see
     rowferry_enqueue/checks/queue_check.py. None: nothing."""
+    where: Callable[[Any], str | None] = mean_all_rows
+    """An SQL condition over the row that its entries meet besides, by settings; None: all rows are meant."""
     makes_passes: bool = False
     """Whether its passes over rows that stay are kept in `rowferry.pass`, so that later ones take what changed."""
     needs_way_back: bool = False

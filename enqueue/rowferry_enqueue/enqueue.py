@@ -100,7 +100,7 @@ def _add_batches(
 def _enqueue_tables(
     connection: Connection, plan: Plan, request: Request, migration_id: int | None, action: str
 ) -> Iterator[Enqueued]:
-    left, form = request.limit, request.find_form(plan)
+    left, form, where = request.limit, request.find_form(plan), request.find_condition(plan)
     for entries in request.choose(plan):
         queries = EntryQueries.of(connection, entries)
         choices, found = request.payload(entries), None
@@ -121,7 +121,7 @@ def _enqueue_tables(
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
         if waits:
             connection.execute(statement("keep_ranges_in_memory"))
-        wanted = queries.has_form_since(form, found and found.since)
+        wanted = sql.SQL("{} and {}").format(queries.has_form_since(form, found and found.since), queries.meets(where))
         with _blamed(entries, request.within):
             row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
         renewed = found.renewed if found else Renewed()

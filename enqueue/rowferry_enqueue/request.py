@@ -91,6 +91,10 @@ class Request:
         """Return the form of the entries that the queue works on."""
         return self.queue.find_form(self.queue.read_settings(plan))
 
+    def find_condition(self, plan: Plan) -> str | None:
+        """Return the SQL condition that rows must meet for the queue; None: all rows do."""
+        return self.queue.where(self.queue.read_settings(plan))
+
     def makes_pass(self, part: Part) -> bool:
         """Return whether later passes take what has changed since this one."""
         return self.queue.makes_passes and stays(part)

@@ -129,6 +129,10 @@ class EntryQueries:
         """Return the condition that an entry has this form."""
         return self._parts[f"is_{form}"]
 
+    def meets(self, condition: str | None) -> sql.Composable:
+        """Return an SQL condition over the row that a user wrote; None: it is always met."""
+        return sql.SQL("true") if condition is None else literal(f"({condition}\n)")
+
     def has_form_since(self, form: Form, since: str | None) -> sql.Composable:
         """Return the same; where `since` is given, it is a parameter, and the entry has changed then or later."""
         if since is None:

@@ -32,6 +32,7 @@ from rowferry.s3.operations import (
     get_object_acl,
     get_object_tagging,
     head_object,
+    put_object_tagging,
 )
 from rowferry.s3.properties import write_headers
 from rowferry.s3.responses import read_text
@@ -141,6 +142,8 @@ def _choose_request(plan: Plan, denied: AccessDenied) -> Request:
             return get_object_tagging(denied.side or "legacy", NO_OBJECT)
         case "GetObjectAcl":
             return get_object_acl(denied.side or "legacy", NO_OBJECT)
+        case "PutObjectTagging":  # sent only where tags were read before, so no server takes it for an object
+            return put_object_tagging(NO_OBJECT, ())
         case "CopyObject" | "UploadPartCopy":
             source = plan.legacy.bucket
             payer = [REQUESTER_PAYS] if plan.legacy.requester_pays else []
@@ -153,13 +156,14 @@ def _choose_request(plan: Plan, denied: AccessDenied) -> Request:
 
 
 def _find_lost_bucket(migration: MigrationContext) -> BucketNotFound | None:
-    """Return the error for the first of the two buckets that is not there; None when both are, or cannot be asked.
+    """Return the error for the first bucket in use that is not there; None when all are, or cannot be asked.
 
     A HEAD does not tell a missing bucket from a missing object.
     """
-    for side in (migration.plan.legacy, migration.plan.production):
+    for name in sorted(migration.clients):
+        side = migration.plan.side(name)
         try:
-            check_bucket(migration.clients[side.name], side)
+            check_bucket(migration.clients[name], side)
         except BucketNotFound as lost:
             lost.side = side.name
             return lost

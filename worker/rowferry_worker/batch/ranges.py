@@ -3,16 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import NotStarted, ObjectRejected
+from rowferry.errors import NotStarted, ObjectConflict, ObjectRejected
 from rowferry.keys import ObjectKeys, map_object
-from rowferry.plan import ObjectPrefix
+from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
 from rowferry.s3.key_listing import ListedKeys
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.objects import MappedRow, result_of
 from rowferry_worker.batch.sources.listing import RANGE_PAGES, choose_most, find_prefix, list_keys
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import ObjectResult
-from rowferry_worker.objects.verify import ObjectsDiffer
 
 Work = Callable[[Sequence[ObjectKeys]], Mapping[str, ObjectResult]]
 """Copies or verifies objects, and returns by legacy key how each ended."""
@@ -40,8 +39,10 @@ def run_range(context: BatchContext, entries: Sequence[Entry], work: Work) -> li
     return look_again(context, [judge(row_of[entry.id], by_key) for entry in started])
 
 
-def map_row(entry: Entry, prefix: ObjectPrefix) -> MappedRow:
-    """Return the object's keys on both sides, or why it has none."""
+def map_row(entry: Entry, prefix: ObjectPrefix | BucketPrefix) -> MappedRow:
+    """Return the object's keys on both sides, or why it has none; an object of one bucket alone has its own twice."""
+    if isinstance(prefix, BucketPrefix):
+        return MappedRow(entry, (ObjectKeys(entry.key, entry.key),))
     try:
         return MappedRow(entry, (map_object(entry.key, prefix),))
     except ValueError as error:
@@ -53,7 +54,7 @@ def judge(row: MappedRow, by_key: Mapping[str, ObjectResult]) -> EntryResult:
     result = row.fault or by_key[row.entry.key]
     if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
         return EntryResult(row.entry, result.outcome, result.size_bytes)
-    if isinstance(result, ObjectsDiffer):
+    if isinstance(result, ObjectConflict):
         return EntryResult.from_error(row.entry, result, Outcome.CONFLICT)
     return result_of(row, (None, result))
 
@@ -66,13 +67,14 @@ def look_again(context: BatchContext, results: list[EntryResult]) -> list[EntryR
     if not any(result.outcome is Outcome.MISSING for result in results):
         return results
     listed = list_keys(context, most_keys=4 * choose_most(context), is_enough=lambda page: page > RANGE_PAGES)
-    return [_excuse(result, listed) for result in results]
+    side = context.batch.payload.get("side", "legacy")
+    return [_excuse(result, listed, side) for result in results]
 
 
-def _excuse(result: EntryResult, listed: ListedKeys) -> EntryResult:
+def _excuse(result: EntryResult, listed: ListedKeys, side: SideName) -> EntryResult:
     key = result.entry.key
     is_seen = listed.next is None or key < listed.next
     if result.outcome is not Outcome.MISSING or key in listed.keys or not is_seen:
         return result
-    words = "the legacy object was deleted after it was listed"
+    words = f"the {side} object was deleted after it was listed"
     return EntryResult(result.entry, Outcome.DELETED, reason="object deleted", error=words)

@@ -16,6 +16,7 @@ from rowferry_worker.backoff import pause_after_faults
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
 from rowferry_worker.batch.perform import BatchResult, perform
+from rowferry_worker.batch.sources import list_sides
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_result
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
@@ -53,7 +54,8 @@ class ClaimedBatch:
         """Return the batch's migration; None, with the migration set aside, where this worker cannot use it."""
         state, batch = self.state, self.batch
         try:
-            migration = state.migration_contexts.find(self.connection, batch, self.queue.spec.sides)
+            sides = self.queue.spec.sides | list_sides(batch.payload)
+            migration = state.migration_contexts.find(self.connection, batch, sides)
         except (UsageError, ObjectError) as error:
             self.connection.rollback()
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))

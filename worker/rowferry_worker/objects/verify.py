@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from rowferry.batch import Outcome
-from rowferry.errors import ObjectError, ObjectNotFound
+from rowferry.errors import ObjectConflict, ObjectNotFound
 from rowferry.keys import StandingObject
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.compare import are_same, is_newer, is_own_work, read_digest
@@ -14,7 +14,7 @@ from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, o
 from rowferry_worker.objects.requests import ObjectRequests
 
 
-class ObjectsDiffer(ObjectError):
+class ObjectsDiffer(ObjectConflict):
     """The production object differs from its legacy object; the code says which of them was written last."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from rowferry.batch import Entry
+from rowferry.plan import SideName
 from rowferry_worker.batch.context import BatchContext, Patch
 from rowferry_worker.batch.sources.items import ItemsSource
 from rowferry_worker.batch.sources.listing import ListingSource
@@ -37,6 +38,11 @@ def find_source(payload: Mapping[str, Any]) -> Source:
     if "items" in payload:
         return ItemsSource()
     return ListingSource() if "objects" in payload else TableSource()
+
+
+def list_sides(payload: Mapping[str, Any]) -> frozenset[SideName]:
+    """Return the buckets that the entries of a batch are read from."""
+    return frozenset({payload.get("side", "legacy")}) if "objects" in payload else frozenset()
 
 
 def updates_table(payload: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from rowferry.batch import Entry
 from rowferry.db.connection import call
 from rowferry.errors import AccessDenied, CredentialsUnavailable, MigrationFault, ObjectError
 from rowferry.http import event_loop
-from rowferry.plan import ObjectPrefix, SideName
+from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
 from rowferry.s3.key_listing import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
@@ -62,9 +62,14 @@ def choose_most(context: BatchContext) -> int:
     return size + size // 4
 
 
-def find_prefix(context: BatchContext) -> ObjectPrefix:
-    """Return the plan's [[objects]] of a batch. Raises MigrationFault if the plan has none of that name any more."""
+def find_prefix(context: BatchContext) -> ObjectPrefix | BucketPrefix:
+    """Return the plan's [[objects]] of a batch, or the prefix of one bucket that a queue names.
+
+    Raises MigrationFault if the plan has no [[objects]] of that name any more.
+    """
     label, plan = context.batch.payload["entries"], context.migration.plan
+    if label.startswith("s3://"):
+        return BucketPrefix.parse(label)
     found = next((objects for objects in plan.objects if objects.label == label), None)
     if found is None:
         raise MigrationFault(f"The plan of migration {plan.name} has no [[objects]] {label}.")
@@ -95,7 +100,7 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
     """
     payload, requests = context.batch.payload, context.object_requests()
     side: SideName = payload.get("side", "legacy")
-    prefix = payload["prefix"] if "prefix" in payload else find_prefix(context).prefix
+    prefix = find_prefix(context).prefix
 
     def ask(request: Request) -> Response:
         return _wait_for(context, requests.send(request))

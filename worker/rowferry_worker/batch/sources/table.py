@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from rowferry.batch import Entry
 from rowferry.db.connection import Connection, summarise
@@ -37,7 +38,7 @@ class TableSource:
         queue, payload, settings = context.queue.spec, context.batch.payload, context.settings
         queries = find_queries(context, update=queue.updates_rows)
         columns = queue.columns(settings, queries.entries)
-        entries = read_range(context, queue.find_form(settings), queries, columns)
+        entries = read_range(context, queue.find_form(settings), queries, columns, queue.where(settings))
         meant = find_meant(payload)
         return entries if meant is None else [entry for entry in entries if entry.id in meant]
 
@@ -46,18 +47,25 @@ class TableSource:
         return {"last": entries[index - 1].id}, {"first": entries[index].id, "last": payload["last"]}
 
 
-def read_range(context: BatchContext, form: Form, queries: EntryQueries, columns: Sequence[str] = ()) -> list[Entry]:
+def read_range(
+    context: BatchContext,
+    form: Form,
+    queries: EntryQueries,
+    columns: Sequence[str] = (),
+    where: str | None = None,
+) -> list[Entry]:
     """Return the entries of the batch's range that have this form, in the order of their ids.
 
-    `columns`: of the row, which are read as text. The savepoint releases the table lock of this read, so that no `alter
-    table` waits for S3. Raises MigrationFault when the table has changed.
+    `columns`: of the row, which are read as text; `where`: a condition that its rows must meet besides. The savepoint
+    releases the table lock of this read, so that no `alter table` waits for S3. Raises MigrationFault when the table
+    has changed.
     """
     payload = context.batch.payload
     try:
         with context.connection.transaction(force_rollback=True):
             bounds = payload["first"], payload["last"]
             entries = read_entries(
-                context.connection, queries, *bounds, form, since=payload.get("since"), columns=columns
+                context.connection, queries, *bounds, form, since=payload.get("since"), columns=columns, where=where
             )
     except psycopg.Error as error:
         refuse_unreadable(context.connection, queries, error, payload["first"], payload["last"])
@@ -77,13 +85,14 @@ def read_entries(
     *,
     since: str | None = None,
     columns: Sequence[str] = (),
+    where: str | None = None,
 ) -> list[Entry]:
     """Return the entries of one form with ids from `first` to `last`, both included, in the order of their ids.
 
     `since`: only those that have changed then or later, by the plan's `changed`. Rows that an earlier attempt or the
     application has rewritten no longer have the form: a batch may run any number of times.
     """
-    wanted = queries.has_form_since(form, since)
+    wanted = sql.SQL("({} and {})").format(queries.has_form_since(form, since), queries.meets(where))
     query = queries.compose("read_entries", wanted=wanted, row_values=queries.read_columns(columns))
     return to_entries(connection.execute(query, queries.parameters(first=first, last=last, since=since)))
 
