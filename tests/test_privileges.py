@@ -29,6 +29,7 @@ VIEWS = {
     "SELECT rowferry.throughput",
     "SELECT rowferry.open_uploads",
     "SELECT rowferry.progress",
+    "SELECT rowferry.queue_status",
     "SELECT rowferry.recent_attempts",
     "SELECT rowferry.table_progress",
     "SELECT rowferry.worker_hosts",

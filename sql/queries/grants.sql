@@ -9,7 +9,7 @@ to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
-    rowferry.recent_attempts, rowferry.open_uploads
+    rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status
 to {role};
 
 -- name: grant_enqueuer
@@ -46,7 +46,7 @@ grant usage on schema rowferry to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
-    rowferry.recent_attempts, rowferry.open_uploads
+    rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status
 to {role};
 
 -- name: grant_reading_columns

@@ -1,39 +1,26 @@
 -- rowferry.migration_status
 --   One row a migration: since when it is paused, why (null: by a person), and since when its oldest due batch has been
---   due (null: none is due; a claimed batch counts). Reads the beginning of the index of waiting batches, once a queue.
+--   due (null: none is due; a claimed batch counts). `is_done`: it had batches, and all batches of all its queues are
+--   DONE. `time_left`: until its last queue has finished; null while that is unknown, or nothing waits.
 create or replace view rowferry.migration_status as
-with queues as (
-    select distinct
-        t.migration_id,
-        t.queue_name
-    from rowferry.batch_tally as t
-)
-
 select
     m.id as migration_id,
     m.name as migration,
     m.created_at,
     m.passes,
     m.paused_at,
-    o.batch_id as oldest_due_batch_id,
-    o.due_since,
-    m.pause_reason
+    q.oldest_due_batch_id,
+    q.due_since,
+    m.pause_reason,
+    coalesce(q.is_done, false) as is_done,
+    q.time_left
 from rowferry.migration as m
 left join lateral (
     select
-        q.id as batch_id,
-        q.run_after as due_since
-    from queues as u
-    cross join lateral (
-        select
-            b.id,
-            b.run_after
-        from rowferry.batch_queue as b
-        where b.status = 'INIT' and b.migration_id = m.id and b.queue_name = u.queue_name and b.run_after <= now()
-        order by b.run_after, b.id
-        limit 1
-    ) as q
-    where u.migration_id = m.id
-    order by q.run_after, q.id
-    limit 1
-) as o on true;
+        (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
+        min(s.due_since) as due_since,
+        bool_and(s.batches = s.batches_done) and bool_or(s.batches > 0) as is_done,
+        case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left
+    from rowferry.queue_status as s
+    where s.migration_id = m.id
+) as q on true;

@@ -1,0 +1,194 @@
+-- rowferry.queue_status
+--   One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
+--   names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
+--   and a chain after those that began before it. `in_hand` are the batches that live workers have claimed, of
+--   `max_in_hand` at most (null: no limit). `due_since`: since when its oldest due batch has been due (null: none is).
+--   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
+--   `pending_batches` are the batches in INIT.
+--   `time_left` is how long it takes until nothing is pending, at the rates of the last minute: the longest of its own
+--   and those of the queues before it; null while that is unknown, or nothing is pending.
+--   `is_done`: it had batches, none waits here or before, and none of its own is in ERROR. `is_slowest`: the first queue of the
+--   migration that takes nearly as long as all of them.
+--   `state`: `paused`, `done`, `slowest`, `running`, `idle` (it waits for the queues before it) or `in ERROR`.
+create or replace view rowferry.queue_status as
+with recursive links as (
+    select
+        k.migration_id,
+        k.name as queue_name,
+        n.name as later
+    from rowferry.queue as k
+    cross join unnest(k.next) as n (name)
+),
+
+-- Each queue, and each that comes after it once, however many ways there are; rowferry.guard_next allows no circle.
+leads as (
+    select
+        l.migration_id,
+        l.queue_name,
+        l.later
+    from links as l
+    union
+    select
+        b.migration_id,
+        b.queue_name,
+        l.later
+    from leads as b
+    inner join links as l on b.migration_id = l.migration_id and b.later = l.queue_name
+),
+
+named as (
+    select
+        p.migration_id,
+        p.queue_name
+    from rowferry.progress as p
+    union
+    select
+        k.migration_id,
+        k.name as queue_name
+    from rowferry.queue as k
+    union
+    select
+        l.migration_id,
+        l.later as queue_name
+    from links as l
+),
+
+claimed as (
+    select
+        c.migration,
+        c.queue_name,
+        count(*) as batches
+    from rowferry.claimed_batches as c
+    group by c.migration, c.queue_name
+),
+
+known as (
+    select
+        u.migration_id,
+        m.name as migration,
+        u.queue_name,
+        coalesce(p.batches, 0) as batches,
+        coalesce(p.batches_init, 0) as batches_init,
+        coalesce(p.batches_done, 0) as batches_done,
+        coalesce(p.batches_error, 0) as batches_error,
+        coalesce(c.batches, 0) as in_hand,
+        k.max_in_hand,
+        coalesce(k.priority, 0) as priority,
+        coalesce(k.weight, 1) as weight,
+        coalesce(m.paused_at, k.paused_at) as paused_at,
+        coalesce(k.next, '{}') as next,
+        coalesce(p.entries, 0) as entries,
+        coalesce(p.waiting, 0) as waiting,
+        coalesce(p.rate, 0) as rate,
+        p.started_at
+    from named as u
+    inner join rowferry.migration as m on u.migration_id = m.id
+    left join rowferry.progress as p on u.migration_id = p.migration_id and u.queue_name = p.queue_name
+    left join rowferry.queue as k on u.migration_id = k.migration_id and u.queue_name = k.name
+    left join claimed as c on m.name = c.migration and u.queue_name = c.queue_name
+),
+
+-- With what comes from the queues that lead to each, and the seconds for that by itself: for ever where its own
+-- batches do not move, none where it can only wait.
+paced as (
+    select
+        o.*,
+        b.began_at,
+        b.queues,
+        o.waiting + b.waiting as pending,
+        o.batches_init + b.batches_init as pending_batches,
+        case
+            when o.batches_init + b.batches_init = 0 then 0
+            when o.rate > 0 then (o.waiting + b.waiting) / o.rate
+            when o.batches_init > 0 then 'infinity'
+            else 0
+        end as seconds
+    from known as o
+    cross join lateral (
+        select
+            count(*) as queues,
+            least(o.started_at, min(k.started_at)) as began_at,
+            coalesce(sum(k.waiting), 0)::bigint as waiting,
+            coalesce(sum(k.batches_init), 0)::bigint as batches_init
+        from leads as l
+        inner join known as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
+        where l.migration_id = o.migration_id and l.later = o.queue_name and l.queue_name <> o.queue_name
+    ) as b
+),
+
+timed as (
+    select
+        o.*,
+        greatest(o.seconds, b.seconds) as seconds_left,
+        row_number() over (partition by o.migration_id order by o.began_at, o.queues, o.started_at, o.queue_name)
+            as place,
+        max(o.seconds) over (partition by o.migration_id) as longest
+    from paced as o
+    cross join lateral (
+        select max(k.seconds) as seconds
+        from leads as l
+        inner join paced as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
+        where l.migration_id = o.migration_id and l.later = o.queue_name
+    ) as b
+),
+
+ranked as (
+    select
+        t.*,
+        t.pending_batches = 0 and t.batches_error = 0 and t.batches > 0 as is_done,
+        t.longest > 0
+        and t.place = min(t.place) filter (where t.seconds >= 0.95 * t.longest) over (partition by t.migration_id)
+            as is_slowest
+    from timed as t
+)
+
+select
+    r.migration_id,
+    r.migration,
+    r.queue_name,
+    r.place as position,
+    r.next,
+    r.batches,
+    r.batches_init,
+    r.batches_done,
+    r.batches_error,
+    r.in_hand,
+    r.max_in_hand,
+    r.priority,
+    r.weight,
+    r.paused_at,
+    r.entries,
+    r.waiting,
+    r.pending,
+    r.pending_batches,
+    r.rate,
+    case
+        when r.pending_batches > 0 and r.seconds_left > 0 and r.seconds_left < 'infinity'
+            then make_interval(secs => r.seconds_left)
+    end as time_left,
+    d.batch_id as oldest_due_batch_id,
+    d.due_since,
+    r.is_done,
+    r.is_slowest,
+    case
+        when r.pending_batches = 0 and r.batches_error > 0 then 'in ERROR'
+        when r.pending_batches = 0 and r.batches > 0 then 'done'
+        when r.paused_at is not null then 'paused'
+        when r.is_slowest then 'slowest'
+        when r.batches_init > 0 then 'running'
+        else 'idle'
+    end as state
+from ranked as r
+left join lateral (
+    select
+        q.id as batch_id,
+        q.run_after as due_since
+    from rowferry.batch_queue as q
+    where
+        q.status = 'INIT'
+        and q.migration_id = r.migration_id
+        and q.queue_name = r.queue_name
+        and q.run_after <= now()
+    order by q.run_after, q.id
+    limit 1
+) as d on true;
