@@ -103,7 +103,7 @@ def test_a_view_keeps_its_grants(empty_database: str) -> None:
 
 def test_a_view_whose_columns_have_changed_is_replaced(empty_database: str) -> None:
     init()
-    ask(empty_database, "drop view rowferry.claimed_batches")
+    ask(empty_database, "drop view rowferry.claimed_batches cascade")
     ask(empty_database, "create view rowferry.claimed_batches as select 1 as something_else")
     init()
     assert ask(empty_database, "select count(batch_id) from rowferry.claimed_batches") == [(0,)]
@@ -121,7 +121,7 @@ def test_a_database_that_a_newer_version_has_touched_is_refused(
 ) -> None:
     init()
     ask(empty_database, change)
-    ask(empty_database, "drop view rowferry.progress")
+    ask(empty_database, "drop view rowferry.progress cascade")
     done = run_rowferry("init")
     assert done.returncode == 2
     assert done.stderr.startswith("rowferry: This database was initialised by rowferry")
