@@ -119,7 +119,9 @@ class QueueSpec:
     needs_way_back: bool = False
     """Whether a production row must tell its legacy objects."""
     retries_unsettled: bool = True
-    """Whether a retry reads only what the attempt before has left; else what still has the form."""
+    """Whether a retry reads only what the attempt before has left; else what still has the form.
+
+    Where the choices say `read_again`, since settled entries keep the form, it always does."""
     writes_objects: bool = False
     """Whether the object of a MIGRATED entry was written."""
     gives_form: Form | None = None

@@ -106,7 +106,9 @@ class Request:
     def payload(self, part: Part | None = None) -> dict[str, Any]:
         """Return what the payload of batches says beside their source; `part` None: of entries whose rows move."""
         chosen = (self.choices or self.queue.choices()).payload(stays=part is not None and stays(part))
-        return {"unsettled": None, **chosen} if self.queue.retries_unsettled else chosen
+        # Entries that are read again although they are settled would be handed on again as well.
+        tracks = self.queue.retries_unsettled or "read_again" in chosen
+        return {"unsettled": None, **chosen} if tracks else chosen
 
 
 def stays(part: Part) -> bool:

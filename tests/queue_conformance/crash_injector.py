@@ -1,0 +1,108 @@
+"""`python -m queue_conformance.crash_injector STEP QUEUE …`: a `rowferry worker` that kills itself after a step.
+
+Nothing in rowferry knows of it: the functions of the steps are wrapped here, from outside.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from rowferry.batch import Entry, EntryResult
+from rowferry_cli import main
+from rowferry_worker import slot
+from rowferry_worker.attempts import AttemptRecorder
+from rowferry_worker.batch import run
+from rowferry_worker.batch.context import BatchContext, Perform, Queue
+from rowferry_worker.batch.sources import ItemsSource, ListingSource, TableSource
+from rowferry_worker.migration import MigrationContext
+from torture.crash_injector import die, die_after, die_in_commit
+
+MID_REQUESTS = 3
+"""So many S3 requests are answered when a worker dies in the middle of its copies."""
+
+
+def die_after_reading() -> None:
+    for source in (TableSource, ListingSource, ItemsSource):
+        die_after(source, "read")
+
+
+def die_between_requests() -> None:
+    """Kill the process when S3 has answered the first few requests of a batch."""
+    send = MigrationContext.send
+    answered: list[str] = []
+
+    async def doomed(self: MigrationContext, request: Any) -> Any:
+        response = await send(self, request)
+        answered.append(request.key)
+        if len(answered) == MID_REQUESTS:
+            die()
+        return response
+
+    MigrationContext.send = doomed
+
+
+def wrap_perform(around: Callable[[Perform, BatchContext, Sequence[Entry]], list[EntryResult]]) -> None:
+    """Call `around` in the place of each queue's perform."""
+    find = slot.find_queue
+
+    def wrapped(name: str) -> Queue:
+        queue = find(name)
+        return Queue(queue.spec, lambda context, entries: around(queue.perform, context, entries))
+
+    slot.find_queue = wrapped  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def die_after_a_statement() -> None:
+    """Kill the process after the first statement that a perform has executed."""
+
+    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        die_after(psycopg.Connection, "execute")
+        die_after(psycopg.Cursor, "execute")
+        die_after(psycopg.Cursor, "executemany")
+        return perform(context, entries)
+
+    wrap_perform(doomed)
+
+
+def die_after_performing() -> None:
+    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        perform(context, entries)
+        die()
+        raise AssertionError
+
+    wrap_perform(doomed)
+
+
+def die_of_an_entry() -> None:
+    """Kill the process as soon as a perform is given the poisonous entry."""
+    poison = os.environ["ROWFERRY_TEST_POISON"]
+
+    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        if any(entry.id == poison for entry in entries):
+            die()
+        return perform(context, entries)
+
+    wrap_perform(doomed)
+
+
+STEPS: dict[str, Callable[[], None]] = {
+    "after the claim": lambda: die_after(slot, "claim_batch", lambda batch: batch is not None),
+    "after the ledger's line": lambda: die_after(AttemptRecorder, "begin"),
+    "after the read": die_after_reading,
+    "between requests": die_between_requests,
+    "after a statement": die_after_a_statement,
+    "after the work": die_after_performing,
+    "before COMMIT": lambda: die_after(run, "write_result"),
+    "in COMMIT": die_in_commit,
+    "after COMMIT": lambda: die_after(run, "process_batch"),
+}
+POISONED = "of an entry"
+
+if __name__ == "__main__":
+    step, queue = sys.argv[1:3]
+    (STEPS | {POISONED: die_of_an_entry})[step]()
+    sys.argv[:3] = ["rowferry", "worker", "--processes=1", f"--queue={queue}"]
+    sys.exit(main())
