@@ -12,7 +12,7 @@ from rowferry.batch import Batch
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.errors import BucketNotFound, MigrationFault, ObjectError, UsageError
+from rowferry.errors import BucketNotFound, MigrationFault, ObjectError, RowferryError, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
@@ -222,14 +222,20 @@ class MigrationContextCache:
         """
         known = (batch.migration_id, batch.revision)
         with self._turn:
-            if known not in self._open:
+            migration = self._open.get(known)
+            if migration is None:
                 row = fetch_one(connection, statement("load_migration"), {"id": batch.migration_id})
                 plan = parse_plan(row["plan"], f"of migration {row['name']}")
                 on_return = partial(self.on_return, batch.migration_id)
-                self._open[known] = MigrationContext(plan, {}, self._cluster, self._bodies, on_return)
-            migration = self._open[known]
-            for name in sorted(set(sides) - migration.clients.keys()):
-                migration.add_client(name, self._open_client(migration.plan, name))
+                migration = MigrationContext(plan, {}, self._cluster, self._bodies, on_return)
+            try:
+                for name in sorted(set(sides) - migration.clients.keys()):
+                    migration.add_client(name, self._open_client(migration.plan, name))
+            except RowferryError:
+                if known not in self._open:
+                    migration.close()
+                raise
+            self._open[known] = migration
             return migration
 
     def close(self) -> None:

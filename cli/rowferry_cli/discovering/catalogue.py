@@ -24,7 +24,7 @@ MAX_STORED_BYTES = 20_000
 SEED = 12
 OWN_TABLES = (
     *("batch_attempt", "batch_queue", "batch_tally", "claim_key", "entry_failure", "installation"),
-    *("migration", "pass", "schema_migration", "upload", "worker"),
+    *("migration", "pass", "queue", "schema_migration", "upload", "worker"),
 )
 """Of the schema rowferry, in which a role of that name keeps its other tables too."""
 EVERY_ROW = sql.SQL("true")
