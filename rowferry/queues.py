@@ -1,6 +1,7 @@
 """Which queues there are here: those of rowferry itself, and those of installed packages."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import EntryPoint, entry_points
@@ -14,22 +15,38 @@ GROUP = "rowferry.queues"
 
 
 @cache
-def _entry_points() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+def _entry_points() -> dict[str, list[EntryPoint]]:
+    """Return the entry points by name; one package may be found twice, as an editable one is."""
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        same = found.setdefault(point.name, [])
+        if point.value not in [one.value for one in same]:
+            same.append(point)
+    return found
 
 
 def list_queues() -> list[str]:
-    """Return the names of all queues that are installed here."""
+    """Return the names of all queues that are installed here, those of faulty packages too."""
     return sorted(_entry_points())
+
+
+def name_packages(queue: str) -> str:
+    """Return the distribution that a queue comes from, with its version; several, where they are at odds over it."""
+    found = [point.dist for point in _entry_points().get(queue, ())]
+    return " and ".join(f"{dist.name} {dist.version}" if dist else "a package without a name" for dist in found)
 
 
 @cache
 def find_queue(name: str) -> QueueSpec:
     """Return the queue of that name. Raises UsageError when there is none, or its package is faulty."""
-    point = _entry_points().get(name)
-    if point is None:
-        known = ", ".join(list_queues())
-        raise UsageError(f"There is no queue {name!r} here, only {known}: install the package that has it.")
+    points = _entry_points().get(name, [])
+    if not points:
+        near = get_close_matches(name, list_queues(), n=1)
+        known = f" (did you mean {near[0]}?)" if near else f", only {', '.join(list_queues())}"
+        raise UsageError(f"There is no queue {name!r} here{known}: correct the name, or install its package.")
+    if len(points) > 1:
+        raise UsageError(f"The queue {name} is in {name_packages(name)}: uninstall one of them, or rename its queue.")
+    (point,) = points
     try:
         spec = point.load()
     except Exception as error:

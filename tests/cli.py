@@ -20,7 +20,7 @@ from rowferry_cli import main
 Done = subprocess.CompletedProcess[str]
 
 OWN_PROCESS = frozenset(
-    {"worker", "migrate", "cutover", "verify", "revert", "watch", "exporter", "demo", "sweep", "prepare"}
+    {"worker", "migrate", "cutover", "verify", "revert", "run", "watch", "exporter", "demo", "sweep", "prepare"}
 )
 """Commands that start processes, listen for signals or run for long: they get a process of their own."""
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from cli import Run, run_rowferry_in
 from entry_table import EntryTable
 from migration import Migration
+from plug_in import PlugIn, forget
 from request_log import RequestLog, logged
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from rowferry_worker.batch import verdict
@@ -180,6 +181,13 @@ def migration(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -
 def versitygw_migration(versitygw_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
     """An empty migration within versitygw, which is fast and checks credentials."""
     return make_migration(versitygw_buckets, versitygw_buckets)
+
+
+@pytest.fixture
+def plug_in(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlugIn]:
+    """A package of somebody else, with queues that rowferry does not know."""
+    yield PlugIn(tmp_path_factory.mktemp("site"), monkeypatch)
+    forget()
 
 
 @pytest.fixture

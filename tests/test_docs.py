@@ -41,6 +41,7 @@ from rowferry.plan import (
     MigrationSettings,
     ObjectPrefix,
     ProductionSide,
+    QueueSettings,
     Side,
 )
 from rowferry.plan_file import parse_plan
@@ -294,6 +295,7 @@ def test_every_plan_is_one(block: Block) -> None:
         ("`[database]`", DatabaseLimits),
         ("`[[entries]]`", Entries),
         ("`[[objects]]`", ObjectPrefix),
+        ("`[queue.NAME]`", QueueSettings),
     ],
 )
 def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> None:
@@ -303,7 +305,8 @@ def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> Non
     assert {name for name, default in told.items() if default == "required"} == required
     for name, default in zip(reversed(list(told)), reversed(struct.__struct_defaults__), strict=False):
         if default is not None and not hasattr(default, "factory"):
-            assert json.loads(told[name].strip("`")) == default
+            wanted = list(default) if isinstance(default, tuple) else default
+            assert json.loads(told[name].strip("`")) == wanted
 
 
 def test_what_is_said_of_production_objects_is_complete() -> None:

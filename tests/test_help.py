@@ -98,7 +98,7 @@ def choose_value(option: click.Option) -> str:
 def test_every_variable_sets_its_option(
     command: Command, option: click.Option, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needed = ["3"] if command.name == "prepare" else []
+    needed = ["3" for parameter in command.params if isinstance(parameter, click.Argument) and parameter.required]
     needed += [f"{other.opts[-1]}=4d" for other in command.options if other.required and other is not option]
     unset = command.make_context(str(command.name), [*needed], resilient_parsing=True).params
     monkeypatch.setenv(str(option.envvar), choose_value(option))

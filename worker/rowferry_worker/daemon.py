@@ -26,7 +26,7 @@ from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.monitoring.server import serve_own_metrics
 from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.queues import find_queue, list_queues
+from rowferry_worker.queues import find_queue, list_usable
 from rowferry_worker.service import PROCESS_NUMBER, is_orphan, notify
 from rowferry_worker.slots import MAX_SLOTS, Slots
 from rowferry_worker.state import WorkerState
@@ -101,7 +101,7 @@ def _check_migrations(connection: Connection, options: Options) -> None:
 
 def _work(worker_id: str, options: Options) -> None:
     """Run heartbeat and slots until told to stop. Raises the reason if the worker stops without being told to."""
-    queues = list(options.queues) or list_queues()
+    queues = list(options.queues) or list_usable()
     cluster = ClusterState()
     state = WorkerState(
         worker_id,

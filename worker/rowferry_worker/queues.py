@@ -13,14 +13,33 @@
 - Rows are written in the order of their keys, so that two batches of one queue cannot deadlock.
 """
 
+import logging
 from functools import cache
 from importlib import import_module
 
 from rowferry import queues
 from rowferry.errors import UsageError
 from rowferry_worker.batch.context import Queue
+from rowferry_worker.service import PROCESS_NUMBER
 
-list_queues = queues.list_queues
+_log = logging.getLogger(__name__)
+
+
+def list_usable() -> list[str]:
+    """Return the names of all queues that are installed here and can be loaded; log each that cannot.
+
+    Of several processes of one worker the first logs it.
+    """
+    usable: list[str] = []
+    for name in queues.list_queues():
+        try:
+            find_queue(name)
+        except UsageError as error:
+            if PROCESS_NUMBER in {"", "1"}:
+                _log.error("queue left out", extra={"queue": name, "error": str(error)})
+        else:
+            usable.append(name)
+    return usable
 
 
 @cache

@@ -151,7 +151,7 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     paused = find_pause(connection, plan.name)
     if paused:
         reporter.print(describe_pause(plan.name, paused))
-    left = report_paused_queues(after, reporter)
+    left = report_paused_queues(run)
     return 1 if errors or paused or left else 0
 
 

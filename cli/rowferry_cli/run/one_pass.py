@@ -10,7 +10,6 @@ from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import describe_enqueued, describe_pause
 from rowferry_cli.options import WorkerOptions
-from rowferry_cli.run.chain import ChainCounts
 from rowferry_cli.run.passes import Run, name_log
 from rowferry_cli.run.reporter import Reporter
 from rowferry_enqueue.enqueue import Request, enqueue
@@ -47,15 +46,17 @@ def _say_what_is_left(run: Run, chain: Sequence[Throughput], unsettled: str) -> 
     for each in left:
         words = unsettled if each.queue == run.request.queue.name else f"unsettled in the queue {each.queue}"
         run.reporter.print(f"{each.counts.unsettled:,} {words} (see `rowferry errors`)")
-    paused = report_paused_queues(run.chain.read(), run.reporter)
+    paused = report_paused_queues(run)
     return 1 if left or paused else 0
 
 
-def report_paused_queues(counts: ChainCounts, reporter: Reporter) -> bool:
+def report_paused_queues(run: Run) -> bool:
     """Print which queues an operator has paused while batches wait there; return whether there is one."""
+    counts = run.chain.read()
     found = {name: counts.of[name].batches_init for name in counts.of if name in counts.paused}
     for name, batches in found.items():
         if batches:
             where = f"{count_batches(batches)} left waiting in the queue {name}, which is paused"
-            reporter.print(f"{where}: set its `paused_at` in rowferry.queue to null, then run this again.")
+            resume = f"rowferry resume --queue {name} --migration {run.plan.name}"
+            run.reporter.print(f"{where}: run `{resume}`, then this command again.")
     return any(found.values())

@@ -15,6 +15,7 @@ from rowferry.formatting import show_text
 from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.command import Command, Group
 from rowferry_cli.options import SLOTS_ARE_GONE, Seconds, log_format_option
+from rowferry_cli.queue_option import complete_queue
 
 GROUPS = (
     Group(
@@ -119,7 +120,12 @@ have in flight, what the servers allow, and how many batches that takes."""
     show_default=True,
 )
 @click.option(
-    "--queue", "queues", metavar="NAME", multiple=True, help="A queue to serve.  [default: all that are known here]"
+    "--queue",
+    "queues",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=complete_queue,
+    help="A queue to serve.  [default: all that are known here]",
 )
 @click.option("--migration", "migrations", metavar="NAME", multiple=True, help="A migration to serve.  [default: all]")
 @click.option("--until-empty", is_flag=True, help="Stop when no batch is left instead of waiting for more.")

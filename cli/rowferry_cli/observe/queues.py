@@ -1,0 +1,98 @@
+"""`rowferry queues`: which queues there are, here and in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from rowferry.formatting import count, count_batches, show_text
+from rowferry_cli.command import Command
+from rowferry_cli.options import json_option
+
+if TYPE_CHECKING:
+    from rowferry.reports.queues import KnownQueue, Line
+
+
+@click.command("queues", cls=Command)
+@json_option
+def command(as_json: bool) -> None:
+    """List the queues: those that are installed here, and those of all migrations in the database.
+
+    A queue is a kind of work on batches. Some come with rowferry, others with packages of your own, which are installed
+    with pip on each host whose workers shall serve them. A worker serves all queues that it knows, unless --queue says
+    otherwise; batches of other queues wait.
+
+    \b
+    Of each queue in the database:
+      waiting    batches that no worker has claimed
+      in hand    batches that workers have claimed, and the most that they may
+      workers    live workers that serve it, on all hosts
+      priority   higher ones are claimed first
+      weight     its share of the claims among queues of one priority
+      next       the queues that get what it has settled
+
+    The last three, the limit and the pause are columns of rowferry.queue: the plan sets them, an UPDATE changes them.
+    """
+    import json
+
+    from rowferry.db.connection import connect
+    from rowferry.db.schema import check_version
+    from rowferry.reports.queues import as_document, list_known, read_lines
+
+    known = list_known()
+    if not as_json:
+        _print_known(known)
+    with connect("queues", autocommit=True) as connection:
+        check_version(connection)
+        lines = read_lines(connection)
+    if as_json:
+        click.echo(json.dumps(as_document(known, lines), indent=2, ensure_ascii=False))
+    else:
+        _print_lines(lines)
+
+
+def _print_known(known: Sequence[KnownQueue]) -> None:
+    click.secho("Installed here", bold=True)
+    width = max(len(queue.name) for queue in known)
+    for queue in known:
+        does = queue.summary if queue.fault is None else queue.fault
+        click.echo(f"  {queue.name:<{width}}  {show_text(does)} ({queue.package})")
+
+
+def _print_lines(lines: Sequence[Line]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    click.secho("\nIn this database", bold=True)
+    if not lines:
+        click.echo("  No queue has batches yet.")
+        return
+    table = Table(box=None, pad_edge=True, padding=(0, 1))
+    for heading in ("migration", "queue"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("waiting", "in hand", "workers", "priority", "weight"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("next", overflow="fold")
+    for line in lines:
+        in_hand = f"{line.in_hand:,}" if line.max_in_hand is None else f"{line.in_hand:,} / {line.max_in_hand:,}"
+        numbers = (f"{line.waiting:,}", in_hand, f"{line.workers:,}", f"{line.priority}", f"{line.weight:g}")
+        table.add_row(line.migration, line.queue, *numbers, ", ".join(line.next))
+    Console(highlight=False, soft_wrap=True).print(table)
+    for words in filter(None, map(_find_words, lines)):
+        click.echo(words)
+
+
+def _find_words(line: Line) -> str | None:
+    """Return what a person should know of a queue, in one sentence; None: nothing."""
+    name, waiting = f"{line.queue} of {line.migration}", count_batches(line.waiting)
+    wait = count(line.waiting, "batch waits", "batches wait")
+    if line.paused_at is not None:
+        return f"{name} is paused since {line.paused_at:%Y-%m-%d %H:%M:%S %Z}, with {waiting} waiting."
+    if not line.is_known:
+        served = f"{count(line.workers, 'live worker serves', 'live workers serve')} it, {wait}"
+        return f"{name} is not known here ({served}): install its package where workers shall serve it."
+    if line.is_stuck:
+        return f"{name}: {wait}, and no live worker serves it: start `rowferry worker` on any host."
+    return None
