@@ -6,7 +6,8 @@
 --   are parallel, one element for each entry that was neither migrated nor kept.
 --   The counts of the batch then balance: entry_count is the sum of its seven outcomes. Entries whose outcome the
 --   payload names in `read_again` were read again by this attempt, and are not counted twice. Where the payload has
---   `unsettled`, it gets the ids that this attempt leaves; where it had ids there, no others were read.
+--   `unsettled`, it gets the ids that this attempt leaves; where it had ids there, no others were read. Null stays null
+--   in a DONE batch, which leaves none.
 --   Where the batch's queue has others that are next, what was settled is handed on to them (rowferry.hand_on): all
 --   that the batch means where it is DONE and no earlier attempt has settled anything, be it at the batch that this one
 --   was split from; else what this attempt has migrated or kept, and no earlier one. A queue whose attempts read settled
@@ -108,13 +109,14 @@ begin
         finished_at = case when p_verdict in ('DONE', 'ERROR') then clock_timestamp() end,
         worker_id = v_attempt.worker_id,
         error = p_error,
-        payload = q.payload || case
-            when q.payload ? 'unsettled' then jsonb_build_object('unsettled', array(
+        -- Null may stay where nothing is left: a large payload is not written once more for that.
+        payload = case
+            when v_before.unsettled is null or (p_verdict = 'DONE' and v_before.unsettled = 'null') then q.payload
+            else q.payload || jsonb_build_object('unsettled', array(
                 select o.id
                 from unnest(p_entry_ids, p_outcomes) as o (id, outcome)
                 where o.outcome in ('missing', 'conflict', 'failed')
             ))
-            else '{}'
         end,
         migrated = v_before.migrated + p_migrated,
         kept = v_before.kept + p_kept,

@@ -11,6 +11,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    v_source constant text [] := array[
+        'entries', 'first', 'last', 'since', 'objects', 'size', 'side', 'prefix', 'only', 'items'
+    ];
     v_added integer;
 begin
     perform rowferry.check_claim(p_batch_id);
@@ -18,7 +21,38 @@ begin
     select
         q.migration_id,
         n.name,
-        s.source || coalesce(f.payload, '{}'),
+        case
+            -- Most batches of a chain are handed on as they are. That copies the stored value, however large it is; to
+            -- take it apart and put it together again costs a millisecond for 40 kB.
+            when
+                p_is_whole
+                and (not q.payload ? 'items' or jsonb_array_length(q.payload -> 'items') = cardinality(p_settled))
+                and not exists (
+                    select from jsonb_object_keys(q.payload) as own (key)
+                    where own.key <> all(v_source) and not coalesce(f.payload ? own.key, false)
+                )
+                and not exists (
+                    select from jsonb_each(f.payload) as said
+                    where q.payload -> said.key is distinct from said.value
+                )
+                then q.payload
+            else (
+                select
+                    coalesce(jsonb_object_agg(p.key, p.value) filter (where p.key <> 'items'), '{}')
+                    || case
+                        when q.payload ? 'items'
+                            then jsonb_build_object('items', (
+                                select coalesce(jsonb_agg(i.value order by i.place), '[]')
+                                from jsonb_array_elements(q.payload -> 'items') with ordinality as i (value, place)
+                                where i.value ->> 'id' = any(p_settled)
+                            ))
+                        when p_is_whole then '{}'
+                        else jsonb_build_object('only', to_jsonb(p_settled))
+                    end
+                from jsonb_each(q.payload) as p
+                where p.key = any(v_source)
+            ) || coalesce(f.payload, '{}')
+        end,
         cardinality(p_settled),
         q.max_attempts,
         -- Behind what waits already, where each claim finds it at once.
@@ -27,22 +61,6 @@ begin
     inner join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name
     cross join unnest(k.next) with ordinality as n (name, place)
     left join rowferry.queue as f on k.migration_id = f.migration_id and n.name = f.name
-    cross join lateral (
-        select
-            coalesce(jsonb_object_agg(p.key, p.value), '{}')
-            || case
-                when q.payload ? 'items'
-                    then jsonb_build_object('items', (
-                        select coalesce(jsonb_agg(i.value order by i.place), '[]')
-                        from jsonb_array_elements(q.payload -> 'items') with ordinality as i (value, place)
-                        where i.value ->> 'id' = any(p_settled)
-                    ))
-                when p_is_whole then '{}'
-                else jsonb_build_object('only', to_jsonb(p_settled))
-            end as source
-        from jsonb_each(q.payload) as p
-        where p.key in ('entries', 'first', 'last', 'since', 'objects', 'size', 'side', 'prefix', 'only')
-    ) as s
     where q.id = p_batch_id and cardinality(p_settled) > 0
     order by n.place;
     get diagnostics v_added = row_count;

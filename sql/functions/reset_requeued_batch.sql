@@ -1,7 +1,8 @@
 -- rowferry.reset_requeued_batch()
 --   Trigger: a finished batch that is set back to INIT is due now (unless the UPDATE sets run_after); its attempts,
 --   error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted. What its last
---   attempt left (`unsettled`) is what the next one reads; after a DONE batch, whose queue reads entries again, all.
+--   attempt left (`unsettled`) is what the next one reads; after a DONE batch, whose queue reads entries again, all; of
+--   any other DONE batch, none.
 --   Writes: entry_failure. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
 create or replace function rowferry.reset_requeued_batch()
 returns trigger
@@ -25,8 +26,10 @@ begin
     new.missing := 0;
     new.conflict := 0;
     new.failed := 0;
-    if old.status = 'DONE' and new.payload ?& array['unsettled', 'read_again'] then
-        new.payload := new.payload || '{"unsettled": null}';
+    if old.status = 'DONE' and new.payload ? 'unsettled' then
+        new.payload := new.payload || jsonb_build_object(
+            'unsettled', case when not new.payload ? 'read_again' then '[]'::jsonb end
+        );
     end if;
     return new;
 end;
