@@ -62,6 +62,10 @@ def mean_all_rows(_settings: QueueSettings) -> str | None:
     return None
 
 
+def fit_any_plan(_settings: QueueSettings, _plan: Plan) -> None:
+    """Do nothing: the settings fit every plan."""
+
+
 def read_no_columns(_settings: QueueSettings, _entries: Entries) -> tuple[str, ...]:
     """Return no column: the queue needs the key alone."""
     return ()
@@ -114,6 +118,8 @@ class QueueSpec:
     rowferry_enqueue/checks/queue_check.py. None: nothing."""
     where: Callable[[Any], str | None] = mean_all_rows
     """An SQL condition over the row that its entries meet besides, by settings; None: all rows are meant."""
+    fits: Callable[[Any, Plan], None] = fit_any_plan
+    """Raises PlanError where the settings do not fit the rest of a plan."""
     makes_passes: bool = False
     """Whether its passes over rows that stay are kept in `rowferry.pass`, so that later ones take what changed."""
     needs_way_back: bool = False
@@ -136,13 +142,16 @@ class QueueSpec:
     def read_settings(self, plan: Plan) -> QueueSettings:
         """Return the plan's [queue.NAME]. Raises PlanError where it is not as this queue understands it."""
         try:
-            return msgspec.convert(plan.queue.get(self.name, {}), self.settings)
+            settings = msgspec.convert(plan.queue.get(self.name, {}), self.settings)
+            self.fits(settings, plan)
         except msgspec.ValidationError as error:
             where, place = str(error), f"$.queue.{self.name}"
             named = where.replace("`$.", f"`{place}.") if " - at `$" in where else f"{where} - at `{place}`"
             raise PlanError(f"In the plan {plan.name}, {explain(named)}.") from error
         except PlanError as error:
             raise PlanError(f"In [queue.{self.name}] of the plan {plan.name}, {error}.") from error
+        else:
+            return settings
 
     def find_form(self, settings: QueueSettings) -> Form:
         """Return the form of the entries that need the work."""

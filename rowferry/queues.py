@@ -65,7 +65,7 @@ def read_settings(plan: Plan) -> dict[str, QueueSettings]:
     settings = {name: find_queue(name).read_settings(plan) for name in plan.queue}
     for name, queue in settings.items():
         for following in queue.then:
-            find_queue(following)
+            find_queue(following).read_settings(plan)
         for label in queue.named:
             if label not in (*plan.labels, *(bucket.label for bucket in queue.buckets)):
                 known = ", ".join(plan.labels) or "none"

@@ -39,7 +39,7 @@ def find_listings(connection: Connection, plan: Plan, request: Request, migratio
             "last": request.within.last,
             "size": request.batch_size,
             **request.payload(objects),
-            **({"side": objects.side} if isinstance(objects, BucketPrefix) else {}),
+            **({"side": objects.side, "prefix": objects.prefix} if isinstance(objects, BucketPrefix) else {}),
             **({"beside_waiting": True} if waiting["has_errors"] else {}),
             **({"again": True} if waiting["was_listed"] else {}),
         }

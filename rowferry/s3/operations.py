@@ -242,13 +242,17 @@ def get_object_tagging(side: SideName, key: str) -> Request:
     return _build(side, "GetObjectTagging", "GET", key, query=(("tagging", ""),))
 
 
-def put_object_tagging(key: str, tags: Pairs) -> Request:
-    """Return the request that gives a production object these tags, and takes all others from it."""
+def put_object_tagging(key: str, tags: Pairs, *, version: str | None = None) -> Request:
+    """Return the request that gives a production object these tags, and takes all others from it.
+
+    `version`: of the object that is meant, which needs s3:PutObjectVersionTagging; None: the last one.
+    """
     listed = "".join(f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>" for name, value in tags)
     body = f'<Tagging xmlns="{NAMESPACE}"><TagSet>{listed}</TagSet></Tagging>'.encode()
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
     headers = (("Content-Type", "application/xml"), ("Content-MD5", digest))
-    return _build("production", "PutObjectTagging", "PUT", key, query=(("tagging", ""),), headers=headers, body=body)
+    query: Pairs = (("tagging", ""), *((("versionId", version),) if version else ()))
+    return _build("production", "PutObjectTagging", "PUT", key, query=query, headers=headers, body=body)
 
 
 def get_object_acl(side: SideName, key: str) -> Request:

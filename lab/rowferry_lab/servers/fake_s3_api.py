@@ -167,11 +167,13 @@ class FakeApi(UploadOperations):
     # Tags
 
     def _GetObjectTagging(self, request: Request) -> bytes:
+        self._refuse_unknown_tags()
         tags = self.store.read(request.bucket, request.key).tags
         found = (f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>" for name, value in tags.items())
         return result("Tagging", f"<TagSet>{''.join(found)}</TagSet>")
 
     def _PutObjectTagging(self, request: Request) -> bytes:
+        self._refuse_unknown_tags()
         words = [
             element.text or ""
             for element in parse(request.body).iter()
@@ -187,7 +189,12 @@ class FakeApi(UploadOperations):
 
     def _tag(self, request: Request, tags: Mapping[str, str]) -> None:
         stored = self.store.read(request.bucket, request.key)
-        self.store.bucket(request.bucket).put(request.key, stored.copy(stored.headers, tags, stored.acl))
+        if self.deviations.puts_tags:
+            self.store.bucket(request.bucket).put(request.key, stored.copy(stored.headers, tags, stored.acl))
+
+    def _refuse_unknown_tags(self) -> None:
+        if not self.deviations.knows_tags:
+            raise S3Error(501, "NotImplemented")
 
 
 def _bound_range(first: str, last: str, size: int) -> tuple[int, int]:

@@ -29,6 +29,10 @@ class Deviations:
     """Whether CopyObject heeds x-amz-tagging-directive; without, a copy has the tags of its source."""
     removes_tags: bool = True
     """Whether PutObjectTagging takes tags away."""
+    knows_tags: bool = True
+    """Whether GetObjectTagging and PutObjectTagging are known."""
+    puts_tags: bool = True
+    """Whether PutObjectTagging has an effect."""
     keeps_acl: frozenset[str] = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload"})
     """The operations that keep the ACL given with them."""
     puts_acl: bool = True

@@ -191,7 +191,7 @@ def _excuse(entry: Entry, now: Entry | None, is_entry: bool) -> EntryResult | No
         return EntryResult(entry, Outcome.DELETED, reason="row deleted", error="the row was deleted meanwhile")
     if now.key != entry.key:
         words = f"the row was rewritten meanwhile and now holds {now.key!r}"
-    elif now != entry:
+    elif (now.objects, now.optional) != (entry.objects, entry.optional):
         words = "the row was rewritten meanwhile and has other objects now"
     elif not is_entry:
         words = "the row was rewritten meanwhile and is no longer one to work on"
