@@ -40,7 +40,8 @@ def tell(mode: str) -> None:
         lambda: record_request(pace, "server/bucket HeadObject", request, response, 0.01, in_flight=64, again=False)
     )
     a_request = recording - deciding
-    landing = measure(metrics.objects_in_flight.dec) + measure(lambda: metrics.copy_seconds.observe(0.1))
+    seconds = metrics.object_seconds.labels("migrate")
+    landing = measure(metrics.objects_in_flight.dec) + measure(lambda: seconds.observe(0.1))
     an_entry = REQUESTS_AN_ENTRY * a_request + landing
     costs = f"{a_request:5.1f} µs a request  {an_entry:5.1f} µs an entry"
     sys.stdout.write(f"{mode:<12} {costs}; the pace {deciding:4.2f} µs a request\n")

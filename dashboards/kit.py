@@ -37,7 +37,9 @@ class Look:
     units: dict[str, str] = field(default_factory=dict[str, str])
     """Units of single columns."""
     colours: dict[str, str] = field(default_factory=dict[str, str])
-    """Colours of single columns."""
+    """Colours of single columns; of curves, those whose names contain this."""
+    words: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """Colours of the words in single columns."""
 
 
 def dress(panel: Any, look: Look, source: DataSourceRef) -> Any:
@@ -51,14 +53,21 @@ def dress(panel: Any, look: Look, source: DataSourceRef) -> Any:
     for name, unit in look.units.items():
         panel = panel.override_by_name(name, [model.DynamicConfigValue("unit", unit)])
     for name, colour in look.colours.items():
-        fixed = {"mode": "fixed", "fixedColor": colour}
-        panel = panel.override_by_name(name, [model.DynamicConfigValue("color", fixed)])
+        fixed = [model.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})]
+        if isinstance(panel, timeseries.Panel):  # the name of a queue is in the names of its curves
+            panel = panel.override_by_regexp(name.replace("/", r"\/"), fixed)
+        else:
+            panel = panel.override_by_name(name, fixed)
+    for name, colours in look.words.items():
+        mapping = {"type": "value", "options": {word: {"color": colour} for word, colour in colours.items()}}
+        cells = model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"})
+        panel = panel.override_by_name(name, [cells, model.DynamicConfigValue("mappings", [mapping])])
     return panel
 
 
-def last() -> common.ReduceDataOptions:
-    """Return that a panel shows the last value of each column."""
-    return common.ReduceDataOptions().calcs(["lastNotNull"]).values(False)
+def last(*, of_each_row: bool = False) -> common.ReduceDataOptions:
+    """Return that a panel shows the last value of each column; or each value of each row, by the row's words."""
+    return common.ReduceDataOptions().calcs(["lastNotNull"]).values(of_each_row)
 
 
 def thresholds(*steps: Threshold) -> dashboard.ThresholdsConfig:
@@ -75,17 +84,17 @@ def sql_stat(look: Look, query: str, *, fields: str = "") -> stat.Panel:
 
 
 def sql_pie(look: Look, query: str) -> piechart.Panel:
-    """Return a pie with a slice for each column of the query's one row."""
+    """Return a pie with a slice for each number of the query's rows."""
     legend = piechart.PieChartLegendOptions().show_legend(True).display_mode(LegendDisplayMode.TABLE)
     legend = legend.placement(LegendPlacement.RIGHT)
     legend = legend.values([PieChartLegendValues.VALUE, PieChartLegendValues.PERCENT])
-    panel = piechart.Panel().with_target(Sql(query)).reduce_options(last()).legend(legend)
+    panel = piechart.Panel().with_target(Sql(query)).reduce_options(last(of_each_row=True)).legend(legend)
     return dress(panel, look, POSTGRES)
 
 
 def sql_bars(look: Look, query: str) -> bargauge.Panel:
-    """Return horizontal bars, one for each column of the query's one row."""
-    panel = bargauge.Panel().with_target(Sql(query)).reduce_options(last()).min(0)
+    """Return horizontal bars, one for each number of the query's rows."""
+    panel = bargauge.Panel().with_target(Sql(query)).reduce_options(last(of_each_row=True)).min(0)
     return dress(panel.orientation(VizOrientation.HORIZONTAL), look, POSTGRES)
 
 
@@ -95,7 +104,7 @@ def sql_table(look: Look, query: str) -> table.Panel:
 
 
 def sql_curves(look: Look, query: str, *, interval: str = "10s") -> timeseries.Panel:
-    """Return curves over time, one for each column but `time`; `interval` is the least between two points."""
+    """Return curves over time, one for each column but `time`, and each `metric`; `interval`: between two points."""
     return dress(curves().with_target(Sql(query, "time_series")).interval(interval), look, POSTGRES)
 
 
@@ -107,9 +116,9 @@ def prom_curves(look: Look, *queries: tuple[str, str]) -> timeseries.Panel:
     return dress(panel, look, PROMETHEUS)
 
 
-def prom_stat(look: Look, expression: str, *steps: Threshold) -> stat.Panel:
-    """Return the present value of an expression."""
-    panel = stat.Panel().with_target(at_once(expression)).reduce_options(last())
+def prom_stat(look: Look, expression: str, *steps: Threshold, legend: str = "") -> stat.Panel:
+    """Return the present value of an expression, or one for each `legend`."""
+    panel = stat.Panel().with_target(at_once(expression, legend)).reduce_options(last())
     panel = panel.thresholds(thresholds(*steps or ((None, "text"),)))
     panel = panel.color_mode(BigValueColorMode.VALUE).graph_mode(BigValueGraphMode.NONE)
     return dress(panel, look, PROMETHEUS)

@@ -43,8 +43,9 @@ def build_migration_board() -> Dashboard:
     board = Dashboard("Rowferry: Migration").uid("rowferry-migration").tags(["rowferry"]).timezone("browser")
     board = board.time("now-1h", "now").refresh("30s").tooltip(DashboardCursorSync.CROSSHAIR).editable()
     board = board.with_variable(sql_variable("migration", "Migration", "migrations"))
-    board = board.with_variable(sql_variable("host", "Host", "hosts", many=True))
-    for section in (_add_progress, _add_errors, _add_batches, _add_workers):
+    board = board.with_variable(sql_variable("queue", "Queue", "queues", "first"))
+    board = board.with_variable(sql_variable("host", "Host", "hosts", "all"))
+    for section in (_add_progress, _add_chain, _add_errors, _add_batches, _add_workers):
         board = section(board)
     return board
 
@@ -52,22 +53,23 @@ def build_migration_board() -> Dashboard:
 def _add_progress(board: Dashboard) -> Dashboard:
     now = Look(
         "Now",
-        "Finished and waiting entries, the rate of the last minute, and when all entries are finished at this rate. "
-        "No time is shown while nothing moves.",
+        "Finished and waiting entries of the queue, its rate of the last minute, and when all queues of the migration "
+        "are finished at their rates. Of several queues: the least done, the most waiting, the slowest. No time is "
+        "shown while a queue with waiting entries does not move.",
         width=20,
         height=4,
         decimals=0,
         units={"done": "percent", "entries waiting": "short", "time left": "dtdurations", "ends at": "dateTimeAsLocal"},
     )
-    status = Look("Status", "Running, paused, no workers, or nothing due.", width=4, height=4)
+    status = Look("Status", "Running, paused, no workers, nothing due, or done: all queues are.", width=4, height=4)
     rate = Look(
         "Entries a second",
-        "By outcome, at the time when the batch finished.",
+        "By queue and outcome, at the time when the batch finished.",
         width=16,
         unit="short",
-        colours={"rows updated/s": "green", "changed or deleted/s": "blue", "failed/s": "red"},
+        colours={"migrated or kept/s": "green", "changed or deleted/s": "blue", "failed/s": "red"},
     )
-    outcomes = Look("Outcomes", "All finished entries.", width=8, decimals=0, colours=OUTCOME_COLOURS)
+    outcomes = Look("Outcomes", "All finished entries of the queue.", width=8, decimals=0, colours=OUTCOME_COLOURS)
     hourly = Look("Progress by hour", "Entries finished in each full hour.", width=16, unit="short")
     statuses = Look(
         "Batches by status",
@@ -89,6 +91,21 @@ def _add_progress(board: Dashboard) -> Dashboard:
         .with_panel(sql_bars(statuses, "batches"))
         .with_panel(sql_table(tables, "tables"))
     )
+
+
+def _add_chain(board: Dashboard) -> Dashboard:
+    chain = Look(
+        "Chain",
+        "All queues of the migration, in the order in which they hand on. The slowest is the pace of the chain: the "
+        "first that takes nearly as long as all of them. Time left includes the queues before.",
+        width=16,
+        units={"entries waiting": "short", "oldest due": "dtdurations", "time left": "dtdurations"},
+        words={
+            "state": {"slowest": "orange", "running": "blue", "done": "green", "in ERROR": "red", "paused": "yellow"}
+        },
+    )
+    rate = Look("Entries a second by queue", "The lowest curve with waiting entries is the pace.", width=8)
+    return board.with_row(Row("Chain")).with_panel(sql_table(chain, "chain")).with_panel(sql_curves(rate, "chain_rate"))
 
 
 def _add_errors(board: Dashboard) -> Dashboard:

@@ -60,23 +60,32 @@ def over_time(expression: str, legend: str, ref_id: str) -> prometheus.Dataquery
     return query.range().datasource(PROMETHEUS)
 
 
-def at_once(expression: str) -> prometheus.Dataquery:
-    """Return a query of Prometheus for the present value."""
-    query = prometheus.Dataquery().expr(expression).ref_id("A").instant()
+def at_once(expression: str, legend: str = "") -> prometheus.Dataquery:
+    """Return a query of Prometheus for the present value, or for several, with a `legend` for each."""
+    query = prometheus.Dataquery().expr(expression).ref_id("A").instant().legend_format(legend)
     return query.format(PromQueryFormat.TIME_SERIES).datasource(PROMETHEUS)
 
 
-def sql_variable(name: str, label: str, query: str, *, many: bool = False) -> dashboard.QueryVariable:
-    """Return a template variable with the values that queries/`query`.sql returns; `many`: several, or all."""
-    return _variable(name, label, read_query(query), POSTGRES, many=many)
+Choice = Literal["one", "first", "all"]
+"""What may be chosen of a variable: one value; several, at first the first one; or several, at first all."""
 
 
-def prom_variable(name: str, label: str, query: str) -> dashboard.QueryVariable:
-    """Return a template variable with the values of a label: several, or all."""
-    return _variable(name, label, query, PROMETHEUS, many=True)
+def sql_variable(name: str, label: str, query: str, choice: Choice = "one") -> dashboard.QueryVariable:
+    """Return a template variable with the values that queries/`query`.sql returns."""
+    return _variable(name, label, read_query(query), POSTGRES, choice)
 
 
-def _variable(name: str, label: str, query: str, source: DataSourceRef, *, many: bool) -> dashboard.QueryVariable:
-    variable = dashboard.QueryVariable(name).label(label).query(query).datasource(source).multi(many).include_all(many)
+def prom_variable(
+    name: str, label: str, query: str, choice: Choice = "all", regex: str = ""
+) -> dashboard.QueryVariable:
+    """Return a template variable with the values of a label, or of what `regex` finds in the results of a query."""
+    return _variable(name, label, query, PROMETHEUS, choice).regex(regex)
+
+
+def _variable(name: str, label: str, query: str, source: DataSourceRef, choice: Choice) -> dashboard.QueryVariable:
+    """Return a variable; its values stay in the order in which they come, and without "All" the first is chosen."""
+    is_all = choice == "all"
+    variable = dashboard.QueryVariable(name).label(label).query(query).datasource(source)
+    variable = variable.multi(choice != "one").include_all(is_all).sort(model.VariableSort.DISABLED)
     variable = variable.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
-    return variable.current(model.VariableOption(text="All", value="$__all", selected=True)) if many else variable
+    return variable.current(model.VariableOption(text="All", value="$__all", selected=True)) if is_all else variable

@@ -8,6 +8,11 @@ from sources import prom_variable
 
 HERE = 'host=~"$host",instance=~"$instance"'
 """The workers that the variables select."""
+QUEUE = {"queue": "$queue"}
+WORK = {"migration": "$migration", **QUEUE}
+"""Labels of what belongs to a queue: entries are never added up over queues, which work on the same ones."""
+QUEUES = 'query_result(sort(max by (queue) (rowferry_queue_position{migration=~"$migration"})))'
+"""The queues in the order of their chain."""
 
 
 def rate(metric: str, by: str = "", **labels: str) -> str:
@@ -16,19 +21,26 @@ def rate(metric: str, by: str = "", **labels: str) -> str:
     return f"sum{f' by ({by})' if by else ''} (rate({metric}{{{chosen}}}[$__rate_interval]))"
 
 
-def gauge(metric: str, by: str = "") -> str:
+def gauge(metric: str, by: str = "", **labels: str) -> str:
     """Return the sum of a gauge of the chosen workers."""
-    return f"sum{f' by ({by})' if by else ''} ({metric}{{{HERE}}})"
+    chosen = ",".join([HERE, *(f'{name}=~"{value}"' for name, value in labels.items())])
+    return f"sum{f' by ({by})' if by else ''} ({metric}{{{chosen}}})"
 
 
-def percentile(share: float, histogram: str, by: str = "") -> str:
+def of_queues(metric: str) -> str:
+    """Return a gauge of the exporter for each queue of the chosen migrations."""
+    return f'max by (migration, queue) ({metric}{{migration=~"$migration"}})'
+
+
+def percentile(share: float, histogram: str, by: str = "", **labels: str) -> str:
     """Return a percentile of a histogram of the chosen workers, by labels."""
-    return f"histogram_quantile({share}, {rate(f'{histogram}_bucket', ', '.join(filter(None, ['le', by])))})"
+    return f"histogram_quantile({share}, {rate(f'{histogram}_bucket', ', '.join(filter(None, ['le', by])), **labels)})"
 
 
 def percentiles(histogram: str) -> list[tuple[str, str]]:
-    """Return the curves of the three percentiles that matter."""
-    return [(name, percentile(share, histogram)) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))]
+    """Return the curves of the three percentiles that matter, of each chosen queue."""
+    shares = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+    return [(f"{name} {{{{queue}}}}", percentile(share, histogram, "queue", **QUEUE)) for name, share in shares]
 
 
 def build_workers_board() -> Dashboard:
@@ -39,9 +51,10 @@ def build_workers_board() -> Dashboard:
     board = board.with_variable(
         prom_variable("migration", "Migration", "label_values(rowferry_queue_entries, migration)")
     )
+    board = board.with_variable(prom_variable("queue", "Queue", QUEUES, "first", '/queue="([^"]+)"/'))
     board = board.with_variable(prom_variable("host", "Host", "label_values(rowferry_build_info, host)"))
     board = board.with_variable(prom_variable("instance", "Instance", instances))
-    for section in (_add_overview, _add_throughput, _add_requests, _add_database, _add_machines):
+    for section in (_add_overview, _add_chain, _add_throughput, _add_requests, _add_database, _add_machines):
         board = section(board)
     return board
 
@@ -50,8 +63,8 @@ def _add_overview(board: Dashboard) -> Dashboard:
     def look(title: str, description: str, unit: str = "short") -> Look:
         return Look(title, description, width=4, height=4, unit=unit)
 
-    entries = rate("rowferry_entries_total", migration="$migration")
-    failed = rate("rowferry_entries_total", migration="$migration", outcome="missing|conflict|failed")
+    entries = rate("rowferry_entries_total", "queue", **WORK)
+    failed = rate("rowferry_entries_total", "queue", **WORK, outcome="missing|conflict|failed")
     seen = f'count(up{{job="rowferry-worker",{HERE}}} == 1)'
     asked = rate("rowferry_requests_total")
     shares = ((None, "green"), (0.01, "orange"), (0.05, "red"))
@@ -61,9 +74,14 @@ def _add_overview(board: Dashboard) -> Dashboard:
         .with_panel(
             prom_stat(look("Worker processes", "Live processes in the database."), "sum(rowferry_live_workers)")
         )
-        .with_panel(prom_stat(look("Entries a second", "All outcomes."), entries))
+        .with_panel(prom_stat(look("Entries a second", "All outcomes."), entries, legend="{{queue}}"))
         .with_panel(
-            prom_stat(look("Failed", "Share of entries.", "percentunit"), f"{failed} / ({entries} > 0)", *shares)
+            prom_stat(
+                look("Failed", "Share of entries.", "percentunit"),
+                f"{failed} / ({entries} > 0)",
+                *shares,
+                legend="{{queue}}",
+            )
         )
         .with_panel(
             prom_stat(
@@ -74,10 +92,31 @@ def _add_overview(board: Dashboard) -> Dashboard:
         )
         .with_panel(
             prom_stat(
-                look("Time left", "At the rate of the last minute.", "dtdurations"),
-                'max(rowferry_queue_estimated_end_timestamp_seconds{migration=~"$migration"}) - time()',
+                look("Time left", "Of all queues, at the rates of the last minute.", "dtdurations"),
+                'max(rowferry_migration_estimated_end_timestamp_seconds{migration=~"$migration"}) - time()',
             )
         )
+    )
+
+
+def _add_chain(board: Dashboard) -> Dashboard:
+    waiting = Look("Waiting by queue", "Entries without an outcome yet. They pile up before the slowest queue.")
+    in_hand = Look("In hand by queue", "Batches claimed by live workers, and max_in_hand where the queue has one.")
+    pace = Look("Pace by queue", "Entries a second. The lowest curve with waiting entries is the pace of the chain.")
+    due = Look("Oldest due by queue", "How long the oldest due batch has been due.", unit="s")
+    name = "{{migration}} {{queue}}"
+    return (
+        board.with_row(Row("Chain"))
+        .with_panel(prom_curves(waiting, (name, of_queues("rowferry_queue_entries_waiting"))))
+        .with_panel(
+            prom_curves(
+                in_hand,
+                (name, of_queues("rowferry_queue_batches_in_hand")),
+                (f"at most {name}", of_queues("rowferry_queue_max_batches_in_hand")),
+            )
+        )
+        .with_panel(prom_curves(pace, (name, of_queues("rowferry_queue_entries_per_second"))))
+        .with_panel(prom_curves(due, (name, of_queues("rowferry_queue_oldest_due_seconds"))))
     )
 
 
@@ -92,30 +131,23 @@ def _add_throughput(board: Dashboard) -> Dashboard:
     written = Look(
         "Bytes copied a second", "Bytes where known. A server-side copy does not report its size.", unit="Bps"
     )
-    migration = {"migration": "$migration"}
     return (
         board.with_row(Row("Throughput"))
-        .with_panel(prom_curves(by_host, ("{{host}}", rate("rowferry_entries_total", "host", **migration))))
+        .with_panel(prom_curves(by_host, ("{{host}} {{queue}}", rate("rowferry_entries_total", "host, queue", **WORK))))
         .with_panel(
-            prom_curves(
-                by_outcome, ("{{queue}} {{outcome}}", rate("rowferry_entries_total", "queue, outcome", **migration))
-            )
+            prom_curves(by_outcome, ("{{queue}} {{outcome}}", rate("rowferry_entries_total", "queue, outcome", **WORK)))
         )
         .with_panel(
-            prom_curves(
-                objects, ("{{host}} {{queue}}", rate("rowferry_objects_copied_total", "host, queue", **migration))
-            )
+            prom_curves(objects, ("{{host}} {{queue}}", rate("rowferry_objects_copied_total", "host, queue", **WORK)))
         )
         .with_panel(
-            prom_curves(
-                written, ("{{host}} {{queue}}", rate("rowferry_object_bytes_total", "host, queue", **migration))
-            )
+            prom_curves(written, ("{{host}} {{queue}}", rate("rowferry_object_bytes_total", "host, queue", **WORK)))
         )
     )
 
 
 def _add_requests(board: Dashboard) -> Dashboard:
-    copies = Look("Copy of an object", "From its first request to its last response, retries included.", unit="s")
+    copies = Look("Work on an object", "From its first request to its last response, retries included.", unit="s")
     latency = Look("S3 requests, p95 by side", "Duration of a request. Each retry counts separately.", unit="s")
     results = Look("S3 requests a second by result", "not_found and precondition_failed are no faults.", unit="reqps")
     throttling = Look(
@@ -135,7 +167,7 @@ def _add_requests(board: Dashboard) -> Dashboard:
     )
     return (
         board.with_row(Row("S3"))
-        .with_panel(prom_curves(copies, *percentiles("rowferry_copy_seconds")))
+        .with_panel(prom_curves(copies, *percentiles("rowferry_object_seconds")))
         .with_panel(prom_curves(latency, ("{{side}}", percentile(0.95, "rowferry_request_seconds", "side"))))
         .with_panel(prom_curves(results, ("{{result}}", rate("rowferry_requests_total", "result"))))
         .with_panel(
@@ -190,8 +222,12 @@ def _add_database(board: Dashboard) -> Dashboard:
         )
         .with_panel(prom_curves(updates, *percentiles("rowferry_row_update_seconds")))
         .with_panel(prom_curves(batches, *percentiles("rowferry_batch_seconds")))
-        .with_panel(prom_curves(verdicts, ("{{verdict}}", rate("rowferry_attempts_total", "verdict"))))
-        .with_panel(prom_curves(claimed, ("claimed {{host}}", gauge("rowferry_claimed_batches", "host"))))
+        .with_panel(
+            prom_curves(verdicts, ("{{queue}} {{verdict}}", rate("rowferry_attempts_total", "queue, verdict", **QUEUE)))
+        )
+        .with_panel(
+            prom_curves(claimed, ("{{host}} {{queue}}", gauge("rowferry_claimed_batches", "host, queue", **QUEUE)))
+        )
         .with_panel(prom_curves(waits, ("{{limit}}", rate("rowferry_limit_wait_seconds_total", "limit"))))
         .with_panel(prom_curves(lost, ("{{host}}", rate("rowferry_reconnects_total", "host"))))
     )

@@ -51,7 +51,7 @@ def list_variables(board: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class View:
-    """What a viewer looks at: the time shown, and the values chosen above."""
+    """What a viewer looks at: the time shown, and the values chosen above; of `queue`, at first the chain's first."""
 
     start: datetime
     end: datetime

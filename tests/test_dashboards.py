@@ -64,10 +64,13 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
     asked = {name for query in promql_everywhere() for name in metrics_in(query)}
     unseen = {name for name in known_metrics() if not {name, f"{name.rpartition('_')[0]}_bucket"} & asked}
     assert unseen == {
+        "rowferry_exporter_queues_left_out",
         "rowferry_exporter_read_seconds",
         "rowferry_last_heartbeat_timestamp_seconds",
+        "rowferry_migration_done",
         "rowferry_queue_batches",
         "rowferry_queue_claimed_batches",
+        "rowferry_queue_estimated_end_timestamp_seconds",
     }
 
 
@@ -132,10 +135,10 @@ def grafana(table: EntryTable) -> Iterator["psycopg.Connection[Any]"]:
             owner.execute(sql.SQL("drop owned by {0}; drop role {0}").format(role))
 
 
-def now_shown() -> View:
+def now_shown(*queues: str) -> View:
     now = datetime.now(UTC)
-    hosts = {"migration": ["avatars"], "host": ["host-a", "host-b"]}
-    return View(now - timedelta(hours=1), now + timedelta(minutes=1), hosts)
+    chosen = {"migration": ["avatars"], "queue": queues or ["migrate"], "host": ["host-a", "host-b"]}
+    return View(now - timedelta(hours=1), now + timedelta(minutes=1), chosen)
 
 
 SQL_TARGETS = [target for target in list_targets() if target.is_sql]
@@ -154,6 +157,8 @@ def test_every_sql_panel_returns_data(busy_queue: EntryTable, grafana: "psycopg.
 def test_every_sql_variable_returns_values(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
     variables = list_variables("migration")
     assert grafana.execute(variables["migration"].encode()).fetchall() == [("avatars",)]
+    queues = now_shown().expand_sql(variables["queue"]).encode()
+    assert grafana.execute(queues).fetchall() == [("migrate",)]
     assert grafana.execute(variables["host"].encode()).fetchall() == [("host-a",), ("host-b",)]
 
 
@@ -162,16 +167,16 @@ def test_curves_have_a_time_and_numbers(busy_queue: EntryTable, grafana: "psycop
     assert curves
     for target in curves:
         cursor = grafana.execute(now_shown().expand_sql(target.query["rawSql"]).encode())
-        column, row = (cursor.description or [])[0], cursor.fetchone()
+        names, row = [column.name for column in cursor.description or []], cursor.fetchone()
         assert row is not None
-        assert column.name == "time"
-        assert all(float(value) >= 0 for value in row)
+        assert names[0] == "time"
+        assert all(float(value) >= 0 for name, value in zip(names, row, strict=True) if name != "metric")
 
 
 def test_the_statement_beside_an_error_requeues_it(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
     (target,) = [target for target in SQL_TARGETS if target.panel == "Errors by reason"]
-    ((outcome, reason, entries, batches, *_, statement),) = read(target, grafana)
-    assert (outcome, reason, entries, batches) == ("missing", "NoSuchKey", 2, 1)
+    ((queue, outcome, reason, entries, batches, *_, statement),) = read(target, grafana)
+    assert (queue, outcome, reason, entries, batches) == ("migrate", "missing", "NoSuchKey", 2, 1)
     busy_queue.execute(statement)
     assert read(target, grafana) == []
     assert busy_queue.statuses() == {"INIT", "DONE"}

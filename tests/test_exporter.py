@@ -50,7 +50,12 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     assert gauges["rowferry_queue_outcomes", *here, "missing"] == 1
     assert gauges["rowferry_queue_entries_per_second", *here] > 0
     assert gauges["rowferry_queue_estimated_end_timestamp_seconds", *here] > before
-    assert gauges["rowferry_queue_oldest_due_seconds", "avatars"] > 0
+    assert gauges["rowferry_queue_oldest_due_seconds", *here] > 0
+    assert gauges["rowferry_queue_position", *here] == 1
+    assert gauges["rowferry_queue_batches_in_hand", *here] == 1
+    assert ("rowferry_queue_max_batches_in_hand", *here) not in gauges
+    assert gauges["rowferry_queue_paused", *here] == 0
+    assert gauges["rowferry_migration_done", "avatars"] == 0
     assert gauges["rowferry_migration_paused", "avatars"] == 0
     assert gauges["rowferry_live_workers", "host-a"] == gauges["rowferry_live_workers", "host-b"] == 1
     assert gauges["rowferry_queue_claimed_batches", "host-a"] == 1
@@ -71,7 +76,50 @@ def test_a_paused_migration_says_so(table: EntryTable, queue: QueueCollector) ->
     table.execute("update rowferry.migration set paused_at = now()")
     gauges = read_gauges(queue)
     assert gauges["rowferry_migration_paused", "avatars"] == 1
+    assert gauges["rowferry_queue_paused", "avatars", "migrate"] == 1
     assert ("rowferry_queue_estimated_end_timestamp_seconds", "avatars", "migrate") not in gauges
+
+
+def test_each_queue_of_a_chain_has_its_own_gauges_and_the_migration_ends_with_the_last(
+    table: EntryTable, queue: QueueCollector
+) -> None:
+    table.add_legacy(range(1, 21))
+    table.enqueue(batch_size=10)
+    table.execute(
+        "insert into rowferry.queue (migration_id, name, next, max_in_hand) select id, 'migrate', '{verify}', 7 "
+        "from rowferry.migration on conflict on constraint queue_name_key "
+        "do update set next = '{verify}', max_in_hand = 7"
+    )
+    with acting(table, "host-a:1:aa") as (one,):
+        one.finish(one.claim())
+        gauges = read_gauges(queue)
+    first, then = ("avatars", "migrate"), ("avatars", "verify")
+    assert (gauges["rowferry_queue_position", *first], gauges["rowferry_queue_position", *then]) == (1, 2)
+    assert gauges["rowferry_queue_max_batches_in_hand", *first] == 7
+    assert gauges["rowferry_queue_entries", *first] == 20
+    assert gauges["rowferry_queue_entries", *then] == 10
+    assert gauges["rowferry_queue_outcomes", *then, "kept"] == 0
+    end = "estimated_end_timestamp_seconds"
+    assert gauges[f"rowferry_queue_{end}", *first] > 0
+    assert (f"rowferry_queue_{end}", *then) not in gauges
+    assert (f"rowferry_migration_{end}", "avatars") not in gauges
+
+
+def test_the_number_of_queues_with_metrics_is_bounded(
+    table: EntryTable, queue: QueueCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowferry_exporter.metrics.MOST", 3)
+    table.execute(
+        "insert into rowferry.migration (name, plan) select 'm' || i, '{}' from generate_series(1, 9) as i; "
+        "insert into rowferry.queue (migration_id, name) select id, 'migrate' from rowferry.migration"
+    )
+    table.add_legacy(range(1, 3))
+    table.enqueue()
+    gauges = read_gauges(queue)
+    assert gauges["rowferry_queue_entries", "avatars", "migrate"] == 2
+    assert len([key for key in gauges if key[0] == "rowferry_queue_entries"]) == 3
+    assert len([key for key in gauges if key[0] == "rowferry_migration_paused"]) == 3
+    assert gauges["rowferry_exporter_queues_left_out",] == 7
 
 
 def test_without_a_database_it_says_that_it_is_down_and_nothing_else(

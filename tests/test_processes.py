@@ -62,7 +62,7 @@ def test_one_port_serves_what_all_processes_did(migration: Migration) -> None:
         samples = scrape(port)
         assert sum_of(samples, "rowferry_entries_total") == 40
         assert sum_of(samples, "rowferry_attempts_total", verdict="DONE") == 8
-        assert sum_of(samples, "rowferry_copy_seconds_count") == 40
+        assert sum_of(samples, "rowferry_object_seconds_count") == 40
         assert sorted(values_by(samples, "process_cpu_seconds_total", "process")) == ["1", "2"]
         assert sorted(values_by(samples, "process_resident_memory_bytes", "process")) == ["1", "2"]
         assert fetch(port, "/healthz")[0] == 200

@@ -1,8 +1,14 @@
 select
+    queue_name as "queue",
     count(*) filter (where verdict = 'DONE') as "DONE",
     count(*) filter (where verdict = 'RETRY') as "RETRY",
     count(*) filter (where verdict = 'ERROR') as "ERROR",
     count(*) filter (where verdict in ('RELEASED', 'LOST')) as "released",
     count(*) filter (where verdict is null) as "running or crashed"
 from rowferry.recent_attempts
-where migration = ${migration:sqlstring} and $__timeFilter(started_at)
+where
+    migration = ${migration:sqlstring}
+    and queue_name in (${queue:sqlstring})
+    and $__timeFilter(started_at)
+group by queue_name
+order by queue_name

@@ -1,5 +1,6 @@
 select
     batch_id as "batch",
+    queue_name as "queue",
     extract(epoch from claimed_for)::double precision as "claimed for",
     entry_count as "entries",
     attempt,
@@ -9,5 +10,8 @@ select
     payload ->> 'first' as "first id",
     payload ->> 'last' as "last id"
 from rowferry.claimed_batches
-where migration = ${migration:sqlstring} and host in (${host:sqlstring})
+where
+    migration = ${migration:sqlstring}
+    and queue_name in (${queue:sqlstring})
+    and host in (${host:sqlstring})
 order by started_at

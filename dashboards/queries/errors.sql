@@ -1,4 +1,5 @@
 select
+    queue_name as "queue",
     outcome,
     reason,
     entries,
@@ -12,6 +13,6 @@ select
         queue_name, migration, reason, outcome, reason
     ) as "SQL to requeue them"
 from rowferry.error_reasons
-where migration = ${migration:sqlstring}
+where migration = ${migration:sqlstring} and queue_name in (${queue:sqlstring})
 order by entries desc
 limit 50

@@ -1,7 +1,11 @@
 select
     $__timeGroupAlias(finished_at, '1h'),
+    queue_name as metric,
     sum(entry_count) as "entries"
 from rowferry.finished_batches
-where $__timeFilter(finished_at) and migration = ${migration:sqlstring}
-group by 1
-order by 1
+where
+    $__timeFilter(finished_at)
+    and migration = ${migration:sqlstring}
+    and queue_name in (${queue:sqlstring})
+group by 1, 2
+order by 1, 2

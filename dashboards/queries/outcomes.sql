@@ -1,10 +1,12 @@
 select
-    sum(migrated) as "migrated",
-    sum(kept) as "kept",
-    sum(changed) as "changed",
-    sum(deleted) as "deleted",
-    sum(missing) as "missing",
-    sum(conflict) as "conflict",
-    sum(failed) as "failed"
+    queue_name as "queue",
+    migrated,
+    kept,
+    changed,
+    deleted,
+    missing,
+    conflict,
+    failed
 from rowferry.progress
-where migration = ${migration:sqlstring}
+where migration = ${migration:sqlstring} and queue_name in (${queue:sqlstring})
+order by queue_name

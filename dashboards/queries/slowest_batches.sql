@@ -1,5 +1,6 @@
 select
     batch_id as "batch",
+    queue_name as "queue",
     extract(epoch from duration)::double precision as "duration",
     entry_count as "entries",
     attempts,
@@ -10,6 +11,10 @@ select
     host,
     finished_at as "finished"
 from rowferry.finished_batches
-where $__timeFilter(finished_at) and migration = ${migration:sqlstring} and duration is not null
+where
+    $__timeFilter(finished_at)
+    and migration = ${migration:sqlstring}
+    and queue_name in (${queue:sqlstring})
+    and duration is not null
 order by duration desc
 limit 20

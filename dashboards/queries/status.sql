@@ -1,10 +1,12 @@
 select
     case
-        when s.paused_at is not null then 'paused'
-        when coalesce(h.live, 0) = 0 then 'no workers'
-        when s.due_since is null then 'nothing due'
+        when m.is_done then 'done'
+        when bool_and(q.paused_at is not null) then 'paused'
+        when (select coalesce(sum(h.live), 0) from rowferry.worker_hosts as h) = 0 then 'no workers'
+        when min(q.due_since) is null then 'nothing due'
         else 'running'
     end as status
-from rowferry.migration_status as s
-cross join (select sum(live) as live from rowferry.worker_hosts) as h
-where s.migration = ${migration:sqlstring}
+from rowferry.queue_status as q
+inner join rowferry.migration_status as m on q.migration_id = m.migration_id
+where q.migration = ${migration:sqlstring} and q.queue_name in (${queue:sqlstring})
+group by m.is_done

@@ -1,6 +1,7 @@
 select
     started_at as "started",
     batch_id as "batch",
+    queue_name as "queue",
     attempt,
     coalesce(verdict, 'none yet') as "verdict",
     host,
@@ -9,6 +10,7 @@ select
 from rowferry.recent_attempts
 where
     migration = ${migration:sqlstring}
+    and queue_name in (${queue:sqlstring})
     and $__timeFilter(started_at)
     and verdict is distinct from 'DONE'
     and host in (${host:sqlstring})

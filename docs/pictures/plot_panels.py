@@ -37,7 +37,7 @@ SHOWN = {
     "migration": ("Entries a second", "Outcomes", "Batches by status", "Attempts"),
     "workers": (
         "Entries a second by host",
-        "Copy of an object",
+        "Work on an object",
         "S3 requests a second by result",
         "Objects in flight and their limit",
         "Row updates of a batch",
@@ -50,8 +50,8 @@ SHOWN = {
 UNITS = {"short": ("", 1.0), "percentunit": ("cores", 1.0), "bytes": ("MB", 1e6), "reqps": ("requests/s", 1.0)}
 """What a unit of Grafana is called here, and by what its values are divided."""
 RED, GREEN, BLUE = "#e02f44", "#56a64b", "#3274d9"
-COLOURS = {"migrated": GREEN, "rows updated/s": GREEN, "DONE": GREEN, "kept": BLUE, "INIT": BLUE, "missing": "#ff780a"}
-COLOURS |= {"failed": RED, "failed/s": RED, "ERROR": RED}
+COLOURS = {"migrated": GREEN, "DONE": GREEN, "kept": BLUE, "INIT": BLUE, "missing": "#ff780a"}
+COLOURS |= {"migrated or kept/s": GREEN, "failed": RED, "failed/s": RED, "ERROR": RED}
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Source:
         """Return what somebody would look at just now."""
         infos = [sample["metric"] for sample in self.prometheus.query("rowferry_build_info")]
         values = {"host": [i["host"] for i in infos], "instance": [i["instance"] for i in infos]}
-        return View(self.start, datetime.now(UTC), {"migration": ["avatars"], **values}, 2)
+        return View(self.start, datetime.now(UTC), {"migration": ["avatars"], "queue": ["migrate"], **values}, 2)
 
     def ask(self, query: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
         """Return the points of each curve of a query; of a query without times, one point a column."""
@@ -86,7 +86,8 @@ class Source:
             cursor = connection.execute(query.encode())
             names, rows = [column.name for column in cursor.description or ()], cursor.fetchall()
         times = [float(row[names.index("time")]) if "time" in names else 0.0 for row in rows]
-        columns = {name: number for number, name in enumerate(names) if name != "time"}
+        words = {"time", "metric", "queue"}  # there is one queue
+        columns = {name: number for number, name in enumerate(names) if name not in words}
         return {
             name: [(t, float(row[at] or 0)) for t, row in zip(times, rows, strict=True)] for name, at in columns.items()
         }

@@ -11,13 +11,16 @@ from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, connect, translated_errors
 from rowferry.db.statements import statement
 
+MOST = 1_000
+"""Of so many queues, and of so many migrations, there are metrics: of the unfinished, then of the newest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The rows of the views, read in one transaction."""
 
-    progress: list[DictRow]
-    """One row a migration and queue."""
+    queues: list[DictRow]
+    """One row a migration and queue, MOST at most."""
     migrations: list[DictRow]
     hosts: list[DictRow]
     seconds: float
@@ -56,12 +59,13 @@ class Reader:
 
 def _read(connection: Connection) -> Reading:
     began = time.monotonic()
-    names = ("exporter_progress", "exporter_migrations", "exporter_hosts")
+    names = ("exporter_queues", "exporter_migrations", "exporter_hosts")
     with connection.transaction():
         connection.execute(statement("exporter_transaction"))
-        progress, migrations, hosts = (connection.execute(statement(name)).fetchall() for name in names)
+        rows = (connection.execute(statement(name), {"limit": MOST}).fetchall() for name in names)
+        queues, migrations, hosts = rows
     ended = time.monotonic()
-    return Reading(progress, migrations, hosts, ended - began, ended)
+    return Reading(queues, migrations, hosts, ended - began, ended)
 
 
 STATUSES = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_error"}
@@ -77,46 +81,75 @@ def describe(reading: Reading | None) -> Iterator[GaugeMetricFamily]:
     took = GaugeMetricFamily("rowferry_exporter_read_seconds", "Duration of the last reading of the queue.")
     took.add_metric([], reading.seconds)
     yield took
-    yield from _describe_queues(reading.progress)
+    left_out = GaugeMetricFamily("rowferry_exporter_queues_left_out", f"Queues beyond the {MOST} that have metrics.")
+    left_out.add_metric([], reading.queues[0]["total"] - len(reading.queues) if reading.queues else 0)
+    yield left_out
+    yield from _describe_entries(reading.queues)
+    yield from _describe_queues(reading.queues)
     yield from _describe_migrations(reading.migrations)
     yield from _describe_hosts(reading.hosts)
 
 
-def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
-    labels = ["migration", "queue"]
-    batches = GaugeMetricFamily("rowferry_queue_batches", "Batches by status.", labels=[*labels, "status"])
-    outcomes = GaugeMetricFamily(
-        "rowferry_queue_outcomes", "Entries of finished work by outcome.", labels=[*labels, "outcome"]
-    )
-    entries = GaugeMetricFamily("rowferry_queue_entries", "Entries in all batches.", labels=labels)
-    left = GaugeMetricFamily("rowferry_queue_entries_waiting", "Entries without an outcome yet.", labels=labels)
-    rate = GaugeMetricFamily("rowferry_queue_entries_per_second", "Entries a second, last minute.", labels=labels)
-    end = GaugeMetricFamily(
-        "rowferry_queue_estimated_end_timestamp_seconds", "When all entries are done at this rate.", labels=labels
-    )
+def _gauge(name: str, text: str, *more: str) -> GaugeMetricFamily:
+    """Return a gauge by migration and queue."""
+    return GaugeMetricFamily(f"rowferry_queue_{name}", text, labels=["migration", "queue", *more])
+
+
+def _describe_entries(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
+    outcomes = _gauge("outcomes", "Entries of finished work by outcome.", "outcome")
+    entries = _gauge("entries", "Entries in all batches.")
+    left = _gauge("entries_waiting", "Entries without an outcome yet.")
+    rate = _gauge("entries_per_second", "Entries a second, last minute.")
     for row in rows:
         names = [row["migration"], row["queue_name"]]
-        for status, column in STATUSES.items():
-            batches.add_metric([*names, status], row[column])
         for outcome in Outcome:
             outcomes.add_metric([*names, str(outcome)], row[outcome])
         entries.add_metric(names, row["entries"])
         left.add_metric(names, row["waiting"])
         rate.add_metric(names, row["rate"])
+    yield from (outcomes, entries, left, rate)
+
+
+def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
+    position = _gauge("position", "Its place in the order of the chain, from 1.")
+    batches = _gauge("batches", "Batches by status.", "status")
+    in_hand = _gauge("batches_in_hand", "Batches claimed by live workers.")
+    most = _gauge("max_batches_in_hand", "How many may be claimed at once; absent without a limit.")
+    due = _gauge("oldest_due_seconds", "Seconds since the oldest due batch became due.")
+    paused = _gauge("paused", "1 while the queue or its migration is paused.")
+    end = _gauge(
+        "estimated_end_timestamp_seconds", "When all entries of this queue and those before it are done, at this rate."
+    )
+    for row in rows:
+        names = [row["migration"], row["queue_name"]]
+        position.add_metric(names, row["position"])
+        for status, column in STATUSES.items():
+            batches.add_metric([*names, status], row[column])
+        in_hand.add_metric(names, row["in_hand"])
+        if row["max_in_hand"] is not None:
+            most.add_metric(names, row["max_in_hand"])
+        due.add_metric(names, row["due_seconds"])
+        paused.add_metric(names, float(row["paused"]))
         if row["ends_at"] is not None:
             end.add_metric(names, row["ends_at"])
-    yield from (batches, outcomes, entries, left, rate, end)
+    yield from (position, batches, in_hand, most, due, paused, end)
 
 
 def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
-    due = GaugeMetricFamily(
-        "rowferry_queue_oldest_due_seconds", "Seconds since the oldest due batch became due.", labels=["migration"]
+    labels = ["migration"]
+    paused = GaugeMetricFamily("rowferry_migration_paused", "1 while a migration is paused.", labels=labels)
+    done = GaugeMetricFamily("rowferry_migration_done", "1 once all batches of all queues are DONE.", labels=labels)
+    end = GaugeMetricFamily(
+        "rowferry_migration_estimated_end_timestamp_seconds",
+        "When the last of its queues is done, at this rate; absent while one does not move.",
+        labels=labels,
     )
-    paused = GaugeMetricFamily("rowferry_migration_paused", "1 while a migration is paused.", labels=["migration"])
     for row in rows:
-        due.add_metric([row["migration"]], row["due_seconds"])
         paused.add_metric([row["migration"]], float(row["paused"]))
-    yield from (due, paused)
+        done.add_metric([row["migration"]], float(row["is_done"]))
+        if row["ends_at"] is not None:
+            end.add_metric([row["migration"]], row["ends_at"])
+    yield from (paused, done, end)
 
 
 def _describe_hosts(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:

@@ -5,34 +5,47 @@
 -- behind PgBouncer the session's next client could not write.
 select set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '30s', true);
 
--- name: exporter_progress
--- Batches, entries and rate by migration and queue.
+-- name: exporter_queues
+-- One row a migration and queue that has batches, or a row in rowferry.queue; those with work first. `total`: how many
+-- there are without the limit.
 select
-    migration,
-    queue_name,
-    batches_init,
-    batches_done,
-    batches_error,
-    entries,
-    waiting,
-    migrated,
-    kept,
-    changed,
-    deleted,
-    missing,
-    conflict,
-    failed,
-    rate,
-    extract(epoch from now() + time_left)::double precision as ends_at
-from rowferry.progress;
+    s.migration,
+    s.queue_name,
+    s.position,
+    s.batches_init,
+    s.batches_done,
+    s.batches_error,
+    s.in_hand,
+    s.max_in_hand,
+    s.paused_at is not null as paused,
+    s.entries,
+    s.waiting,
+    coalesce(p.migrated, 0) as migrated,
+    coalesce(p.kept, 0) as kept,
+    coalesce(p.changed, 0) as changed,
+    coalesce(p.deleted, 0) as deleted,
+    coalesce(p.missing, 0) as missing,
+    coalesce(p.conflict, 0) as conflict,
+    coalesce(p.failed, 0) as failed,
+    s.rate,
+    coalesce(extract(epoch from now() - s.due_since), 0)::double precision as due_seconds,
+    extract(epoch from now() + s.time_left)::double precision as ends_at,
+    count(*) over () as total
+from rowferry.queue_status as s
+left join rowferry.progress as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name
+order by s.is_done, s.migration_id desc, s.position
+limit %(limit)s;
 
 -- name: exporter_migrations
--- Which migrations are paused, and for how long their oldest batch has been due.
+-- Which migrations are paused, which are done, and when each ends: with the last of its queues. The newest first.
 select
-    migration,
-    paused_at is not null as paused,
-    coalesce(extract(epoch from now() - due_since), 0)::double precision as due_seconds
-from rowferry.migration_status;
+    s.migration,
+    s.paused_at is not null as paused,
+    s.is_done,
+    extract(epoch from now() + s.time_left)::double precision as ends_at
+from rowferry.migration_status as s
+order by s.is_done, s.migration_id desc
+limit %(limit)s;
 
 -- name: exporter_hosts
 -- The workers of each host.

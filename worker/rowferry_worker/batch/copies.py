@@ -53,7 +53,15 @@ def run_copies(context: BatchContext, copy: Copy, keys: Iterable[str]) -> dict[s
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
     by_key = _wait_for(
-        context, CopyRun(context.scheduler, copy, keys, deadline=context.deadline, batch_id=context.batch.id)
+        context,
+        CopyRun(
+            context.scheduler,
+            copy,
+            keys,
+            deadline=context.deadline,
+            batch_id=context.batch.id,
+            queue=context.batch.queue_name,
+        ),
     )
     refuse_side_fault(context.migration, by_key)
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):

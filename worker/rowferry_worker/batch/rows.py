@@ -42,7 +42,7 @@ def rewrite_rows(
     """
     _wait_for_turn(context, len(moves))
     began = time.monotonic()
-    with metrics.row_update_seconds.time():
+    with metrics.row_update_seconds.labels(context.batch.queue_name).time():
         updated = update_rows(context.connection, queries, moves, to)
     if _log.isEnabledFor(logging.DEBUG):
         log_rows(updated, time.monotonic() - began)

@@ -99,7 +99,7 @@ class ClaimedBatch:
     def _process(self, attempt: Attempt, migration: MigrationContext) -> None:
         """Process the batch, and log in one line how the attempt ended: finished, released or lost."""
         state, batch, began = self.state, self.batch, time.monotonic()
-        metrics.claimed_batches.inc()
+        metrics.claimed_batches.labels(batch.queue_name).inc()
         self.attempt = attempt
         try:
             deadline = began + state.time_budget.total_seconds()
@@ -133,7 +133,7 @@ class ClaimedBatch:
             self._finish(attempt, result, migration, time.monotonic() - began)
         finally:
             self.attempt = None
-            metrics.claimed_batches.dec()
+            metrics.claimed_batches.labels(batch.queue_name).dec()
 
     def _defer(self, attempt: Attempt, wait: timedelta) -> None:
         """Put a batch back that must not run yet: it is no longer first in the queue."""

@@ -1,5 +1,8 @@
 """All metrics of a worker; no other module names one.
 
+What counts a batch, its entries or its objects has the label `queue`: a worker knows a few dozen at most. Requests,
+limits and connections belong to all queues of a process.
+
 With `--processes`, each process keeps its values in files named after its number, so that its replacement continues
 the counters. Both environment variables must be set before this module is imported.
 """
@@ -37,8 +40,11 @@ object_bytes = Counter(
     "Bytes of those objects, where known: a server-side copy does not tell.",
     ["migration", "queue"],
 )
-copy_seconds = Histogram(
-    "rowferry_copy_seconds", "From an object's first request to its last response, retries included.", buckets=MIDDLE
+object_seconds = Histogram(
+    "rowferry_object_seconds",
+    "From an object's first request to its last response, retries included.",
+    ["queue"],
+    buckets=MIDDLE,
 )
 
 requests = Counter("rowferry_requests", "S3 requests by result.", ["side", "operation", "result"])
@@ -56,11 +62,15 @@ request_rate_limit = Gauge(
     multiprocess_mode="livesum",
 )
 
-claimed_batches = Gauge("rowferry_claimed_batches", "Batches claimed and not finished.", multiprocess_mode="livesum")
+claimed_batches = Gauge(
+    "rowferry_claimed_batches", "Batches claimed and not finished.", ["queue"], multiprocess_mode="livesum"
+)
 attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["queue", "verdict"])
 batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["queue"], buckets=LONG)
 claim_seconds = Histogram("rowferry_claim_seconds", "Claiming a batch, found or not.", buckets=SHORT)
-row_update_seconds = Histogram("rowferry_row_update_seconds", "The update of the rows of a batch.", buckets=SHORT)
+row_update_seconds = Histogram(
+    "rowferry_row_update_seconds", "The update of the rows of a batch.", ["queue"], buckets=SHORT
+)
 limit_wait_seconds = Counter("rowferry_limit_wait_seconds", "Time that slots waited for limits of a plan.", ["limit"])
 reconnects = Counter("rowferry_reconnects", "Lost connections to PostgreSQL.")
 

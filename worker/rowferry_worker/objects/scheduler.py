@@ -165,17 +165,19 @@ class CopyRun:
         *,
         deadline: float = math.inf,
         batch_id: int | None = None,
+        queue: str | None = None,
     ) -> None:
         """`keys`: a key that comes twice is copied once.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
-        whose entries are counted as claimed.
+        whose entries are counted as claimed. `queue`: that of the metrics; None: the objects are not measured.
         """
         self._scheduler = scheduler
         self._copy = copy
         self._not_started = deque(dict.fromkeys(keys))
         self._deadline = deadline
         self._batch_id = batch_id
+        self._seconds = None if queue is None else metrics.object_seconds.labels(queue)
         self._results: dict[str, ObjectResult] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
@@ -236,7 +238,8 @@ class CopyRun:
             except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
                 self._fault = fault
                 self._results[key] = Cancelled("Fault", str(fault))
-            metrics.copy_seconds.observe(time.monotonic() - started)
+            if self._seconds is not None:
+                self._seconds.observe(time.monotonic() - started)
             self._note_left()
             key = self.take_key() if self._scheduler.has_room() else None
 

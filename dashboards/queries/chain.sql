@@ -1,0 +1,13 @@
+select
+    queue_name as "queue",
+    state,
+    waiting as "entries waiting",
+    batches_init - least(in_hand, batches_init) as "batches waiting",
+    in_hand as "in hand",
+    max_in_hand as "at most",
+    rate as "entries/s",
+    extract(epoch from now() - due_since)::double precision as "oldest due",
+    extract(epoch from time_left)::double precision as "time left"
+from rowferry.queue_status
+where migration = ${migration:sqlstring}
+order by position
