@@ -19,7 +19,7 @@ _WRITE = {
     "bool": "true or false",
     "object": 'a table such as { name = "value" }',
 }
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """A NUL in JSON, not a backslash before the characters u0000."""
 _STATES = (
     "write columns with two values each, the legacy one and the production one, such as "
@@ -48,7 +48,7 @@ def read_plan(path: Path) -> Plan:
 
 def parse_plan(document: dict[str, Any], source: str) -> Plan:
     """Return the plan that a document (the file's, or the database's jsonb) describes. Raises PlanError."""
-    if _NUL.search(msgspec.json.encode(document)):
+    if NUL.search(msgspec.json.encode(document)):
         raise PlanError(f"In the plan {source}, a text holds a NUL, which PostgreSQL has in none: write it without.")
     try:
         return msgspec.convert(document, Plan)

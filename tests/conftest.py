@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cli import Run, run_rowferry_in
-from entry_table import EntryTable
+from entry_table import TO, EntryTable
 from migration import Migration
-from plug_in import PlugIn, forget
+from plug_in import NOTES, PlugIn, forget, write_plan
 from request_log import RequestLog, logged
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from rowferry_worker.batch import verdict
@@ -188,6 +188,15 @@ def plug_in(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     """A package of somebody else, with queues that rowferry does not know."""
     yield PlugIn(tmp_path_factory.mktemp("site"), monkeypatch)
     forget()
+
+
+@pytest.fixture
+def noted(table: EntryTable, plug_in: PlugIn, tmp_path: Path) -> EntryTable:
+    """Thirty rows that its queues, which need no S3, work on, and the plan for it: no side."""
+    table.execute(NOTES)
+    table.insert({str(number): f"{TO}u{number}/me.png" for number in range(30)})
+    write_plan(table, tmp_path, {"note": {"then": ["echo"]}})
+    return table
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from entry_table import EntryTable
+from migration import to_toml
 from rowferry import queues
 from rowferry_worker import queues as worker_queues
 
@@ -121,3 +123,18 @@ def forget() -> None:
     invalidate_caches()
     queues.forget_queues()
     worker_queues.find_queue.cache_clear()
+
+
+def write_plan(table: EntryTable, folder: Path, queue: dict[str, dict[str, object]]) -> None:
+    """Write the plan of the table's queues, without sides, to the file that commands read."""
+    table.plan = {name: table.plan[name] for name in ("migration", "entries")} | {"queue": queue}
+    tables = {name: said for name, said in table.plan.items() if name != "queue"}
+    settings = {f"queue.{name}": said for name, said in queue.items()}
+    (folder / "rowferry.toml").write_text(to_toml(tables | settings), encoding="utf-8")
+
+
+def notes(table: EntryTable) -> dict[str, int]:
+    """Return how often each queue has noted something, each id once."""
+    rows = table.execute("select queue, count(*) as ids, sum(times) as times from public.notes group by queue")
+    assert all(row["ids"] == row["times"] for row in rows)
+    return {row["queue"]: row["ids"] for row in rows}

@@ -13,6 +13,7 @@ from queue_runs import migrate, outcomes, revert
 from rowferry.db.connection import connect
 from rowferry.plan import Entries
 from rowferry_enqueue.skipped import Skipped, find_skipped
+from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_queues.revert import perform as queue
 
 
@@ -234,4 +235,4 @@ def test_what_is_skipped_is_counted_for_ids_of_any_type(
         table.enqueue(2)
         table.execute("update rowferry.batch_queue set status = 'ERROR' where entry_count = 2")
         with connect("test", autocommit=True) as connection:
-            assert find_skipped(connection, table.read_plan(), "migrate") == Skipped("migrate", entries=2, batches=1)
+            assert find_skipped(connection, table.read_plan(), MIGRATE) == Skipped("migrate", "legacy", 2, 1)

@@ -3,38 +3,10 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from cli import Run
-from entry_table import TO, EntryTable
-from migration import Migration, to_toml
-from plug_in import FAULTY, NOTES, PlugIn
-
-CHAIN: dict[str, dict[str, object]] = {"note": {"then": ["echo"]}}
-
-
-@pytest.fixture
-def noted(table: EntryTable, plug_in: PlugIn, tmp_path: Path) -> EntryTable:
-    """Thirty rows that a queue without S3 works on, and the plan for it: no side."""
-    table.execute(NOTES)
-    table.insert({str(number): f"{TO}u{number}/me.png" for number in range(30)})
-    write(table, tmp_path, CHAIN)
-    return table
-
-
-def write(table: EntryTable, folder: Path, queue: dict[str, dict[str, object]]) -> None:
-    """Write the plan of the table's queues, without sides, to the file that commands read."""
-    table.plan = {name: table.plan[name] for name in ("migration", "entries")} | {"queue": queue}
-    tables = {name: said for name, said in table.plan.items() if name != "queue"}
-    settings = {f"queue.{name}": said for name, said in queue.items()}
-    (folder / "rowferry.toml").write_text(to_toml(tables | settings), encoding="utf-8")
-
-
-def notes(table: EntryTable) -> dict[str, int]:
-    """Return how often each queue has noted something, each id once."""
-    rows = table.execute("select queue, count(*) as ids, sum(times) as times from public.notes group by queue")
-    assert all(row["ids"] == row["times"] for row in rows)
-    return {row["queue"]: row["ids"] for row in rows}
+from entry_table import EntryTable
+from migration import Migration
+from plug_in import FAULTY, NOTES, PlugIn, notes, write_plan
 
 
 def run_to_end(run_rowferry: Run, *arguments: str) -> str:
@@ -59,7 +31,7 @@ def test_a_run_ends_when_all_that_its_queue_leads_to_is_done(noted: EntryTable, 
 def test_a_run_leaves_what_fails_and_hands_on_the_rest(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
     noted.execute("alter table public.avatars add column note text")
     noted.execute("update public.avatars set note = 'bad' where id = 7")
-    write(noted, tmp_path, {"note": {"column": "note", "then": ["echo"]}})
+    write_plan(noted, tmp_path, {"note": {"column": "note", "then": ["echo"]}})
     done = run_rowferry("run", "note", "--processes", "1", "--yes")
     assert done.returncode == 1
     assert "1 could not be settled (see `rowferry errors`)" in done.stdout
@@ -138,7 +110,7 @@ def test_queues_are_listed_with_their_packages_and_settings(noted: EntryTable, r
         "paused_at": None,
         "next": ["echo"],
         "waiting": 3,
-        "in_hand": 0,
+        "claimed": 0,
         "workers": 0,
     }
 

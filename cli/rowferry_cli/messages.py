@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.errors import UsageError
-from rowferry.formatting import count_batches, count_entries
+from rowferry.formatting import count, count_batches, count_entries
 from rowferry_cli.command import Command, find_variable
 
 if TYPE_CHECKING:
@@ -38,6 +38,13 @@ def confirm(question: str) -> None:
 def describe_enqueued(entries: int, batches: int) -> str:
     """Return what was enqueued, and the next step."""
     return f"Enqueued {count_entries(entries)} in {count_batches(batches)}. Next: run `rowferry worker` on any host."
+
+
+def describe_items(items: int, batches: int, skipped: int) -> str:
+    """Return what was enqueued, what was not, and the next step."""
+    waiting = f"; {count(skipped, 'item waits', 'items wait')} there already" if skipped else ""
+    added = f"{count(items, 'item', 'items')} in {count_batches(batches)}"
+    return f"Enqueued {added}{waiting}. Next: run `rowferry worker` on any host."
 
 
 def describe_pause(migration: str, paused: str) -> str:

@@ -20,6 +20,7 @@ from rowferry_enqueue.checks.reverting import refuse_irreversible
 from rowferry_enqueue.checks.tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
+from rowferry_enqueue.refusals import refuse_missing_sides, refuse_undoing
 from rowferry_enqueue.request import Enqueued, Request, Within, describe_queues
 
 __all__ = ["Enqueued", "Request", "Within", "enqueue", "find_migration", "preview"]
@@ -35,21 +36,29 @@ def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
     Raises UsageError, and adds nothing, when the plan does not fit the database or the batches that wait, or is changed
     meanwhile.
     """
-    with _translated():
+    with translated_refusals():
         with connection.transaction():
             _wait_for_turn(connection, plan)
             refuse_unfit_tables(connection, plan)
             _refuse_queue(connection, plan, request)
-            queues = describe_queues(plan)
-            (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)), Jsonb(queues))
+            migration_id, revision = register(connection, plan)
         with connection.transaction():
             _wait_for_turn(connection, plan)
-            return _add_batches(connection, plan, request, row["migration_id"], row["revision"])
+            return _add_batches(connection, plan, request, migration_id, revision)
+
+
+def register(connection: Connection, plan: Plan) -> tuple[int, int]:
+    """Store the plan and what it says of its queues; return the migration's id and the plan's revision."""
+    with connection.transaction():
+        _wait_for_turn(connection, plan)
+        queues = Jsonb(describe_queues(plan))
+        (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)), queues)
+    return row["migration_id"], row["revision"]
 
 
 def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
     """Return what `enqueue` would put in the queue, and write nothing."""
-    with _translated(), connection.transaction():
+    with translated_refusals(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
         refuse_unfit_tables(connection, plan)
         _refuse_queue(connection, plan, request)
@@ -60,8 +69,11 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
 
 
 def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
-    """Raise UsageError where production rows do not tell their objects, or legacy objects would be replaced."""
+    """Raise UsageError where a side is missing, rows do not tell their objects, or legacy objects would be replaced."""
+    refuse_missing_sides(plan, request.queue)
     chosen = request.choose(plan)
+    if request.queue.gives_form == "legacy":
+        refuse_undoing(connection, plan, request)
     if request.queue.needs_way_back:
         refuse_irreversible(connection, chosen, request.queue.name)
     refuse_overwritten_objects(connection, plan, [entries for entries in chosen if request.replaces(entries)])
@@ -190,7 +202,7 @@ def _blamed(entries: Entries, within: Within) -> Generator[None]:
 
 
 @contextmanager
-def _translated() -> Generator[None]:
+def translated_refusals() -> Generator[None]:
     """Translate errors of psycopg; where a plan does not fit the batches that wait, the server's message says it."""
     try:
         yield

@@ -7,41 +7,51 @@ from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.formatting import count, count_batches
+from rowferry.keys import Form
 from rowferry.plan import Plan
+from rowferry.queue_spec import QueueSpec
 from rowferry_enqueue.enqueue import find_migration
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Legacy entries, and the batches in ERROR of a queue whose ranges they are in."""
+    """Entries of one form, and the batches in ERROR of a queue whose ranges they are in."""
 
     queue: str
+    form: str
     entries: int
     batches: int
 
     def describe(self, migration: str) -> str:
         """Return how many there are and what to do about them."""
-        entries = count(self.entries, "legacy entry is", "legacy entries are")
+        entries = count(self.entries, f"{self.form} entry is", f"{self.form} entries are")
         return (
             f"{entries} skipped, in the ranges of {count_batches(self.batches)} in ERROR of the queue {self.queue}. "
             f"`rowferry errors` says why; `rowferry requeue --all --migration {shlex.quote(migration)}` retries them."
         )
 
 
-def find_skipped(connection: Connection, plan: Plan, queue: str) -> Skipped | None:
-    """Return what the next pass of a queue over legacy entries skips; None: nothing."""
+def find_skipped(connection: Connection, plan: Plan, queue: QueueSpec) -> Skipped | None:
+    """Return what the next pass of a queue skips; None: nothing, as of a queue that renews its batches in ERROR."""
+    settings = queue.read_settings(plan)
+    if "table" not in queue.sources or "read_again" in queue.choices().payload(stays=False):
+        return None
     with translated_errors(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
         migration_id = find_migration(connection, plan.name)
         if migration_id is None:
             return None
-        moving = [entries for entries in plan.entries if entries.rows == "move"]  # passes over others take them up
-        rows = [_count(connection, EntryQueries.of(connection, entries), migration_id, queue) for entries in moving]
-    skipped = Skipped(queue, sum(row.entries for row in rows), sum(row.batches for row in rows))
+        meant = [entries for entries in plan.entries if settings.means(entries.label)]
+        if queue.makes_passes:  # which take up those of rows that stay
+            meant = [entries for entries in meant if entries.rows == "move"]
+        form = queue.find_form(settings)
+        tables = [EntryQueries.of(connection, entries) for entries in meant]
+        rows = [_count(connection, queries, migration_id, queue.name, form) for queries in tables]
+    skipped = Skipped(queue.name, form, sum(row.entries for row in rows), sum(row.batches for row in rows))
     return skipped if skipped.entries else None
 
 
-def _count(connection: Connection, queries: EntryQueries, migration_id: int, queue: str) -> Skipped:
-    query = queries.compose("count_left_alone", wanted=queries.has_form("legacy"))
+def _count(connection: Connection, queries: EntryQueries, migration_id: int, queue: str, form: Form) -> Skipped:
+    query = queries.compose("count_left_alone", wanted=queries.has_form(form))
     chosen = {"migration_id": migration_id, "queue": queue, "label": queries.entries.label}
-    return Skipped(queue, **fetch_one(connection, query, queries.parameters(**chosen)))
+    return Skipped(queue, form, **fetch_one(connection, query, queries.parameters(**chosen)))

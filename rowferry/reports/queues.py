@@ -35,7 +35,7 @@ class Line:
     next: list[str]
     waiting: int
     """Batches in INIT that no live worker has claimed."""
-    in_hand: int
+    claimed: int
     workers: int
     """Live workers that serve the queue."""
     is_known: bool
@@ -84,7 +84,7 @@ def as_document(known: list[KnownQueue], lines: list[Line]) -> dict[str, Any]:
                 "paused_at": line.paused_at and line.paused_at.isoformat(),
                 "next": line.next,
                 "waiting": line.waiting,
-                "in_hand": line.in_hand,
+                "claimed": line.claimed,
                 "workers": line.workers,
             }
             for line in lines

@@ -11,8 +11,8 @@ select
     k.max_in_hand,
     k.paused_at,
     coalesce(k.next, array[]::text []) as next,
-    greatest(coalesce(p.batches_init, 0) - h.in_hand, 0) as waiting,
-    h.in_hand,
+    greatest(coalesce(p.batches_init, 0) - h.claimed, 0) as waiting,
+    h.claimed,
     (select count(*) from rowferry.live_workers as w where u.name = any(w.queues)) as workers
 from (
     select
@@ -29,7 +29,7 @@ inner join rowferry.migration as m on u.migration_id = m.id
 left join rowferry.queue as k on u.migration_id = k.migration_id and u.name = k.name
 left join rowferry.progress as p on u.migration_id = p.migration_id and u.name = p.queue_name
 cross join lateral (
-    select count(*) as in_hand
+    select count(*) as claimed
     from rowferry.claimed_batches as c
     where c.migration = m.name and c.queue_name = u.name
 ) as h

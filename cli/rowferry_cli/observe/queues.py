@@ -27,7 +27,7 @@ def command(as_json: bool) -> None:
     \b
     Of each queue in the database:
       waiting    batches that no worker has claimed
-      in hand    batches that workers have claimed, and the most that they may
+      claimed    batches that workers have claimed, and the most that they may
       workers    live workers that serve it, on all hosts
       priority   higher ones are claimed first
       weight     its share of the claims among queues of one priority
@@ -72,12 +72,12 @@ def _print_lines(lines: Sequence[Line]) -> None:
     table = Table(box=None, pad_edge=True, padding=(0, 1))
     for heading in ("migration", "queue"):
         table.add_column(heading, overflow="fold")
-    for heading in ("waiting", "in hand", "workers", "priority", "weight"):
+    for heading in ("waiting", "claimed", "workers", "priority", "weight"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("next", overflow="fold")
     for line in lines:
-        in_hand = f"{line.in_hand:,}" if line.max_in_hand is None else f"{line.in_hand:,} / {line.max_in_hand:,}"
-        numbers = (f"{line.waiting:,}", in_hand, f"{line.workers:,}", f"{line.priority}", f"{line.weight:g}")
+        claimed = f"{line.claimed:,}" if line.max_in_hand is None else f"{line.claimed:,} / {line.max_in_hand:,}"
+        numbers = (f"{line.waiting:,}", claimed, f"{line.workers:,}", f"{line.priority}", f"{line.weight:g}")
         table.add_row(line.migration, line.queue, *numbers, ", ".join(line.next))
     Console(highlight=False, soft_wrap=True).print(table)
     for words in filter(None, map(_find_words, lines)):

@@ -125,7 +125,7 @@ def _show_preview(connection: Connection, plan: Plan, options: MigrateOptions, r
 
 
 def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> None:
-    if left := find_skipped(connection, plan, MIGRATE.name):
+    if left := find_skipped(connection, plan, MIGRATE):
         reporter.print(left.describe(plan.name))
 
 

@@ -46,7 +46,7 @@ def command(options: PassOptions) -> int:
         _preview(connection, plan, request, reporter)
         unsettled = "could not be reverted and stay production"
         status = run_one_pass(connection, plan, request, options, reporter, unsettled=unsettled)
-        if options.processes != 0 and (left := find_skipped(connection, plan, MIGRATE.name)):
+        if options.processes != 0 and (left := find_skipped(connection, plan, MIGRATE)):
             reporter.print(f"In the next `rowferry migrate`, {left.describe(plan.name)}")
         return status
 

@@ -1,0 +1,125 @@
+"""Puts items in a queue: entries that no table and no bucket names, but their enqueuer."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from psycopg.types.json import Jsonb
+
+from rowferry.batch import DEFAULT_BATCH_SIZE
+from rowferry.db.connection import Connection, call, fetch_one
+from rowferry.db.statements import statement
+from rowferry.errors import UsageError
+from rowferry.plan import Plan
+from rowferry.plan_file import NUL
+from rowferry.queue_spec import QueueChoices, QueueSpec
+from rowferry.queues import find_queue, list_following, read_settings
+from rowferry_enqueue.enqueue import register, translated_refusals
+from rowferry_enqueue.request import Request
+
+Item = Mapping[str, Any]
+"""An object with an `id`, which is a text, and what its queue needs."""
+
+MAX_ITEMS = 10_000
+"""Items in memory, and of one transaction, at most."""
+MAX_BYTES = 16 * 1024**2
+"""Of their JSON; and of one item."""
+
+
+@dataclass(slots=True)
+class ItemsEnqueued:
+    """What was put in the queue so far."""
+
+    batches: int = 0
+    items: int = 0
+    skipped: int = 0
+    """Items that were waiting already when the enqueue began, or whose batches were in ERROR."""
+
+
+def enqueue_items(
+    connection: Connection,
+    plan: Plan,
+    queue: QueueSpec,
+    items: Iterable[Item],
+    *,
+    batch_size: int = DEFAULT_BATCH_SIZE,
+    choices: QueueChoices | None = None,
+    enqueued: ItemsEnqueued | None = None,
+) -> ItemsEnqueued:
+    """Put items in a queue, and return how many.
+
+    They are committed in groups of at most 10,000 items or 16 MiB, so memory is bounded and workers begin meanwhile;
+    `enqueued` is kept up to date, so that it tells what was added before an error. Items that waited when the call
+    began are skipped: the same items may be enqueued again after an error. Items that are done are added again: a queue
+    stands that. Raises UsageError where the queue, or one that follows it, takes no items, or an item is wrong.
+    """
+    refuse_items(plan, queue)
+    done = ItemsEnqueued() if enqueued is None else enqueued
+    payload = Jsonb(Request(queue, choices=choices).payload())
+    with translated_refusals():
+        migration_id, _ = register(connection, plan)
+        asked: dict[str, Any] = {"migration_id": migration_id, "queue": queue.name}
+        asked["last"] = fetch_one(connection, statement("last_waiting_items"), asked)["id"]
+        for group in _group(items):
+            with connection.transaction():
+                connection.execute(statement("lift_timeouts"))
+                connection.execute(statement("lock_enqueue"), {"name": plan.name})
+                new = group if asked["last"] is None else _leave_waiting(connection, group, asked)
+                done_now = call(connection, "enqueue_items", plan.name, queue.name, Jsonb(new), batch_size, payload)
+            done.batches += done_now[0]["batches"]
+            done.items += done_now[0]["entries"]
+            done.skipped += len(group) - len(new)
+    return done
+
+
+def refuse_items(plan: Plan, queue: QueueSpec) -> None:
+    """Raise UsageError where a queue, or one that gets what it has settled, takes no items."""
+    for name in list_following(queue.name, read_settings(plan)):
+        if "items" not in find_queue(name).sources:
+            which = "" if name == queue.name else f", which gets what {queue.name} has settled,"
+            raise UsageError(f"The queue {name}{which} takes no items: see `rowferry queues` for others.")
+
+
+def read_items(lines: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
+    """Yield the items of JSON lines; empty lines are skipped, and a number as `id` is taken as text.
+
+    Raises UsageError, which names the line of `source`, for one that is no item.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"Line {number:,} of {source}"
+        if len(line) > MAX_BYTES:
+            raise UsageError(f"{where} is longer than {MAX_BYTES:,} bytes: name large things by their keys.")
+        try:
+            item = msgspec.json.decode(line, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f'{where} is no JSON object, such as {{"id": "17"}} ({error}): correct it.') from error
+        if type(item.get("id")) is int:
+            item["id"] = str(item["id"])
+        if not isinstance(item.get("id"), str) or not item["id"]:
+            raise UsageError(f"{where} has no `id`, a text that no other line has: add it.")
+        if NUL.search(line):
+            raise UsageError(f"{where} holds a NUL, which PostgreSQL has in no text: write it without.")
+        yield item
+
+
+def _group(items: Iterable[Item]) -> Iterator[list[Item]]:
+    group: list[Item] = []
+    size_bytes = 0
+    for item in items:
+        group.append(item)
+        size_bytes += len(msgspec.json.encode(item))
+        if len(group) >= MAX_ITEMS or size_bytes >= MAX_BYTES:
+            yield group
+            group, size_bytes = [], 0
+    if group:
+        yield group
+
+
+def _leave_waiting(connection: Connection, group: list[Item], asked: dict[str, Any]) -> list[Item]:
+    """Return the items that are not waiting already."""
+    parameters = asked | {"ids": [item["id"] for item in group]}
+    waiting = {row["id"] for row in connection.execute(statement("list_waiting_items"), parameters)}
+    return [item for item in group if item["id"] not in waiting]

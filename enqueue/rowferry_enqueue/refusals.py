@@ -1,0 +1,46 @@
+"""What no enqueue does, whichever command asks for it."""
+
+from rowferry.db.connection import Connection
+from rowferry.errors import PlanError, UsageError
+from rowferry.formatting import count_batches
+from rowferry.plan import Plan
+from rowferry.queue_spec import QueueSpec
+from rowferry.queues import find_queue, list_following, list_queues, read_settings
+from rowferry.reports.progress import read_counts
+from rowferry_enqueue.request import Request
+
+
+def refuse_missing_sides(plan: Plan, queue: QueueSpec) -> None:
+    """Raise PlanError where a queue, or one that gets what it has settled, needs a side that the plan does not have."""
+    has = {side.name for side in plan.sides}
+    for name in list_following(queue.name, read_settings(plan)):
+        if missing := sorted(find_queue(name).sides - has):
+            sides = " and ".join(f"[{side}]" for side in missing)
+            raise PlanError(
+                f"The queue {name} needs {sides}, which the plan {plan.name} does not have: add it, or work on another "
+                "queue (see `rowferry queues`)."
+            )
+
+
+def refuse_undoing(connection: Connection, plan: Plan, request: Request) -> None:
+    """Raise UsageError where rows are meant that were never moved, or batches wait that would move them again."""
+    spec = request.queue
+    staying = [entries.label for entries in request.choose(plan) if entries.rows == "stay"]
+    if staying:
+        raise UsageError(
+            f"The rows of {', '.join(staying)} stay as they are, so the queue {spec.name} has nothing to do "
+            "there: name another table with --table."
+        )
+    form = request.find_form(plan)
+    for name in list_queues():
+        try:
+            other = find_queue(name)
+        except UsageError:  # a faulty package, whose queue no worker of this host serves
+            continue
+        if (other.form, other.gives_form) != (spec.gives_form, form):
+            continue
+        if waiting := read_counts(connection, plan.name, name).batches_init:
+            raise UsageError(
+                f"{count_batches(waiting)} of migration {plan.name} still wait in the queue {name} and would undo what "
+                f"{spec.name} does: let the workers finish them, or delete them from rowferry.batch_queue."
+            )
