@@ -1,11 +1,21 @@
 """What the conformance suite must know of a queue: work to give it, and how to see that the work is done."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from psycopg.types.json import Jsonb
+
 from migration import Migration
+from rowferry.db.connection import call, connect
+from rowferry.plan_file import plan_document
 from rowferry.queue_spec import QueueSpec
+from rowferry_enqueue.request import describe_queues
+
+INSERT_ITEMS = """
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count)
+select id, %s, %s, %s from rowferry.migration
+"""
 
 
 class QueueFixture(ABC):
@@ -28,6 +38,15 @@ class QueueFixture(ABC):
     def enqueue(self, migration: Migration, count: int) -> None:
         """Put the entries 1 to `count` in the queue, as one batch."""
         migration.enqueue(count, queue=self.spec.name)
+
+    def enqueue_items(self, migration: Migration, items: Sequence[Mapping[str, Any]]) -> None:
+        """Put these items in the queue, as one batch."""
+        plan = migration.read_plan()
+        queues = describe_queues(plan)
+        with connect("suite") as connection:
+            call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)), Jsonb(queues))
+            payload = Jsonb({**queues[self.spec.name]["payload"], "items": items})
+            connection.execute(INSERT_ITEMS, (self.spec.name, payload, len(items)))
 
     @abstractmethod
     def look(self, migration: Migration) -> Mapping[int, object]:

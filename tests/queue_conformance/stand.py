@@ -148,11 +148,11 @@ class Stand:
             table, column = self.fixture.writes
             self.migration.execute(LOG_WRITES.format(table=table, column=column))
 
-    def written(self) -> list[int]:
+    def written(self) -> list[str]:
         """Return the keys of the rows that were written since, in that order."""
         if self.fixture.writes is None:
             return []
-        return [int(row["key"]) for row in self.migration.execute("select key from public.write_log order by place")]
+        return [row["key"] for row in self.migration.execute("select key from public.write_log order by place")]
 
     def fail_one_and_retry(self) -> list[str]:
         """Let an attempt do all, and say that one entry failed; make another. Return what that one must be given."""
