@@ -49,12 +49,17 @@ def find_queue(name: str) -> QueueSpec:
     (point,) = points
     try:
         spec = point.load()
-    except Exception as error:
-        words = f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        words = describe_fault(error)
         raise UsageError(f"The queue {name} of {point.value} cannot be loaded ({words}): mend that package.") from error
     if not isinstance(spec, QueueSpec) or spec.name != name:
         raise UsageError(f"{point.value} is no QueueSpec of the name {name}: mend the entry point of that package.")
     return spec
+
+
+def describe_fault(error: BaseException) -> str:
+    """Return what a package raised as it was imported, in one line; SystemExit, which would end this process, too."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def read_settings(plan: Plan) -> dict[str, QueueSettings]:

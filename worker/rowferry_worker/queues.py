@@ -16,10 +16,11 @@
 import logging
 from functools import cache
 from importlib import import_module
+from typing import Any, cast
 
 from rowferry import queues
 from rowferry.errors import UsageError
-from rowferry_worker.batch.context import Queue
+from rowferry_worker.batch.context import Perform, Queue
 from rowferry_worker.service import PROCESS_NUMBER
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,10 @@ def find_queue(name: str) -> Queue:
     spec = queues.find_queue(name)
     module, _, function = spec.perform.partition(":")
     try:
-        return Queue(spec, getattr(import_module(module), function))
-    except Exception as error:
-        words = f"{type(error).__name__}: {error}"
+        perform: Any = getattr(import_module(module), function)
+    except (Exception, SystemExit) as error:
+        words = queues.describe_fault(error)
         raise UsageError(f"The work of queue {name}, {spec.perform}, cannot be loaded ({words}): mend it.") from error
+    if not callable(perform):
+        raise UsageError(f"The work of queue {name}, {spec.perform}, is no function: mend the specification.")
+    return Queue(spec, cast("Perform", perform))
