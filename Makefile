@@ -103,11 +103,11 @@ format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend 
 	@$(VENV)/bin/ruff format .
 
 lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency anew, with its hashes.
-	@tools/step "locking requirements/dev.txt" $(LOCK_WITH_LAB) --upgrade --extra otel --group dev -o requirements/dev.txt
+	@tools/step "locking requirements/dev.txt" $(LOCK_WITH_LAB) --upgrade --extra otel --extra inspect --group dev -o requirements/dev.txt
 	@tools/step "locking requirements/demo.txt" $(LOCK_WITH_LAB) -c requirements/dev.txt -o requirements/demo.txt
 	@tools/step "locking requirements/pictures.txt" $(LOCK_WITH_LAB) --group pictures -c requirements/dev.txt -o requirements/pictures.txt
 	@tools/step "locking requirements/bench.txt" $(LOCK_WITH_LAB) --group bench -c requirements/dev.txt -o requirements/bench.txt
-	@tools/step "locking requirements/worker.txt" $(LOCK) -c requirements/dev.txt -o requirements/worker.txt
+	@tools/step "locking requirements/worker.txt" $(LOCK) --extra inspect -c requirements/dev.txt -o requirements/worker.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
 
 clean: ## Remove the environment, the tools built for the tests, and all caches.

@@ -153,6 +153,11 @@ class QueueSpec:
         else:
             return settings
 
+    def find_sides(self, settings: QueueSettings) -> frozenset[SideName]:
+        """Return the buckets that it needs: the settings' `side` is one of them."""
+        side: SideName | None = getattr(settings, "side", None)
+        return self.sides if side is None else self.sides.union((side,))
+
     def find_form(self, settings: QueueSettings) -> Form:
         """Return the form of the entries that need the work."""
         return self.form or getattr(settings, "side", "production")

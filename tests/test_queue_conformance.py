@@ -224,7 +224,7 @@ def test_each_settled_entry_is_handed_on_once(stand: Stand) -> None:
 def test_what_the_time_budget_does_not_suffice_for_is_put_back(stand: Stand) -> None:
     with stand.enqueued(), working(stand.queue, parallel=1, time_budget=timedelta(0)) as worker:
         worker.work()
-        assert len(worker.given) > 1 or not stand.fixture.spec.sides
+        assert len(worker.given) > 1 or not stand.sides
     assert {attempt["verdict"] for attempt in stand.attempts()} <= {"DONE", "RELEASED"}
     stand.check_done()
 
@@ -240,14 +240,14 @@ def test_only_the_buckets_that_are_named_are_opened(stand: Stand) -> None:
 
     with stand.enqueued(), working(stand.queue) as worker:
         worker.take_turn(look_on)
-    assert opened == [stand.fixture.spec.sides]
+    assert opened == [stand.sides]
 
 
 def test_no_coroutine_computes_for_long(stand: Stand) -> None:
     stand.fixture.make_heavy(stand.migration, SPOILED)
     with stand.enqueued(), timed_steps() as steps, working(stand.queue) as worker:
         worker.work()
-    assert bool(steps) == bool(stand.fixture.spec.sides)
+    assert bool(steps) == bool(stand.sides)
     assert max(steps, default=0) < LONGEST_STEP_SECONDS
 
 
@@ -269,7 +269,7 @@ def test_a_worker_that_is_killed_leaves_nothing_undone_and_nothing_doubled(stand
     with stand.enqueued():
         died = stand.run_doomed(step)
         if step == "between requests":
-            assert died == bool(stand.fixture.spec.sides)
+            assert died == bool(stand.sides)
         elif step != "after a statement":  # a queue may execute none
             assert died
         stand.run_worker()

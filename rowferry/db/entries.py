@@ -115,6 +115,30 @@ class EntryQueries:
             "update_rows", assignments=assignments, target=self.row_has_form(to), **self._compose_guard(to)
         )
 
+    def compose_values(
+        self, name: Literal["update_values", "find_different"], form: Form, columns: Mapping[str, str]
+    ) -> sql.Composed:
+        """Return the statement that gives locked rows of a form other values, or finds those that hold others.
+
+        `columns`: their types by their names.
+
+        Its parameters are those of `compose_lock`, and the values as arrays of texts, `text_0` and so on.
+        """
+        names = [sql.Identifier(f"rowferry: value {number}") for number in range(len(columns))]
+        cast = sql.SQL("rowferry_wanted.{}::{}")
+        given = [cast.format(each, literal(kind)) for each, kind in zip(names, columns.values(), strict=True)]
+        assigned = zip(columns, given, strict=True)
+        comma = sql.SQL(", ")
+        return self.compose(
+            name,
+            texts=comma.join(sql.SQL("{}::text[]").format(sql.Placeholder(f"text_{n}")) for n in range(len(names))),
+            names=comma.join(names),
+            assignments=comma.join(sql.SQL("{} = {}").format(identifiers(each), value) for each, value in assigned),
+            present=comma.join(sql.SQL("{}::text").format(identifiers("e", each)) for each in columns),
+            given_texts=comma.join(sql.SQL("{}::text").format(value) for value in given),
+            **self._compose_guard("legacy" if form == "production" else "production"),
+        )
+
     def _compose_guard(self, to: Form) -> dict[str, sql.Composable]:
         """Return what must hold of a row beside its id and its text."""
         same_objects: sql.Composable = sql.SQL("true")

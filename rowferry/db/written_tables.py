@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+import msgspec
+import psycopg
 from psycopg import sql
+from psycopg.adapt import PyFormat, Transformer
 
 from rowferry.db.connection import Connection, identifiers, literal
 from rowferry.db.description import split_table
 from rowferry.db.statements import statement
-from rowferry.errors import MigrationFault
+from rowferry.errors import MigrationFault, RowRefused
 
 _COMMA = sql.SQL(", ")
 
@@ -21,7 +24,8 @@ class WrittenColumn:
     name: str
     type: str
     """As format_type() writes it, without a modifier."""
-    is_array: bool
+    category: str
+    """As pg_type.typcategory has it: `N` are numbers, `S` texts, `A` arrays."""
     may_write: bool
     """Whether this role may read and write it."""
 
@@ -42,7 +46,7 @@ class WrittenTable:
     def of(cls, connection: Connection, name: str, keys: Sequence[str], columns: Sequence[str]) -> "WrittenTable":
         """Raise MigrationFault where the table or one of the columns does not exist, or this role may not write it."""
         wanted = [*keys, *columns]
-        found = describe_columns(connection, name, wanted, updated=columns)
+        found = describe_columns(connection, name, wanted, inserted=wanted, updated=columns)
         for column in wanted:
             if column not in found:
                 raise MigrationFault(f"There is no column {column} of a table {name}; create it, or correct the plan.")
@@ -90,6 +94,10 @@ class WrittenTable:
             row_lock=sql.SQL("for no key update of t skip locked" if lock else ""),
         )
 
+    def write_texts(self, connection: Connection, rows: Sequence[Sequence[Any]]) -> dict[str, list[str | None]]:
+        """Return the values of rows as the parameters of these statements. Raises RowRefused as the function does."""
+        return write_texts(connection, [self.found[name] for name in (*self.keys, *self.columns)], rows)
+
     @property
     def _numbers(self) -> range:
         return range(len(self.keys) + len(self.columns))
@@ -120,13 +128,50 @@ class WrittenTable:
 
 
 def describe_columns(
-    connection: Connection, table: str, columns: Iterable[str], *, updated: Iterable[str] = ()
+    connection: Connection,
+    table: str,
+    columns: Iterable[str],
+    *,
+    inserted: Iterable[str] = (),
+    updated: Iterable[str] = (),
 ) -> dict[str, WrittenColumn]:
-    """Return what the catalogue says of these columns, by name; `updated`: those that must be open to updates."""
+    """Return what the catalogue says of these columns, by name.
+
+    `inserted`, `updated`: those that must be open to that.
+    """
     parameters: dict[str, Any] = {
         "table": sql.Identifier(*split_table(table)).as_string(connection),
         "columns": list(columns),
+        "inserted": list(inserted),
         "updated": list(updated),
     }
     rows = connection.execute(statement("describe_written"), parameters)
     return {row["name"]: WrittenColumn(**row) for row in rows}
+
+
+def write_texts(
+    connection: Connection, columns: Sequence[WrittenColumn], rows: Sequence[Sequence[Any]]
+) -> dict[str, list[str | None]]:
+    """Return the values of rows as parameters `text_0`, …: an array of texts for each column.
+
+    A dictionary, or a list for a column without an array, is written as JSON. Raises RowRefused where a value cannot be
+    written.
+    """
+    transformer = cast("Any", Transformer(connection))
+    return {
+        f"text_{number}": [_write_text(transformer, row[number], column) for row in rows]
+        for number, column in enumerate(columns)
+    }
+
+
+def _write_text(transformer: Any, value: Any, column: WrittenColumn) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        if isinstance(value, dict) or (isinstance(value, list | tuple) and column.category != "A"):
+            return msgspec.json.encode(value).decode()
+        return bytes(transformer.get_dumper(value, PyFormat.TEXT).dump(value) or b"").decode()
+    except (TypeError, ValueError, psycopg.Error) as error:
+        raise RowRefused(
+            f"a value of the type {type(cast('Any', value)).__name__} cannot be written to {column.name}"
+        ) from error

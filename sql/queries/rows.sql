@@ -85,3 +85,41 @@ select
     ({origin} and {where}) is true as is_entry
 from {table} as e
 where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id")) and {in_range};
+
+-- name: update_values
+-- Gives rows that are locked other values, where they hold something else, if all that was read of them still holds.
+with rowferry_wanted as (
+    select w.*
+    from
+        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], {texts})
+        as w ("rowferry: id", "rowferry: old", "rowferry: objects", {names})
+)
+
+update {table} as e
+set {assignments}
+from rowferry_wanted
+where
+    ({columns}) = ({id_wanted})
+    and {in_range}
+    and {text} collate "C" = rowferry_wanted."rowferry: old"
+    and {same_objects}
+    and {origin}
+    and {where}
+    and row({present}) is distinct from row({given_texts})
+returning {id_text} as id;
+
+-- name: find_different
+-- The rows that hold something else than the values that they were given.
+with rowferry_wanted as (
+    select w.*
+    from
+        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], {texts})
+        as w ("rowferry: id", "rowferry: old", "rowferry: objects", {names})
+)
+
+select {id_text} as id
+from {table} as e, rowferry_wanted
+where
+    ({columns}) = ({id_wanted})
+    and {in_range}
+    and row({present}) is distinct from row({given_texts});

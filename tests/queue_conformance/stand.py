@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from entry_table import Record
 from migration import Migration
@@ -19,6 +20,7 @@ from queue_conformance.worker import working
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection
 from rowferry.errors import RowBusy
+from rowferry.plan import SideName
 from rowferry_worker.batch.context import BatchContext, Perform
 
 TESTS = Path(__file__).parent.parent
@@ -69,11 +71,16 @@ class Stand:
     def queue(self) -> str:
         return self.fixture.spec.name
 
+    @property
+    def sides(self) -> frozenset[SideName]:
+        """The buckets that the queue opens, with the fixture's settings."""
+        return self.fixture.spec.find_sides(convert(dict(self.fixture.settings), self.fixture.spec.settings))
+
     def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make the entries. A queue without sides gets a plan without buckets, and no credentials."""
         plan = self.migration.plan
         plan["queue"] = {self.queue: dict(self.fixture.settings)}
-        if not self.fixture.spec.sides:
+        if not self.sides:
             del plan["legacy"], plan["production"]
             for name in self.migration.environment:
                 if name.endswith(("_KEY_ID", "_ACCESS_KEY")):

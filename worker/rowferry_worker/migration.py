@@ -66,7 +66,7 @@ class MigrationContext:
         self._rate_keys: dict[tuple[SideName, str], str] = {}
         bound = plan.database.max_rows_per_second
         self._row_limiter = None if bound is None else RateLimiter(partial(cluster.share_of, bound))
-        self._bodies = bodies
+        self.bodies = bodies or BodyBudget()
         self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
@@ -94,7 +94,7 @@ class MigrationContext:
         """How objects are copied, and what was learned of the servers by that."""
         production = self.plan.production
         support = ConditionalWriteSupport(production.bucket)
-        return choose_method(self.plan, self._bodies), support, Properties(production)
+        return choose_method(self.plan, self.bodies), support, Properties(production)
 
     def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntryQueries:
         """Return the SQL over the table of the entries that a batch names.
@@ -215,8 +215,10 @@ class MigrationContextCache:
             if (migration := self._open.get(known)) is None or migration.holds_rows_enough(rows)
         ]
 
-    def find(self, connection: Connection, batch: Batch, sides: Iterable[SideName] = BOTH) -> MigrationContext:
-        """Return the migration of a batch, with these sides open.
+    def find(
+        self, connection: Connection, batch: Batch, sides: Iterable[SideName] = BOTH, queue: QueueSpec | None = None
+    ) -> MigrationContext:
+        """Return the migration of a batch, with these sides open, and those that the plan says for its queue.
 
         Raises UsageError when this worker cannot work on it: credentials are missing, or a bucket is not there.
         """
@@ -229,7 +231,8 @@ class MigrationContextCache:
                 on_return = partial(self.on_return, batch.migration_id)
                 migration = MigrationContext(plan, {}, self._cluster, self._bodies, on_return)
             try:
-                for name in sorted(set(sides) - migration.clients.keys()):
+                chosen: Iterable[SideName] = queue.find_sides(migration.read_settings(queue)) if queue else ()
+                for name in sorted(set(sides).union(chosen) - migration.clients.keys()):
                     migration.add_client(name, self._open_client(migration.plan, name))
             except RowferryError:
                 if known not in self._open:

@@ -40,7 +40,7 @@ def rewrite_rows(
 
     Raises BatchReleased when the worker gives up meanwhile.
     """
-    _wait_for_turn(context, len(moves))
+    wait_for_turn(context, len(moves))
     began = time.monotonic()
     with metrics.row_update_seconds.labels(context.batch.queue_name).time():
         updated = update_rows(context.connection, queries, moves, to)
@@ -49,7 +49,7 @@ def rewrite_rows(
     return updated
 
 
-def _wait_for_turn(context: BatchContext, rows: int) -> None:
+def wait_for_turn(context: BatchContext, rows: int) -> None:
     """Wait for `max_rows_per_second`. Raises BatchReleased when the worker gives up meanwhile."""
     wait = context.migration.reserve_rows(rows)
     if wait:

@@ -55,7 +55,7 @@ class ClaimedBatch:
         state, batch = self.state, self.batch
         try:
             sides = self.queue.spec.sides | list_sides(batch.payload)
-            migration = state.migration_contexts.find(self.connection, batch, sides)
+            migration = state.migration_contexts.find(self.connection, batch, sides, self.queue.spec)
         except (UsageError, ObjectError) as error:
             self.connection.rollback()
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))

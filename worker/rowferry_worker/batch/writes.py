@@ -2,23 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
-import msgspec
 import psycopg
 from psycopg import errors
-from psycopg.adapt import PyFormat, Transformer
 from psycopg.sql import Composed
 
 from rowferry.db.connection import Connection, summarise, translate
 from rowferry.db.statements import own_queries
-from rowferry.db.written_tables import WrittenColumn, WrittenTable
+from rowferry.db.written_tables import WrittenTable
 from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
-_NAMES_AND_RIGHTS = "42"
+NAMES_AND_RIGHTS = "42"
 """The class of SQLSTATE of undefined names, wrong types and missing rights."""
 
 
@@ -132,7 +130,7 @@ class _Upsert:
             written = iter(self.write(free, True) if free else [])
             locked = RowBusy("another session holds a lock on the row")
             return [locked if number in busy else next(written) for number in range(1, len(rows) + 1)]
-        texts = self._write_texts(rows)
+        texts = self.table.write_texts(self.connection, rows)
         written = self._find(self.table.compose_upsert(), texts)
         equal: set[int] = set()
         if len(written) < len(rows):
@@ -143,7 +141,7 @@ class _Upsert:
 
     def check_table(self, error: psycopg.Error) -> None:
         """Raise MigrationFault where the table, not one of the rows, is at fault. A trigger that fails is its row's."""
-        if not (error.sqlstate or "").startswith(_NAMES_AND_RIGHTS) or error.diag.context:
+        if not (error.sqlstate or "").startswith(NAMES_AND_RIGHTS) or error.diag.context:
             return
         table = self.table
         WrittenTable.of(self.connection, table.name, table.keys, table.columns)
@@ -153,36 +151,9 @@ class _Upsert:
 
     def _find_busy(self, rows: Sequence[Sequence[Any]]) -> set[int]:
         """Return the numbers of rows that other sessions have locked; the others are locked now."""
-        texts = self._write_texts(rows)
+        texts = self.table.write_texts(self.connection, rows)
         present = self._find(self.table.compose_find(), texts)
         return present - self._find(self.table.compose_find(lock=True), texts)
 
     def _find(self, query: Composed, texts: dict[str, Any]) -> set[int]:
         return {row["number"] for row in self.connection.execute(query, texts)}
-
-    def _write_texts(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Return the values as parameters: an array of texts for each column."""
-        transformer = cast("Any", Transformer(self.connection))
-        names = (*self.table.keys, *self.table.columns)
-        found = [self.table.found[name] for name in names]
-        return {
-            f"text_{number}": [_write_text(transformer, row[number], column) for row in rows]
-            for number, column in enumerate(found)
-        }
-
-
-def _write_text(transformer: Any, value: Any, column: WrittenColumn) -> str | None:
-    """Return a value as PostgreSQL reads it; a dictionary, or a list for a column without an array, as JSON.
-
-    Raises RowRefused where it cannot be written.
-    """
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        if isinstance(value, dict) or (isinstance(value, list | tuple) and not column.is_array):
-            return msgspec.json.encode(value).decode()
-        return bytes(transformer.get_dumper(value, PyFormat.TEXT).dump(value) or b"").decode()
-    except (TypeError, ValueError, psycopg.Error) as error:
-        raise RowRefused(
-            f"a value of the type {type(cast('Any', value)).__name__} cannot be written to {column.name}"
-        ) from error

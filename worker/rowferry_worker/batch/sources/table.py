@@ -36,7 +36,7 @@ class TableSource:
     def read(self, context: BatchContext) -> list[Entry]:
         """Return the entries of the batch's range that still need the work, in the order of their ids."""
         queue, payload, settings = context.queue.spec, context.batch.payload, context.settings
-        queries = find_queries(context, update=queue.updates_rows)
+        queries = find_queries(context, update=queue.gives_form is not None)
         columns = queue.columns(settings, queries.entries)
         entries = read_range(context, queue.find_form(settings), queries, columns, queue.where(settings))
         meant = find_meant(payload)

@@ -1,0 +1,1 @@
+"""The queue `inspect`: compute facts of objects while they are streamed, and write them into rows."""

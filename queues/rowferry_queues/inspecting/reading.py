@@ -1,0 +1,185 @@
+"""Streams one object through its inspection: small ones on the event loop, all else beside it."""
+
+import asyncio
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rowferry.batch import Outcome
+from rowferry.errors import ObjectError
+from rowferry.http.stream import BodyStream
+from rowferry.plan import SideName
+from rowferry.s3.operations import Request, get_object
+from rowferry.s3.responses import Response
+from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
+from rowferry_queues.inspecting import inflating
+from rowferry_queues.inspecting.function import Function, Functions, choose_values
+from rowferry_queues.inspecting.inspection import IMAGE_HEAD_BYTES, Computed, Inspection
+from rowferry_queues.inspecting.spec import InspectSettings
+from rowferry_worker.compute import compute
+from rowferry_worker.machine import count_cores
+from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.memory import BodyBudget, Hold
+from rowferry_worker.objects.pipe import PIPE_BYTES
+from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag
+
+WHOLE_BYTES = 128 * 1024
+"""The largest object that is taken whole: it comes with its headers."""
+INLINE_BYTES = 256 * 1024
+"""How much content is computed with on the event loop: 0.3 ms to 1 ms of inflating, SHA-256 and counting lines."""
+INLINE_CHUNK_BYTES = 16 * 1024
+"""The same of one piece of a stream: a larger one is worth the way to another thread."""
+WINDOWS_BYTES = 16 * inflating.WINDOW_BYTES
+"""What the windows of all zstd streams of a process may hold."""
+STREAMED_CALLS = 16
+
+
+class Reading(Struct, frozen=True):
+    """How the objects of a batch are read."""
+
+    computed: Computed
+    bodies: BodyBudget
+    function: Function | None = None
+    returned: tuple[str, ...] = ()
+    function_seconds: float = 60.0
+
+    @classmethod
+    def of(cls, settings: InspectSettings, bodies: BodyBudget, function: Function | None) -> "Reading":
+        """Return what the plan asks for."""
+        computed = Computed(
+            facts=settings.facts,
+            reads_content=function is not None,
+            may_inflate=settings.inflate == "auto",
+            max_inflated_bytes=settings.max_inflated_bytes,
+            max_ratio=settings.max_ratio,
+        )
+        return cls(computed, bodies, function, settings.returned, settings.function_seconds)
+
+
+@cache
+def get_functions() -> Functions:
+    """Return the calls of this process."""
+    return Functions(count_cores(), STREAMED_CALLS)
+
+
+@cache
+def get_windows() -> BodyBudget:
+    """Return what the windows of this process may hold: it is waited for with a share of the bodies, never before."""
+    return BodyBudget(WINDOWS_BYTES)
+
+
+async def inspect_object(s3: ObjectRequests, reading: Reading, side: SideName, key: str) -> CopyResult:
+    """Return the facts of an object as the result's value. Raises ContentFault, and any ObjectError of its GET.
+
+    A GET whose body breaks off is repeated as one without a response is.
+    """
+    for tried in range(1, TRIES + 1):
+        try:
+            return await _InspectedObject(s3, reading, side, key).inspect()
+        except _BrokenBody as broken:
+            error = broken.error
+            if tried == TRIES or not may_pass(error):
+                raise error from None
+            await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
+    raise AssertionError(TRIES)  # the last try returns or raises
+
+
+class _BrokenBody(Exception):
+    """The body of a GET has ended too early."""
+
+    def __init__(self, error: ObjectError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _InspectedObject:
+    """One try at one object."""
+
+    def __init__(self, s3: ObjectRequests, reading: Reading, side: SideName, key: str) -> None:
+        self._s3 = s3
+        self._reading = reading
+        self._request: Request = replace(get_object(side, key), stream_above=WHOLE_BYTES)
+
+    async def inspect(self) -> CopyResult:
+        with await self._reading.bodies.hold() as hold:
+            response = await self._s3.send(self._request)
+            try:
+                demand(read_etag, response, self._request)
+                await self._s3.refuse_web_server(self._request, response)
+                facts = await self._compute(response, hold)
+            finally:
+                if response.stream is not None:
+                    response.stream.close()
+        return CopyResult(Outcome.MIGRATED, response.body_bytes, value=facts)
+
+    async def _compute(self, response: Response, hold: Hold) -> dict[str, Any]:
+        reading = self._reading
+        inspection = Inspection(reading.computed, response.headers.get("content-encoding", ""))
+        if response.stream is None:
+            hold.resize(2 * len(response.body) + inflating.PIECE_BYTES)
+            returned = await self._take_whole(inspection, response.body)
+        else:
+            hold.resize(PIPE_BYTES + IMAGE_HEAD_BYTES + inflating.PIECE_BYTES)
+            returned = await self._take_stream(inspection, response.stream)
+        return {**inspection.read_facts(), **returned}
+
+    async def _take_whole(self, inspection: Inspection, body: bytes) -> dict[str, Any]:
+        if self._reading.function is not None:
+            return await self._call(self._reading.function, inspection, body)
+        await _exhaust(_read_whole(inspection, body), INLINE_BYTES)
+        return {}
+
+    async def _take_stream(self, inspection: Inspection, stream: BodyStream) -> dict[str, Any]:
+        if self._reading.function is not None:
+            with await get_windows().hold(inflating.WINDOW_BYTES):
+                try:
+                    return await self._call(self._reading.function, inspection, stream)
+                except ObjectError as error:
+                    raise _BrokenBody(error) from error
+        chunk = await _read_chunk(stream)
+        windows = inflating.WINDOW_BYTES if chunk.startswith(inflating.MAGIC["zstd"]) else 0
+        with await get_windows().hold(windows):
+            while chunk:
+                await _exhaust(inspection.feed(chunk), INLINE_BYTES if len(chunk) <= INLINE_CHUNK_BYTES else 0)
+                chunk = await _read_chunk(stream)
+            await _exhaust(inspection.end(), INLINE_BYTES)
+        return {}
+
+    async def _call(self, function: Function, inspection: Inspection, source: bytes | BodyStream) -> dict[str, Any]:
+        reading, key = self._reading, self._request.key
+        reads_all = bool(reading.computed.facts)
+        values = await get_functions().call(
+            function, inspection, source, key, reads_all=reads_all, seconds=reading.function_seconds
+        )
+        return choose_values(values, reading.returned)
+
+
+async def _read_chunk(stream: BodyStream) -> bytes:
+    """Return the next bytes of a body; none at its end. Raises _BrokenBody."""
+    try:
+        return b"".join(await stream.read())
+    except ObjectError as error:
+        raise _BrokenBody(error) from error
+
+
+def _read_whole(inspection: Inspection, body: bytes) -> Iterator[bytes]:
+    yield from inspection.feed(body)
+    yield from inspection.end()
+
+
+async def _exhaust(pieces: Iterator[bytes], inline_bytes: int) -> None:
+    """Take all pieces: the first of them, up to `inline_bytes`, here, and the others beside the event loop."""
+    while inline_bytes > 0:
+        piece = next(pieces, None)
+        if piece is None:
+            return
+        inline_bytes -= len(piece)
+    await compute(_exhaust_all, pieces)
+
+
+def _exhaust_all(pieces: Iterator[bytes]) -> None:
+    for _ in pieces:
+        pass
