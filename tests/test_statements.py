@@ -15,7 +15,7 @@ from rowferry_lab.queries import QUERIES as LAB_QUERIES
 from rowferry_lab.queries import statement as lab_statement
 
 ROOT = Path(__file__).parent.parent
-PRODUCT = ("rowferry", "enqueue", "worker", "exporter", "cli", "lab")
+PRODUCT = ("rowferry", "enqueue", "worker", "queues", "exporter", "cli", "lab")
 SOURCES = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
 TREES = [ast.parse(path.read_text()) for path in SOURCES]
 FILES = [*list_sql("queries"), LAB_QUERIES]
