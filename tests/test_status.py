@@ -15,11 +15,13 @@ from entry_table import EntryTable
 from key_forms import form_of_key
 from listed_objects import name_objects, put_objects
 from migration import Migration
+from queue_runs import migrate, verify
 from request_log import RequestLog
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
 from rowferry.plan import Entries
-from rowferry.reports.status import DataStatus, print_data_status, read_data_status
+from rowferry.reports.status import DataStatus, read_data_status
+from rowferry.reports.status_tables import print_data_status
 from rowferry.s3.listing import ObjectCount
 
 
@@ -134,7 +136,7 @@ def test_batches_are_zero_and_init_is_named_while_there_is_no_schema(table: Entr
     table.execute("drop schema rowferry cascade")
     status = read_rows(table)
     assert not status.initialised
-    assert status.counts.batches == 0
+    assert status.queues == ()
     assert "rowferry init" in show(status)
 
 
@@ -142,12 +144,64 @@ def test_batches_are_counted_by_status_and_entries_by_outcome(migration: Migrati
     migration.fill(4)
     migration.insert({"9": "image/nowhere.png"})
     migration.enqueue(batch_size=2)
-    assert read_rows(migration).counts.batches_init == 3
+    assert read_rows(migration).queues[0].counts.batches_init == 3
     migration.work()
-    counts = read_rows(migration).counts
+    counts = read_rows(migration).queues[0].counts
     assert (counts.batches_init, counts.batches_done, counts.batches_error) == (0, 2, 1)
     assert (counts.migrated, counts.missing, counts.waiting) == (4, 1, 0)
     assert counts.balances
+
+
+def test_queues_are_shown_one_by_one_and_never_added_up(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    verify(migration)
+    status = read_rows(migration)
+    assert [(queue.queue, queue.counts.finished) for queue in status.queues] == [("migrate", 5), ("verify", 5)]
+    lines = [line.split() for line in show(status).splitlines()]
+    assert ["migrate", "0", "1", "0", "5", "0", "0", "done"] in lines
+    assert ["verify", "0", "1", "0", "5", "0", "0", "done"] in lines
+    assert "10" not in show(status)
+    assert "all queues are done" in show(status)
+
+
+def test_one_queue_is_shown_by_outcome(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    verify(migration)
+    migration.write_plan()
+    shown = migration.run("status", "--no-objects", "--queue", "verify").stdout
+    assert "Batches of migration avatars, in the queue verify" in shown
+    assert ["kept", "5"] in [line.split() for line in shown.splitlines()]
+    refused = migration.run("status", "--no-objects", "--queue", "tgas")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "rowferry: Migration avatars has no queue 'tgas'; it has migrate, verify.\n"
+
+
+def test_a_migration_is_done_when_all_its_queues_are(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    assert read_rows(migration).is_done
+    migration.enqueue(queue="verify")
+    status = read_rows(migration)
+    assert not status.is_done
+    assert "all queues are done" not in show(status)
+    assert status.queues[1].is_slowest
+
+
+def test_a_queue_that_is_not_installed_here_is_shown_within_80_columns(table: EntryTable) -> None:
+    table.add_legacy(range(1, 3))
+    table.enqueue()
+    table.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+        "select id, 'thumbnails_of_all', '{}', 1000000000 from rowferry.migration"
+    )
+    status = read_rows(table)
+    shown = StringIO()
+    print_data_status(status, Console(file=shown, width=80))
+    assert ["thumbnails_of_all", "1", "0", "0", "1,000,000,000", "1,000,000,000", "0", "running"] in [
+        line.split() for line in shown.getvalue().splitlines()
+    ]
 
 
 def test_the_command_prints_plain_columns_without_a_terminal(migration: Migration) -> None:
@@ -182,9 +236,11 @@ def test_json_has_every_number(migration: Migration) -> None:
     assert document["objects"] == {"legacy": 2, "production": 0}
     assert document["entries"] == {"legacy": 2, "production": 0, "unexpected": 0, "total": 2}
     assert document["tables"] == {"public.avatars.path": document["entries"]}
-    assert document["batches"] == {"init": 2, "done": 0, "error": 0, "total": 2}
-    assert document["outcomes"]["waiting"] == 2
-    assert set(document["outcomes"]) > {"migrated", "kept", "changed", "deleted", "missing", "conflict", "failed"}
+    (queue,) = document["queues"]
+    assert (queue["queue"], document["done"]) == ("migrate", False)
+    assert queue["batches"] == {"init": 2, "done": 0, "error": 0, "total": 2}
+    assert queue["outcomes"]["waiting"] == 2
+    assert set(queue["outcomes"]) > {"migrated", "kept", "changed", "deleted", "missing", "conflict", "failed"}
 
 
 def test_a_long_listing_is_broken_off_and_told_as_at_least(
@@ -227,6 +283,6 @@ def test_the_status_writes_nothing(migration: Migration) -> None:
 
 def test_a_live_worker_is_counted(table: EntryTable) -> None:
     table.execute("select rowferry.heartbeat('w', 'here', 1, '0', 1, 1, '{migrate}')")
-    assert read_rows(table).activity.workers == 1
+    assert read_rows(table).workers == 1
     table.execute("select rowferry.deregister_worker('w')")
-    assert read_rows(table).activity.workers == 0
+    assert read_rows(table).workers == 0

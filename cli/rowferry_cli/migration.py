@@ -26,6 +26,11 @@ def migration_option(function: F) -> F:
     )(plan_option(function))
 
 
+def queue_option(function: F) -> F:
+    """Add --queue, which arrives as `queue`."""
+    return click.option("--queue", metavar="NAME", help="Only this queue.")(function)
+
+
 def all_migrations_option(function: F) -> F:
     """Add --all-migrations."""
     return click.option("--all-migrations", is_flag=True, help="All migrations in the database.")(function)
@@ -56,6 +61,23 @@ def choose_migration(connection: Connection, name: str | None, plan_path: Path) 
     if chosen not in known:
         raise UsageError(f"There is no migration {chosen!r} in this database; there is {', '.join(known)}.")
     return chosen
+
+
+def choose_queue(connection: Connection, queue: str | None, migration: str | None) -> str | None:
+    """Return the queue of a migration, or of any if that is None. Raises UsageError where there is no such queue."""
+    from rowferry.db.connection import translated_errors
+    from rowferry.db.statements import statement
+
+    if queue is None:
+        return None
+    with translated_errors():
+        found = connection.execute(statement("list_migration_queues"), {"migration": migration}).fetchall()
+    names = [row["queue_name"] for row in found]
+    if queue not in names:
+        where = "This database" if migration is None else f"Migration {migration}"
+        known = f"it has {', '.join(names)}" if names else "nothing is enqueued there yet"
+        raise UsageError(f"{where} has no queue {queue!r}; {known}.")
+    return queue
 
 
 def list_migrations(connection: Connection) -> list[str]:

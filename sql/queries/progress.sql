@@ -39,6 +39,11 @@ from rowferry.throughput as p
 inner join rowferry.migration as m on p.migration_id = m.id
 where m.name = %(migration)s and p.queue_name = %(queue)s;
 
+-- name: count_live_workers
+-- The live workers, of all migrations.
+select count(*) as workers
+from rowferry.live_workers;
+
 -- name: read_migration_status
 -- The open batches of one migration, or of one of its queues, how many of them are claimed, and the live workers.
 select
@@ -57,3 +62,34 @@ select
         where h.migration = %(migration)s and (%(queue)s::text is null or h.queue_name = %(queue)s)
     ) as claimed,
     (select count(*) from rowferry.live_workers) as workers;
+
+-- name: read_queue_status
+-- The queues of one migration in the order of their chain, with the counts of each.
+select
+    s.queue_name as queue,
+    s.state,
+    s.batches,
+    s.batches_init,
+    s.batches_done,
+    s.batches_error,
+    s.entries,
+    s.waiting,
+    coalesce(p.migrated, 0) as migrated,
+    coalesce(p.kept, 0) as kept,
+    coalesce(p.changed, 0) as changed,
+    coalesce(p.deleted, 0) as deleted,
+    coalesce(p.missing, 0) as missing,
+    coalesce(p.conflict, 0) as conflict,
+    coalesce(p.failed, 0) as failed,
+    coalesce(p.bytes, 0) as bytes,
+    s.in_hand,
+    s.max_in_hand,
+    s.rate,
+    s.time_left,
+    s.due_since,
+    s.is_done,
+    s.pending_batches
+from rowferry.queue_status as s
+left join rowferry.progress as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name
+where s.migration = %(migration)s
+order by s.position;

@@ -5,16 +5,21 @@ from pathlib import Path
 import click
 
 from rowferry_cli.command import Command
+from rowferry_cli.migration import queue_option
 from rowferry_cli.options import json_option, plan_option
 
 
 @click.command("status", cls=Command)
 @plan_option
+@queue_option
 @click.option("--no-objects", is_flag=True, help="Do not count the objects of the buckets.")
 @click.option("--objects", "all_objects", is_flag=True, help="Count all objects, without the limit of 20 s.")
 @json_option
-def command(plan_path: Path, no_objects: bool, all_objects: bool, as_json: bool) -> None:
-    """Count entries by form of key, objects by bucket, batches by status and entries by outcome; write nothing.
+def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: bool, as_json: bool) -> None:
+    """Count entries by form of key, objects by bucket, batches by queue and status; write nothing.
+
+    With several queues, each has a line, in the order in which they hand on; the slowest is the pace of all. With one,
+    or --queue, entries are counted by outcome. A migration is done when all its queues are.
 
     Counting objects takes one request per thousand. After 20 s it stops and shows "at least" (≥); --objects counts them
     all, --no-objects none.
@@ -25,7 +30,8 @@ def command(plan_path: Path, no_objects: bool, all_objects: bool, as_json: bool)
 
     from rowferry.db.connection import connect
     from rowferry.plan_file import read_plan
-    from rowferry.reports.status import print_data_status, read_data_status
+    from rowferry.reports.status import read_data_status
+    from rowferry.reports.status_tables import print_data_status
     from rowferry_cli.run.reporter import show_spinner
     from rowferry_queues.migrate.spec import MIGRATE
 
@@ -35,6 +41,7 @@ def command(plan_path: Path, no_objects: bool, all_objects: bool, as_json: bool)
             connection,
             plan,
             MIGRATE.name,
+            queue=queue,
             count_objects=not no_objects,
             to_the_end=all_objects,
             on_progress=on_progress,

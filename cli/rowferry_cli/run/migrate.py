@@ -10,7 +10,8 @@ from rowferry.formatting import count_batches
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.pause import find_pause
-from rowferry.reports.status import print_data_status, read_data_status
+from rowferry.reports.status import read_data_status
+from rowferry.reports.status_tables import print_data_status
 from rowferry.s3.listing import UncountedObjects
 from rowferry_cli.messages import DRY_RUN, describe_direction, describe_pause
 from rowferry_cli.options import WorkerOptions

@@ -1,0 +1,117 @@
+"""Prints the status of the data as tables."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rowferry.batch import Outcome
+from rowferry.formatting import format_duration
+from rowferry.reports.chain import QueueStatus
+from rowferry.reports.progress import Counts
+from rowferry.reports.status import DataStatus
+from rowferry.s3.listing import ObjectCount
+
+
+def print_data_status(status: DataStatus, console: Console) -> None:
+    """Print the status as tables: lines and colours on a terminal, bare columns elsewhere."""
+    console.print("Current data status", style="bold")
+    console.print(_tabulate_entries(status, console))
+    for counts in status.tables:
+        if counts.last_pass is not None:
+            console.print(f"{counts.label}: {counts.last_pass}", markup=False, soft_wrap=True)
+    if not status.initialised:
+        console.print("Batches: none, the database has no schema rowferry. Run `rowferry init`.", soft_wrap=True)
+        return
+    if status.queues:
+        _print_queues(status, console)
+    else:
+        console.print("Batches: none, nothing was enqueued.", soft_wrap=True)
+    if status.paused:
+        paused = f"Migration {status.migration} is {status.paused}. To continue: rowferry resume --migration "
+        console.print(f"{paused}{status.migration}", markup=False, soft_wrap=True)
+    console.print(_describe_activity(status), markup=False, soft_wrap=True)
+
+
+def _print_queues(status: DataStatus, console: Console) -> None:
+    """Print the batches and outcomes of one queue, or a line for each of several."""
+    several = len(status.queues) > 1
+    which = "by queue" if several else f"in the queue {status.queues[0].queue}"
+    console.print(f"Batches of migration {status.migration}, {which}", style="bold", markup=False, soft_wrap=True)
+    console.print(_tabulate_queues(status.queues) if several else _tabulate_batches(status.queues[0].counts, console))
+
+
+def _describe_activity(status: DataStatus) -> str:
+    """Return the live workers, the rate of the queue that is the pace, and the end of the last queue, in one line."""
+    parts = [f"Workers alive: {status.workers:,}"]
+    slowest = next((queue for queue in status.queues if queue.is_slowest), None)
+    if slowest is not None and slowest.rate:
+        name = f"{slowest.queue}, the slowest: " if len(status.queues) > 1 else ""
+        parts.append(f"{name}{slowest.rate:,.0f} entries/s")
+    if status.time_left is not None:
+        parts.append(f"{format_duration(status.time_left)} left")
+    if status.is_done:
+        parts.append("all queues are done")
+    return " · ".join(parts)
+
+
+def _tabulate_entries(status: DataStatus, console: Console) -> Table:
+    """Return a column per form: objects by bucket, then entries by table, then their sum if there are several."""
+    stays = any(counts.last_pass is not None for counts in status.tables)
+    table = _new_table(console, "", "legacy", "production", *(["stay"] if stays else []), "unexpected", "total")
+    if status.objects is not None:
+        legacy, production = status.objects["legacy"], status.objects["production"]
+        both = ObjectCount(legacy.number + production.number, legacy.is_complete and production.is_complete)
+        blank = [""] * (2 if stays else 1)
+        for label in legacy.below:
+            shown = [side.show(side.below[label]) for side in (legacy, production)]
+            table.add_row(f"objects {label}", *shown, *blank, "")
+        table.add_row("all objects" if legacy.below else "objects", str(legacy), str(production), *blank, str(both))
+        table.add_section()
+    rows = [(f"entries {counts.label}", counts) for counts in status.tables]
+    rows += [("all entries", status.entries)] if len(rows) > 1 else []
+    for name, counts in rows:
+        staying = [counts.stay] if stays else []
+        numbers = (counts.legacy, counts.production, *staying, counts.unexpected, counts.total)
+        table.add_row(name, *(f"{number:,}" for number in numbers))
+    return table
+
+
+def _tabulate_queues(queues: Sequence[QueueStatus]) -> Table:
+    """Return a line for each queue; within 80 columns, unless names are longer than 17 letters."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("queue", overflow="fold")
+    for heading in ("INIT", "DONE", "ERROR", "entries", "waiting", "failed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for queue in queues:
+        counts = queue.counts
+        batches = (counts.batches_init, counts.batches_done, counts.batches_error)
+        numbers = (*batches, counts.entries, counts.waiting, counts.unsettled)
+        table.add_row(queue.queue, *(f"{number:,}" for number in numbers), queue.state)
+    return table
+
+
+def _tabulate_batches(counts: Counts, console: Console) -> Table:
+    """Return batches by status, then entries by outcome."""
+    table = _new_table(console, "", "", "")
+    table.columns[1].justify = "left"
+    table.add_row("batches", "INIT", f"{counts.batches_init:,}")
+    table.add_row("", "DONE", f"{counts.batches_done:,}")
+    table.add_row("", "ERROR", f"{counts.batches_error:,}", end_section=True)
+    named = [("waiting", counts.waiting), *counts.outcomes.items()]
+    shown = [(name, count) for name, count in named if count or name in {"waiting", Outcome.MIGRATED, Outcome.FAILED}]
+    for number, (name, count) in enumerate(shown):
+        table.add_row("" if number else "entries", str(name), f"{count:,}")
+    return table
+
+
+def _new_table(console: Console, first: str, *others: str) -> Table:
+    """Return an empty table; all columns but the first are numeric."""
+    lines = box.ROUNDED if console.is_terminal else None
+    table = Table(box=lines, pad_edge=console.is_terminal, show_header=any(others))
+    table.add_column(first, overflow="fold")
+    for heading in others:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
