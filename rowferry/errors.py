@@ -203,6 +203,20 @@ class NotFinished(NotStarted):
     """The time budget of the batch ended while a large object was under way; the next attempt goes on with it."""
 
 
+class Awaited(ObjectError):
+    """Other batches are at work on the object; the batch looks again once they have ended."""
+
+    retryable = True
+    costs_attempt = False
+
+
+class NotRecorded(ObjectError):
+    """PostgreSQL did not record what an S3 server has confirmed; the next attempt does it again."""
+
+    retryable = True
+    costs_attempt = False
+
+
 class Cancelled(ObjectError):
     """The worker cancelled the request because it was told to stop."""
 

@@ -32,7 +32,9 @@ def test_the_header_says_what_is_written_and_by_whom_it_is_called(name: str) -> 
     writes, _, callers = header.partition("Called by: ")
     assert "--   Writes: " in writes
     for path in re.findall(r"[\w/]+\.py", callers):
-        found = [file for folder in (".", "worker", "enqueue", "cli") if (file := ROOT / folder / path).is_file()]
+        found = [
+            file for folder in (".", "worker", "enqueue", "queues", "cli") if (file := ROOT / folder / path).is_file()
+        ]
         assert found, f"{name}: there is no {path}"
         assert f'"{name}"' in found[0].read_text(), f"{name} is not called by {path}"
     for function in re.findall(r"rowferry\.(\w+)", callers):

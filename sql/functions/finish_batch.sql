@@ -75,7 +75,8 @@ begin
         end as kept,
         q.migrated + q.kept = 0 and not q.payload ? 'is_begun' as has_settled_nothing,
         q.payload -> 'unsettled' as unsettled,
-        coalesce(k.next <> '{}', false) as hands_on
+        -- The parts of an upload are no entries: the batch of its object is what others go on with.
+        coalesce(k.next <> '{}', false) and not q.payload ? 'upload' as hands_on
     into strict v_before
     from rowferry.batch_queue as q
     cross join lateral (

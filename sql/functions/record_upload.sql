@@ -2,7 +2,7 @@
 --                        p_legacy_key text, p_source_etag text, p_size_bytes bigint, p_part_bytes bigint)
 --   Records what the next attempt needs to go on with a multipart upload, before its first part is sent. Returns whether
 --   this attempt holds the upload; otherwise nothing is recorded.
---   Writes: upload. Called by: rowferry_worker/objects/uploads.py, on the ledger's own connection.
+--   Writes: upload, upload_part. Called by: rowferry_worker/objects/uploads.py, on the ledger's own connection.
 create or replace function rowferry.record_upload(
     p_attempt_id bigint,
     p_production text,
@@ -33,7 +33,13 @@ as $$
             begun_at = clock_timestamp(),
             touched_at = clock_timestamp()
         where u.production = p_production and u.key = p_key and u.attempt_id = p_attempt_id
-        returning u.key
+        returning u.id
+    ),
+
+    cleared as (
+        delete from rowferry.upload_part as p
+        using recorded as r
+        where p.upload = r.id
     )
 
     select exists (select from recorded);

@@ -258,6 +258,7 @@ comment on column rowferry.worker.batches is
 'that it gets through, by endpoint, bucket and operation, where the server refuses more.';
 
 create table rowferry.upload (
+    id bigint generated always as identity,
     production text not null,
     key text not null,
     migration_id bigint not null,
@@ -274,7 +275,8 @@ create table rowferry.upload (
     sent_bytes bigint not null default 0,
     begun_at timestamptz not null default clock_timestamp(),
     touched_at timestamptz not null default clock_timestamp(),
-    constraint upload_pkey primary key (production, key)
+    constraint upload_pkey primary key (production, key),
+    constraint upload_id_key unique (id)
 );
 create index upload_batch_idx on rowferry.upload (batch_id);
 comment on table rowferry.upload is
@@ -292,6 +294,42 @@ comment on column rowferry.upload.parts is
 'ETag by number of the parts that the S3 server has confirmed. Any other part that it lists may have been cut off.';
 comment on column rowferry.upload.sent_bytes is
 'Of these parts.';
+
+create table rowferry.upload_part (
+    upload bigint not null,
+    number integer not null,
+    etag text not null,
+    digest text,
+    constraint upload_part_pkey primary key (upload, number),
+    constraint upload_part_upload_fkey foreign key (upload) references rowferry.upload (id) on delete cascade
+);
+comment on table rowferry.upload_part is
+'One part a row, of an upload whose parts are batches of their own: committed as soon as the S3 server has confirmed '
+'it, on any host. Other uploads keep theirs in upload.parts.';
+comment on column rowferry.upload_part.digest is
+'MD5 of its bytes, in hexadecimal. Null: the server does not tell it.';
+
+create table rowferry.copied_object (
+    production text not null,
+    key text not null,
+    legacy text not null,
+    legacy_key text not null,
+    source_etag text not null,
+    size_bytes bigint not null,
+    part_bytes bigint not null,
+    etag text not null,
+    digests bytea,
+    copied_at timestamptz not null default clock_timestamp(),
+    constraint copied_object_pkey primary key (production, key)
+);
+comment on table rowferry.copied_object is
+'One large production object a row that was copied by parts: which legacy object it was made of, so that nothing has '
+'to be read to find them equal, and the digests of its parts, so that a later pass sends only what has changed. '
+'Deleting a row makes the next pass send all.';
+comment on column rowferry.copied_object.etag is
+'Of the production object as it was left: one with another ETag is no longer this copy.';
+comment on column rowferry.copied_object.digests is
+'The MD5 of each part, 16 bytes each, in the order of the parts. Null: the server did not tell them.';
 
 create table rowferry.claim_key (
     key uuid not null default gen_random_uuid(),

@@ -11,7 +11,11 @@ select
     u.batch_id,
     coalesce('INIT' in (q.status, began.status), false) as will_continue,
     u.size_bytes,
-    u.sent_bytes,
+    least(u.size_bytes, u.sent_bytes + u.part_bytes * (
+        select count(*)
+        from rowferry.upload_part as p
+        where p.upload = u.id
+    )) as sent_bytes,
     u.begun_at,
     u.touched_at
 from rowferry.upload as u

@@ -4,7 +4,7 @@
 `tests/test_queue_conformance.py` holds every queue to them:
 
 - It runs in the transaction that holds the claim, under a SAVEPOINT. It neither commits nor rolls that back, and opens
-  no connection. It writes to no table of the schema rowferry.
+  no connection. It writes to no table of the schema rowferry, but by functions for claimed batches, as `add_parts`.
 - It may be run any number of times for one batch, as after a crash: a later run ends as the first would have.
 - It returns exactly one result for each entry, but for those that it gives to `context.leave_unstarted` once the time
   budget has ended. An entry's failure is a result (`EntryResult.from_error`); an exception fails the whole batch.

@@ -64,6 +64,8 @@ class BatchContext:
     """The last entries of the range, from the first that did not end within the time budget."""
     ended: list[Entry] = field(default_factory=list[Entry])
     """Those of `remaining` that ended all the same; once their rows are updated, they are no longer in the range."""
+    awaited: list[str] = field(default_factory=list[str])
+    """Keys of objects that other batches are at work on: the batch looks again later, and no attempt counts."""
     ledger: Ledger | None = None
     """Keeps the records of unfinished uploads; None: an upload that does not come to its end begins anew."""
 

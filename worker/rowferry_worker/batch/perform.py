@@ -27,6 +27,9 @@ _log = logging.getLogger(__name__)
 AT_ONCE = timedelta(0)
 """How long a batch waits whose first object has taken the whole time budget: it stands behind the others now."""
 
+LOOK_AGAIN_AFTER = timedelta(seconds=10)
+"""How long a batch waits for other batches that its objects need; the last of these makes it due at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
@@ -73,6 +76,8 @@ def _run_queue(context: BatchContext) -> BatchResult:
     if remaining:
         _put_back(context, [started[-1], *remaining])
     judgement = judge(results, context.attempt.number, batch.max_attempts, is_away=context.migration.is_away())
+    if context.awaited and judgement.verdict is not Verdict.DONE:
+        return BatchResult(Judgement(Verdict.RELEASED, LOOK_AGAIN_AFTER, judgement.error), results, is_outage=False)
     return BatchResult(judgement, results)
 
 

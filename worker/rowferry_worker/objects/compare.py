@@ -34,21 +34,31 @@ async def are_same(
 ) -> bool:
     """Return whether two objects, whose headers are given, have the same bytes; `deep`: read them in any case.
 
-    Metadata is not compared. By size, by ETag where it means something, by a checksum that both servers know, else by
-    reading both. Raises ServerFault when one of them is rewritten meanwhile.
+    Metadata is not compared. By size, by ETag where it means something, by a checksum that both servers know, by what
+    is remembered of a copy by parts, else by reading both. Raises ServerFault when one of them is rewritten meanwhile.
     """
     if size_of(legacy) != size_of(production):
         return False
     if not deep:
-        if is_digest(legacy) and legacy.etag == production.etag:
-            return True
-        if md5_of(legacy) and md5_of(production):
-            return False
-        same = await _compare_checksums(s3, legacy_key, legacy, production_key, production)
+        same = compare_headers(legacy, production)
+        if same is None:
+            same = await _compare_checksums(s3, legacy_key, legacy, production_key, production)
         if same is not None:
             return same
+        etags = legacy.etag or "", production.etag or ""
+        if await s3.large.is_known_copy(legacy_key, etags[0], production_key, etags[1]):
+            return True
     legacy_digest = await read_digest(s3, "legacy", legacy_key, legacy)
     return legacy_digest == await read_digest(s3, "production", production_key, production)
+
+
+def compare_headers(legacy: Response, production: Response) -> bool | None:
+    """Return whether two objects have the same bytes, as far as their headers tell; None where they leave that open."""
+    if size_of(legacy) != size_of(production):
+        return False
+    if is_digest(legacy) and legacy.etag == production.etag:
+        return True
+    return False if md5_of(legacy) and md5_of(production) else None
 
 
 async def _compare_checksums(

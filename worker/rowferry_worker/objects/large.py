@@ -41,6 +41,16 @@ class LargeObjects:
             if time.monotonic() >= self.deadline:
                 raise NotFinished("UploadBusy", "another batch is still writing the same object")
 
+    async def is_known_copy(self, legacy_key: str, legacy_etag: str, key: str, etag: str) -> bool:
+        """Return whether the production object is remembered as a copy of just this legacy object, by both ETags."""
+        known = await self.records.find_copy(key) if self.records else None
+        return (
+            known is not None
+            and self.records is not None
+            and (known.legacy, known.legacy_key) == (self.records.legacy, legacy_key)
+            and (known.source_etag, known.etag) == (legacy_etag, etag)
+        )
+
     def is_over(self, ahead_seconds: float = 0.0) -> bool:
         """Return whether parts must be left to another attempt: the time is used up, or will be in `ahead_seconds`."""
         return self.can_continue and time.monotonic() + ahead_seconds >= self.deadline

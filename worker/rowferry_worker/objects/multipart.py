@@ -79,12 +79,16 @@ class LargeCopy:
 
     async def open(self, part_bytes: int) -> tuple[Upload, Recorded]:
         """Return the upload that an earlier attempt has begun, with the parts that it has sent, or a new one."""
-        plan, found = self._plan(part_bytes), self.record.recorded
+        plan, found = self.plan(part_bytes), self.record.recorded
         if found is not None:
             upload = Upload(self.large, found.upload_id, self.source.checks_digests)
             if found.is_of(plan) and await self._find_sent(upload, found):
                 return upload, found
-            await _send_abort(self.s3, upload)
+            await send_abort(self.s3, upload)
+        return await self.begin(plan)
+
+    async def begin(self, plan: Recorded) -> tuple[Upload, Recorded]:
+        """Begin a new upload, and record it."""
         begin = create_multipart_upload(self.large.target_key, headers=self.headers)
         upload_id = demand(read_upload_id, await self.s3.send(begin), begin)
         upload = Upload(self.large, upload_id, self.source.checks_digests)
@@ -95,7 +99,7 @@ class LargeCopy:
             raise
         return upload, plan
 
-    def _plan(self, part_bytes: int) -> Recorded:
+    def plan(self, part_bytes: int) -> Recorded:
         """Return what is to be recorded of an upload that has no id yet."""
         size_bytes, records = size_of(self.large.seen), self.s3.large.records
         described = hashlib.sha256(repr(sorted(self.headers)).encode(errors="surrogateescape")).hexdigest()
@@ -167,7 +171,7 @@ class LargeCopy:
 
     async def _abort(self, upload: Upload) -> None:
         if await self.record.end():  # otherwise another attempt has taken it over
-            await _send_abort(self.s3, upload)
+            await send_abort(self.s3, upload)
 
 
 def may_continue(error: BaseException) -> bool:
@@ -189,6 +193,7 @@ def part_size(size_bytes: int, wanted_bytes: int) -> int:
     return max(wanted_bytes, -(-size_bytes // MAX_PARTS))
 
 
-async def _send_abort(s3: ObjectRequests, upload: Upload) -> None:
+async def send_abort(s3: ObjectRequests, upload: Upload) -> None:
+    """Abort an upload, as far as the server lets us."""
     with suppress(ObjectError):
         await s3.send(abort_multipart_upload(upload.large.target_key, upload_id=upload.id))

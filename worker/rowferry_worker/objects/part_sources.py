@@ -170,6 +170,10 @@ class StreamedParts:
         digest = await hash_body(body)
         if listed is not None and digest == listed:
             return Part(part.number, listed, listed)
+        return await self._send_body(upload_id, part, body, digest)
+
+    async def _send_body(self, upload_id: str, part: PartRange, body: bytes, digest: str) -> Part:
+        """Send a part whose MD5 is known, so that the server can check it."""
         target_key, headers = self._large.target_key, (content_md5(digest),)
         request = upload_part(target_key, body, upload_id=upload_id, part_number=part.number, headers=headers)
         response = await self._s3.send(request)

@@ -17,7 +17,8 @@ from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperatio
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
-from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartTrust, StreamedParts
+from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartSource, PartTrust, StreamedParts
+from rowferry_worker.objects.parts_in_place import InPlaceTrust, KnownParts, UpdatedParts
 from rowferry_worker.objects.properties import Description, Properties
 from rowferry_worker.objects.put_limit import PutLimit
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, read_etag, size_of
@@ -55,6 +56,20 @@ class CopyMethod(Protocol):
     """The S3 operation that writes objects of an ordinary size."""
     moves_bytes: bool
     """Whether the bytes pass through this process."""
+    keeps_class: bool
+    """Whether the production server knows the storage classes of the legacy one."""
+
+    @property
+    def smallest_parts(self) -> int:
+        """Return the size of the parts, in bytes, unless the object would have too many of them."""
+        ...
+
+    def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
+        """Return what brings parts of an object; other processes may bring others.
+
+        `known`: of the production object that is to be replaced, the parts that may be copied in place.
+        """
+        ...
 
     async def transfer(
         self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
@@ -72,6 +87,7 @@ class ServerCopy:
 
     operation: WriteOperation = "CopyObject"
     moves_bytes = False
+    keeps_class = True
 
     def __init__(self, legacy_bucket: str, threshold_bytes: int | None = None, *, requester_pays: bool = False) -> None:
         """Name the bucket to copy from; `threshold_bytes`: larger objects go part by part, None: the server decides.
@@ -81,6 +97,16 @@ class ServerCopy:
         self._bucket = legacy_bucket
         self._threshold_bytes = threshold_bytes
         self._source_headers = [REQUESTER_PAYS] if requester_pays else []
+
+    @property
+    def smallest_parts(self) -> int:
+        """Return the size of the parts: they cost this process nothing, so few are best."""
+        return min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
+
+    def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
+        """Return what has parts copied. No byte passes here, so nothing is gained by what is known."""
+        del known
+        return CopiedParts(s3, self._bucket, large, self._source_headers)
 
     async def transfer(
         self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
@@ -144,9 +170,8 @@ class ServerCopy:
     ) -> Written:
         """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
         described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=True)
-        parts = CopiedParts(s3, self._bucket, large, self._source_headers)
-        part_bytes = min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
-        await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
+        parts = self.part_source(s3, large)
+        await send_in_parts(s3, large, described.headers, parts, part_bytes=self.smallest_parts, guard=guard)
         written = await s3.head("production", large.target_key)
         if size_of(written) != size_of(large.seen):
             sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
@@ -173,12 +198,28 @@ class StreamCopy:
 
         `bodies`: what the bodies of the process may hold.
         """
-        self._keep_class = keep_class
+        self.keeps_class = keep_class
         self._threshold_bytes = threshold_bytes
         self._bodies = bodies or BodyBudget()
         self._put_limit = PutLimit()
         self._part_trust = PartTrust()
+        self._places_trust = InPlaceTrust()
         self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
+
+    @property
+    def smallest_parts(self) -> int:
+        """Return the size of the parts: the smallest that S3 takes, so that little is lost or sent again."""
+        return min(limit_part(self._threshold_bytes), SMALLEST_PART_BYTES)
+
+    def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
+        """Return what reads parts from one endpoint and writes them to the other, or copies them in place."""
+        read_bytes, trust = limit_part(self._threshold_bytes), self._part_trust
+        if known is None:
+            source = StreamedParts(s3, large, read_bytes=read_bytes, bodies=self._bodies, trust=trust)
+        else:
+            source = UpdatedParts(s3, large, known, self._places_trust, read_bytes=read_bytes, bodies=self._bodies)
+        source.skip_whole()
+        return source
 
     async def transfer(
         self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
@@ -201,6 +242,8 @@ class StreamCopy:
                 try:
                     limit = limit_put(self._threshold_bytes, has_md5=md5_of(response) is not None)
                     if response.body_bytes <= limit and self._put_limit.allows(response.body_bytes):
+                        if response.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
+                            await put.guard.look_early()
                         return await self._write(s3, Taken(read, response, hold), put, properties)
                 finally:
                     if response.stream is not None:
@@ -214,7 +257,7 @@ class StreamCopy:
         await s3.refuse_web_server(taken.read, taken.response)
         await put.take_body(taken)
         source_key, seen = taken.read.key, taken.response
-        described = await properties.describe(s3, source_key, seen, "PutObject", keep_class=self._keep_class)
+        described = await properties.describe(s3, source_key, seen, "PutObject", keep_class=self.keeps_class)
         started = time.monotonic()
         etag = await put.write(described.headers)
         self._put_limit.note(taken.response.body_bytes, time.monotonic() - started)
@@ -225,7 +268,7 @@ class StreamCopy:
         self, s3: ObjectRequests, large: Large, guard: WriteGuard, properties: Properties
     ) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=self._keep_class)
+        described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=self.keeps_class)
         part_bytes = limit_part(self._threshold_bytes)
         if md5_of(large.seen) is not None:  # parts that come early are held for the digest of the whole
             part_bytes = min(part_bytes, SMALLEST_PART_BYTES)

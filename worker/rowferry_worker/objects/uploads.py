@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import psycopg
 from psycopg.types.json import Jsonb
 
-from rowferry.errors import RowferryError
+from rowferry.errors import NotRecorded, RowferryError
 from rowferry.http.event_loop import run_in_thread
 from rowferry.plan import Side
 
@@ -40,6 +40,20 @@ class Recorded(NamedTuple):
         """Return whether the parts of this upload are parts of the object that `plan` describes."""
         mine, its = (one._replace(upload_id="", part_bytes=0) for one in (self, plan))
         return mine == its and self.part_bytes > 0
+
+
+class KnownCopy(NamedTuple):
+    """What is remembered of a production object that was copied by parts."""
+
+    legacy: str
+    """Endpoint and bucket of the legacy object."""
+    legacy_key: str
+    source_etag: str
+    """The legacy object's ETag, then."""
+    size_bytes: int
+    part_bytes: int
+    etag: str
+    """The production object's, as it was left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,28 @@ class UploadRecords:
         rows = await self._call("record_parts", self.attempt_id, self.production, key, upload_id, parts)
         return None if rows is None else bool(rows[0]["record_parts"])
 
+    async def add_part(self, key: str, upload_id: str, number: int, etag: str, digest: str | None) -> bool:
+        """Record one part of an upload whose parts are batches; return False where that upload has ended.
+
+        Raises NotRecorded where it cannot be recorded.
+        """
+        where = self.batch_id, self.attempt_id, self.production, key
+        rows = await self._call("record_part", *where, upload_id, number, etag, digest)
+        return bool(_demand(rows)[0]["record_part"])
+
+    async def end_with_copy(self, key: str, upload_id: str, etag: str) -> bool:
+        """Remember what a completed upload has become, and forget the upload; return whether it was this attempt's.
+
+        Raises NotRecorded where that cannot be recorded.
+        """
+        rows = await self._call("record_copy", self.attempt_id, self.production, key, upload_id, etag)
+        return bool(_demand(rows)[0]["record_copy"])
+
+    async def find_copy(self, key: str) -> KnownCopy | None:
+        """Return what is remembered of a production object, None where that is nothing, or cannot be had now."""
+        rows = await self._call("find_copy", self.production, key)
+        return KnownCopy(*(rows[0][name] for name in KnownCopy._fields)) if rows else None
+
     async def end(self, key: str) -> bool:
         """Forget an upload; return whether this attempt may abort it: another one may have taken it over."""
         rows = await self._call("end_upload", self.attempt_id, self.production, key)
@@ -87,6 +123,12 @@ class UploadRecords:
         except (RowferryError, psycopg.Error, UnicodeError) as error:
             _log.warning("an upload cannot be recorded", extra={"function": function, "error": str(error)})
             return None
+
+
+def _demand(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    if rows is None:
+        raise NotRecorded("NotRecorded", "PostgreSQL did not record an upload; the next attempt goes on")
+    return rows
 
 
 class UploadRecord:

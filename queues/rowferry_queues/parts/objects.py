@@ -1,0 +1,93 @@
+"""A batch of objects: begin the uploads of the large ones, put their parts in the queue, complete what is sent.
+
+Its entries stay in the batch until their objects stand: what other batches are at work on is looked at again after
+a while, or at once when the last part is recorded.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from rowferry.batch import Entry, EntryResult
+from rowferry.db.connection import call
+from rowferry.errors import Awaited, ObjectRejected
+from rowferry.keys import ObjectKeys
+from rowferry_queues.parts.large_copy import SharedCopies, Wanted
+from rowferry_queues.parts.spec import PartsSettings
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.objects import (
+    Arrivals,
+    MappedRow,
+    find_obstacle,
+    is_started,
+    list_objects,
+    map_rows,
+    result_of,
+)
+from rowferry_worker.batch.ranges import is_listed, run_range
+from rowferry_worker.batch.rows import look_again
+from rowferry_worker.batch.sources.table import find_queries
+from rowferry_worker.objects.scheduler import ObjectResult
+
+
+def perform_objects(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    """Work on the objects of the entries; return one result for each of them. No row is updated."""
+    if is_listed(context):
+        return run_range(context, entries, lambda objects: copy_large(context, _by_legacy(objects), stays=True))
+    queries = find_queries(context)
+    rows = map_rows(entries, queries.entries)
+    by_key = copy_large(context, list_objects(rows), stays=queries.entries.rows == "stay")
+    row_of = {row.entry: row for row in rows}
+    started = context.leave_unstarted([row.entry for row in rows], lambda entry: is_started(row_of[entry], by_key))
+    return look_again(context, queries, judge_rows([row_of[entry] for entry in started], by_key), "legacy")
+
+
+def _by_legacy(objects: Sequence[ObjectKeys]) -> dict[str, str]:
+    return {keys.legacy: keys.production for keys in objects}
+
+
+def judge_rows(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> list[EntryResult]:
+    """Return the result of each row, by how the copies of its objects ended."""
+    results: list[EntryResult] = []
+    arrivals = Arrivals(by_key)
+    for row in rows:
+        if obstacle := find_obstacle(row, by_key):
+            results.append(result_of(row, obstacle))
+            continue
+        outcome, size_bytes = arrivals.count(row.objects)
+        results.append(EntryResult(row.entry, outcome, size_bytes))
+    return results
+
+
+def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool) -> dict[str, ObjectResult]:
+    """Bring each object, legacy key to production key, a step further, and return by legacy key how that ended.
+
+    Awaited: other batches are at work on it; then the batch looks again later.
+    """
+    settings, options, s3 = context.settings, context.migration.copy_options("fail"), context.object_requests()
+    assert isinstance(settings, PartsSettings)
+    assert s3.large.records is not None
+    awaited = list_awaited(context, s3.large.records.production, list(objects.values()))
+    copies = SharedCopies(s3, s3.large.records, options, settings, settings.choose_replaces(stays=stays))
+    ready = [key for key in objects if objects[key] not in awaited]
+    by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), ready)
+    for key, wanted in copies.wanted.items():
+        by_key[key] = share_parts(context, wanted, settings.batch_parts)
+    by_key |= {key: Awaited("PartsLeft", "parts are not sent yet") for key in objects if objects[key] in awaited}
+    context.awaited.extend(key for key, result in by_key.items() if isinstance(result, Awaited))
+    return by_key
+
+
+def list_awaited(context: BatchContext, production: str, keys: Sequence[str]) -> set[str]:
+    """Return the production keys that other batches are at work on: nothing is asked of S3 for these."""
+    rows = call(context.connection, "list_awaited", context.batch.id, production, keys)
+    return {row["key"] for row in rows if row["key"]}
+
+
+def share_parts(context: BatchContext, wanted: Wanted, batch_parts: int) -> Awaited | ObjectRejected:
+    """Put parts in the queue, unless they are there, and return what their object is to wait for."""
+    (row,) = call(context.connection, "add_parts", context.batch.id, *wanted, batch_parts)
+    if row["waiting"]:
+        left = f"{len(wanted.numbers)} parts are not sent yet"
+        return Awaited("PartsLeft", left)
+    words = f"{row['failed']} batches of its parts are in ERROR, which hold {len(wanted.numbers)} parts; requeue all"
+    return ObjectRejected("PartsFailed", words)

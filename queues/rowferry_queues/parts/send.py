@@ -1,0 +1,116 @@
+"""A batch of parts: send those that are missing, each recorded as soon as the server has confirmed it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.db.connection import call
+from rowferry.errors import NotStarted, ObjectError
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.objects.completion import Large
+from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.part_sources import PartSource
+from rowferry_worker.objects.parts_in_place import KnownParts, UpdatedParts, list_comparable
+from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
+from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.objects.side_by_side import PartRange
+from rowferry_worker.objects.transfer import CopyMethod
+from rowferry_worker.objects.uploads import UploadRecords
+
+
+def send_parts(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    """Send the parts that are not recorded; return one result for each of them."""
+    upload = context.batch.payload["upload"]
+    found = call(context.connection, "find_upload", upload["production"], upload["key"], upload["id"])
+    if not found:
+        return [_end(entry) for entry in entries]
+    recorded = {str(number) for number in found[0]["recorded"]}
+    missing = [entry for entry in entries if entry.id not in recorded]
+    s3 = context.object_requests()
+    assert s3.large.records is not None
+    plan, migration = context.migration.plan, context.migration
+    sender = PartsOfUpload(
+        s3, s3.large.records, migration.copy_options("fail").method, plan.production.bucket, upload, found[0]
+    )
+    by_id = run_copies(context, sender.send, [entry.id for entry in missing])
+    started = context.leave_unstarted(missing, lambda entry: not isinstance(by_id[entry.id], NotStarted))
+    kept = [EntryResult(entry, Outcome.KEPT) for entry in entries if entry.id in recorded]
+    return kept + [judge_part(entry, by_id[entry.id]) for entry in started]
+
+
+def judge_part(entry: Entry, result: ObjectResult) -> EntryResult:
+    """Return the outcome of one part; of an upload that has ended, or whose object is another now, none is due."""
+    if isinstance(result, CopyResult):
+        return EntryResult(entry, result.outcome, result.size_bytes)
+    if result.code == "NoSuchUpload":
+        return _end(entry)
+    if result.code == "ObjectChanged":
+        return EntryResult(entry, Outcome.CHANGED, reason="object rewritten", error=str(result))
+    return EntryResult.from_error(entry, result)
+
+
+def _end(entry: Entry) -> EntryResult:
+    words = "its upload was completed, aborted, or begun anew"
+    return EntryResult(entry, Outcome.DELETED, reason="upload ended", error=words)
+
+
+@dataclass(slots=True)
+class PartsOfUpload:
+    """The parts of one upload that an attempt sends; on the event loop only."""
+
+    s3: ObjectRequests
+    records: UploadRecords
+    method: CopyMethod
+    bucket: str
+    """The production bucket."""
+    upload: Mapping[str, str]
+    """The upload, as the payload names it."""
+    recorded: Mapping[str, Any]
+    """What `rowferry.find_upload` tells of it."""
+    _source: PartSource | None = None
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def send(self, entry_id: str) -> CopyResult:
+        """Send the part of this number. MIGRATED: sent; KEPT: unchanged, so it was copied in place.
+
+        Raises ServerFault with the code ObjectChanged where the legacy object is another now, NoSuchUpload where the
+        upload has ended.
+        """
+        source, part = await self._open(), self._find_range(int(entry_id))
+        sent = await source.send(self.upload["id"], part)
+        stands = await self.records.add_part(self.upload["key"], self.upload["id"], *sent)
+        if not stands:
+            raise ObjectError("NoSuchUpload", "its record is gone")
+        if isinstance(source, UpdatedParts) and part.number in source.unchanged:
+            return CopyResult(Outcome.KEPT)
+        return CopyResult(Outcome.MIGRATED, part.size_bytes)
+
+    def _find_range(self, number: int) -> PartRange:
+        size_bytes, part_bytes = self.recorded["size_bytes"], self.recorded["part_bytes"]
+        first = (number - 1) * part_bytes
+        return PartRange(number, first, min(first + part_bytes, size_bytes) - 1)
+
+    async def _open(self) -> PartSource:
+        """Return what brings the parts; look at the legacy object, and at the copy to replace, before the first one."""
+        async with self._opening:
+            if self._source is None:
+                source_key = self.recorded["legacy_key"]
+                seen = await self.s3.head("legacy", source_key)
+                if (seen.etag, size_of(seen)) != (self.recorded["source_etag"], self.recorded["size_bytes"]):
+                    raise object_changed("legacy", source_key)
+                large = Large(source_key, seen, self.upload["key"])
+                self._source = self.method.part_source(self.s3, large, await self._find_known())
+            return self._source
+
+    async def _find_known(self) -> KnownParts | None:
+        """Return what is known of the copy that the upload replaces, if that is still as it was left."""
+        if self.recorded["old_digests"] is None or not self.method.moves_bytes:
+            return None
+        existing = await self.s3.find("production", self.upload["key"])
+        if existing is None or existing.etag != self.recorded["old_etag"]:
+            return None
+        sizes = self.recorded["old_size_bytes"], self.recorded["size_bytes"], self.recorded["part_bytes"]
+        return KnownParts(self.bucket, self.recorded["old_etag"], list_comparable(self.recorded["old_digests"], *sizes))

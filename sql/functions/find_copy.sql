@@ -1,0 +1,26 @@
+-- rowferry.find_copy(p_production text, p_key text)
+--   Returns what is remembered of a production object that was copied by parts; no row: nothing.
+--   Writes: nothing. Called by: rowferry_worker/objects/uploads.py, on the ledger's own connection.
+create or replace function rowferry.find_copy(p_production text, p_key text)
+returns table (
+    legacy text,
+    legacy_key text,
+    source_etag text,
+    size_bytes bigint,
+    part_bytes bigint,
+    etag text
+)
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        c.legacy,
+        c.legacy_key,
+        c.source_etag,
+        c.size_bytes,
+        c.part_bytes,
+        c.etag
+    from rowferry.copied_object as c
+    where c.production = p_production and c.key = p_key;
+$$;
