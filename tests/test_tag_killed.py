@@ -9,7 +9,7 @@ from threading import Event
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from entry_table import TO
 from listed_objects import outcomes
@@ -57,8 +57,8 @@ class Application:
         self._migration, self._random = migration, random.Random(4)
 
     def run(self, over: Event) -> None:
-        with psycopg.connect(self._migration.dsn, row_factory=dict_row) as connection:
-            (last,) = connection.execute("select max(id) from rowferry.batch_queue").fetchone().values()
+        last = max(batch["id"] for batch in self._migration.batches())
+        with psycopg.Connection[DictRow].connect(self._migration.dsn, row_factory=dict_row) as connection:
             while not over.is_set():
                 row = connection.execute(LEASE, [self._random.randint(1, last)]).fetchone()
                 if row is not None:

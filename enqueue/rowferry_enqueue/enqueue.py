@@ -1,6 +1,6 @@
 """Cuts the entries of a plan into batches and puts them in the queue, with one statement a table."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
 from rowferry_enqueue.checks.expressions import refuse
 from rowferry_enqueue.checks.one_bucket import refuse_overwritten_objects
+from rowferry_enqueue.checks.queue_rows import check_queue_rows
 from rowferry_enqueue.checks.reverting import refuse_irreversible
 from rowferry_enqueue.checks.tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
@@ -74,9 +75,18 @@ def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
     chosen = request.choose(plan)
     if request.queue.gives_form == "legacy":
         refuse_undoing(connection, plan, request)
+    _refuse_unreadable(connection, plan, request, chosen)
     if request.queue.needs_way_back:
         refuse_irreversible(connection, chosen, request.queue.name)
     refuse_overwritten_objects(connection, plan, [entries for entries in chosen if request.replaces(entries)])
+
+
+def _refuse_unreadable(connection: Connection, plan: Plan, request: Request, chosen: Sequence[Entries]) -> None:
+    """Raise UsageError where the queue cannot read what it needs of the rows."""
+    settings = request.queue.read_settings(plan)
+    for entries in chosen:
+        for finding in check_queue_rows(connection, EntryQueries.of(connection, entries), request.queue, settings):
+            raise UsageError(f"{finding.what[:1].upper()}{finding.what[1:]}: {finding.remedy}.")
 
 
 def find_migration(connection: Connection, name: str) -> int | None:

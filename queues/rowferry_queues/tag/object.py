@@ -73,6 +73,8 @@ async def fetch_tags(s3: ObjectRequests, key: str) -> tuple[Tags, str | None]:
         if error.code in UNKNOWN:
             raise name_request(ObjectRejected("TagsUnknown", "the production server knows no tags"), request) from error
         raise
+    if response.etag is not None:  # it is the object itself, and so would be what is put
+        raise name_request(ObjectRejected("TagsUnknown", "the production server knows no tags"), request)
     return demand(lambda seen: read_tags(seen.body), response, request), response.headers.get("x-amz-version-id")
 
 

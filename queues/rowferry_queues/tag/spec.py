@@ -113,5 +113,6 @@ TAG = QueueSpec(
     settings=TagSettings,
     columns=read_columns,
     where=read_where,
+    check="rowferry_queues.tag.check:check",
     fits=fit_plan,
 )
