@@ -10,7 +10,11 @@ from entry_table import EntryTable
 from fake_s3 import running_fakes
 from migration import Migration
 from request_log import LoggedRequest, RequestLog
+from rowferry.db.connection import connect
+from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
+from rowferry.queues import find_queue
+from rowferry_enqueue.checks.queue_rows import check_queue_rows
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from s3_servers import SERVERS, NotInstalled
@@ -131,3 +135,21 @@ def test_columns_that_are_not_there_are_found_before_anything_is_enqueued(
     assert said.removeprefix("the ") in str(caught.value)
     assert "and grant" in str(caught.value)
     assert migration.batches() == []
+
+
+def test_an_enqueuer_need_not_read_what_only_workers_read(migration: Migration) -> None:
+    prepare(migration)
+    migration.execute("insert into public.avatars values (1, 'avatar/1.png', 't1')")
+    migration.execute("drop role if exists filler")
+    migration.execute("create role filler")
+    try:
+        migration.execute("grant select (id, path) on public.avatars to filler")
+        with connect("check", autocommit=True) as connection:
+            connection.execute("set role filler")
+            spec, (entries,) = find_queue("tag"), migration.read_plan().entries
+            queries, settings = EntryQueries.of(connection, entries), spec.read_settings(migration.read_plan())
+            assert list(check_queue_rows(connection, queries, spec, settings, as_worker=False)) == []
+            assert len(list(check_queue_rows(connection, queries, spec, settings))) == 1
+    finally:
+        migration.execute("drop owned by filler")
+        migration.execute("drop role filler")

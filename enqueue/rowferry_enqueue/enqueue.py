@@ -85,7 +85,8 @@ def _refuse_unreadable(connection: Connection, plan: Plan, request: Request, cho
     """Raise UsageError where the queue cannot read what it needs of the rows."""
     settings = request.queue.read_settings(plan)
     for entries in chosen:
-        for finding in check_queue_rows(connection, EntryQueries.of(connection, entries), request.queue, settings):
+        queries = EntryQueries.of(connection, entries)
+        for finding in check_queue_rows(connection, queries, request.queue, settings, as_worker=False):
             raise UsageError(f"{finding.what[:1].upper()}{finding.what[1:]}: {finding.remedy}.")
 
 
