@@ -71,7 +71,7 @@ def read_no_columns(_settings: QueueSettings, _entries: Entries) -> tuple[str, .
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableUse:
     """What the workers of a queue do with one table, beside reading the columns of its entries."""
 

@@ -36,7 +36,7 @@ def read_columns(settings, entries):
 
 
 def use_tables(settings, plan):
-    return (TableUse(settings.into, selects=("queue", "id"), inserts=("queue", "id", "value"), updates=("value",)),)
+    return (TableUse(settings.into, selects=("queue", "id", "value"), inserts=("queue", "id", "value"), updates=("value",)),)
 
 
 def make(name, **more):

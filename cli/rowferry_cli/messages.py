@@ -53,11 +53,13 @@ def describe_pause(migration: str, paused: str) -> str:
 
 
 def describe_direction(plan: Plan) -> list[str]:
-    """Return the two sides of a plan, a line each: objects go from legacy to production."""
-    return [
-        f"  from  {_describe_side(plan.legacy)} (legacy: only read)",
-        f"  to    {_describe_side(plan.production)} (production: written)",
-    ]
+    """Return the sides of a plan, a line each: objects go from legacy to production."""
+    if plan.has_both_sides:
+        return [
+            f"  from  {_describe_side(plan.legacy)} (legacy: only read)",
+            f"  to    {_describe_side(plan.production)} (production: written)",
+        ]
+    return [f"  {side.name} bucket  {_describe_side(side)}" for side in plan.sides]
 
 
 def _describe_side(side: Side) -> str:

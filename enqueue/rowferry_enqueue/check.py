@@ -1,6 +1,7 @@
 """Compares a plan with the real database and the real buckets before anything is migrated; reports every problem."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import EntryQueries
@@ -9,7 +10,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import OnConflict, Plan
 from rowferry.s3.listing import OnProgress, ignore_progress
-from rowferry_enqueue.checks.buckets import check_buckets
+from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
 from rowferry_enqueue.checks.collisions import check_collisions
 from rowferry_enqueue.checks.documents import check_documents
 from rowferry_enqueue.checks.finding import Finding, note, problem
@@ -40,8 +41,12 @@ def check_plan(
     None, is that a problem. `allow_empty`: it is no problem that there is no legacy entry.
     Raises DatabaseUnavailable when the connection is lost.
     """
-    findings = list(check_rows(connection, plan, on_conflict, on_progress))
-    findings += run_check(lambda: list(check_queues(connection, plan, may_write=may_write, on_progress=on_progress)))
+    checked: list[CheckedTable] = []
+    findings = list(check_rows(connection, plan, on_conflict, on_progress, checked))
+    queues = partial(check_queues, connection, plan, checked, may_write=may_write, on_progress=on_progress)
+    findings += run_check(lambda: list(queues()))
+    if not (plan.has_both_sides and plan.parts):
+        return [*findings, *check_readable_buckets(plan, on_progress)]
     samples = sample_entries(connection, plan, on_progress)
     findings += run_check(lambda: list(check_samples(connection, plan, samples, allow_empty=allow_empty)))
     is_new = find_migration(connection, plan.name) is None
@@ -53,20 +58,29 @@ def check_plan(
 
 
 def check_rows(
-    connection: Connection, plan: Plan, on_conflict: OnConflict | None, on_progress: OnProgress
+    connection: Connection,
+    plan: Plan,
+    on_conflict: OnConflict | None,
+    on_progress: OnProgress,
+    checked: list[CheckedTable] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what the database shows; asks the buckets only about collisions with production entries."""
+    """Yield what the database shows; asks the buckets only about collisions with production entries.
+
+    Adds to `checked` what was found of each table.
+    """
     yield from _check_server(connection)
     yield from _check_replica_lag(connection, plan)
     usable: list[EntryQueries] = []
-    checked: list[CheckedTable] = []
+    checked = [] if checked is None else checked
     for entries in plan.entries:
         on_progress(f"looking at {entries.label}")
         table = check_table(connection, entries)
         checked.append(table)
         usable.extend(table.usable)
         yield from table.findings
-        yield from check_rights_and_rows(connection, table)
+        yield from check_rights_and_rows(connection, table, moves=plan.has_both_sides)
+    if not plan.has_both_sides:  # so no row moves
+        return
     yield from check_together(checked)
     for queries, finding in list(check_documents(connection, usable, on_progress)):
         yield finding

@@ -90,8 +90,9 @@ class Plan(Table, frozen=True):
     def __post_init__(self) -> None:
         if not self.parts and not self.queue:
             raise PlanError("there is no [[entries]]: name at least one table, or a prefix of keys by [[objects]]")
-        if not self.queue:
-            _ = self.legacy, self.production  # objects are moved from one to the other
+        for side in ("legacy", "production") if not self.queue else ():  # objects are moved from one to the other
+            if getattr(self, f"{side}_side") is None:
+                raise PlanError(f"the file lacks the key `{side}`")
         self._refuse_copies_onto_themselves()
         for label in self.labels:
             if self.labels.count(label) > 1:
@@ -102,15 +103,30 @@ class Plan(Table, frozen=True):
     def legacy(self) -> LegacySide:
         """The legacy side. Raises PlanError where the plan has none."""
         if self.legacy_side is None:
-            raise PlanError("the file lacks the key `legacy`")
+            raise self._refuse_missing("legacy")
         return self.legacy_side
 
     @property
     def production(self) -> ProductionSide:
         """The production side. Raises PlanError where the plan has none."""
         if self.production_side is None:
-            raise PlanError("the file lacks the key `production`")
+            raise self._refuse_missing("production")
         return self.production_side
+
+    def _refuse_missing(self, side: SideName) -> PlanError:
+        return PlanError(
+            f"The plan {self.name} has no [{side}], and this needs it: add it, or see `rowferry queues` for what needs "
+            "none."
+        )
+
+    @property
+    def has_both_sides(self) -> bool:
+        """Whether objects can be moved from one side to the other."""
+        return self.legacy_side is not None and self.production_side is not None
+
+    def require_both_sides(self) -> None:
+        """Raise PlanError where objects cannot be moved from one side to the other."""
+        _ = self.legacy, self.production
 
     @property
     def sides(self) -> tuple[LegacySide | ProductionSide, ...]:

@@ -102,7 +102,7 @@ def read_data_status(
     listed while the tables are scanned, for WITHIN at most unless `to_the_end` is set. Raises UsageError when a table
     or a bucket cannot be read or there is no such queue, DatabaseUnavailable when the connection is lost.
     """
-    if not count_objects:
+    if not (count_objects and plan.has_both_sides):
         return _read_database(connection, plan, passes_of, queue, on_progress)
     with count_objects_meanwhile(plan, on_progress, None if to_the_end else WITHIN) as read_objects:
         status = _read_database(connection, plan, passes_of, queue, on_progress)

@@ -60,6 +60,11 @@ grant select ({columns}) on {table} to {role};
 grant usage on schema {schema} to {role};
 grant select on {table} to {role};
 
+-- name: grant_queue
+-- The queue {queue}: {right} these columns of {table}.
+grant usage on schema {schema} to {role};
+grant {right} ({columns}) on {table} to {role};
+
 -- name: grant_rewriting_keys
 -- Rewrite these columns of {table}, and nothing else there.
 grant update ({written}) on {table} to {role};

@@ -52,6 +52,7 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     from rowferry.s3.listing import find_left_uploads
 
     plan = read_plan(plan_path)
+    plan.require_both_sides()
     side = plan.production
     try:
         with open_bucket(side, load_credentials(side, os.environ)) as bucket:

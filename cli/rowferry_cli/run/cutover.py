@@ -56,6 +56,7 @@ class CutoverOptions:
 
 def run_cutover(plan: Plan, options: CutoverOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries are left or a person must act."""
+    plan.require_both_sides()
     reporter = Reporter(yes=options.yes, to_stderr=options.as_json)
     waits_for_switch = plan.copies_alone
     if not waits_for_switch and (options.finish or options.switched_back):

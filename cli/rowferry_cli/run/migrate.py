@@ -62,6 +62,7 @@ class MigrateOptions:
 
 def run_migrate(plan: Plan, options: MigrateOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
+    plan.require_both_sides()
     reporter = Reporter(yes=options.yes or options.status_only or options.dry_run)
     _introduce(plan, reporter)
     reporter.confirm("Continue?")

@@ -61,7 +61,7 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
     """Return the findings; if the database is unavailable, those about the buckets."""
     from rowferry.db.connection import connect
     from rowferry_enqueue.check import check_plan
-    from rowferry_enqueue.checks.buckets import check_buckets
+    from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
     from rowferry_enqueue.checks.finding import problem
 
     try:
@@ -70,7 +70,8 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
                 connection, plan, on_conflict=on_conflict, allow_empty=allow_empty, on_progress=on_progress
             )
     except DatabaseUnavailable as error:
-        return [problem(error), *check_buckets(plan, on_progress)]
+        look = check_buckets if plan.has_both_sides and plan.parts else check_readable_buckets
+        return [problem(error), *look(plan, on_progress)]
 
 
 def print_findings(findings: Sequence[Finding], console: Console) -> None:

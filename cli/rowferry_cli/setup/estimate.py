@@ -100,6 +100,7 @@ def command(
     if not timedelta(seconds=1) <= within <= MOST_SECONDS:
         raise click.UsageError("--for is out of range: use 1s to 10m")
     plan = read_plan(plan_path)
+    plan.require_both_sides()
     prices = Prices(egress_price, read_price, write_price)
     estimate = _estimate(plan, within, sample, prices, processes or choose_processes(), copy=copy)
     if as_json:

@@ -140,20 +140,25 @@ EXAMPLE = Path(__file__).with_name("example_plan.toml")
 
 def describe_plan(plan: Plan) -> Iterator[str]:
     """Yield the plan in words."""
-    from rowferry_cli.setup.plan_words import describe_entries
+    from rowferry_cli.setup.plan_words import describe_entries, describe_queues
 
     simulated = " (simulated: `rowferry prepare` may delete all of it)" if plan.migration.simulated else ""
     yield f"Migration {plan.name}{simulated}"
     yield from describe_direction(plan)
-    copies = "the production server copies them itself" if plan.server_side else "workers download and upload them"
-    yield f"  objects: {copies}; at most {plan.migration.max_attempts} attempts per batch"
-    if described := describe_properties(plan.production):
+    attempts = f"at most {plan.migration.max_attempts} attempts per batch"
+    if plan.has_both_sides:
+        copies = "the production server copies them itself" if plan.server_side else "workers download and upload them"
+        yield f"  objects: {copies}; {attempts}"
+    else:
+        yield f"  no object moves, since there is one bucket at most; {attempts}"
+    if plan.production_side is not None and (described := describe_properties(plan.production_side)):
         yield f"  production objects: {described}"
     for entries in plan.entries:
         yield from describe_entries(entries)
     for objects in plan.objects:
         yield "  objects without rows"
         yield f"    {objects.prefix}…  becomes  {objects.production_object_prefix}…"
+    yield from describe_queues(plan)
 
 
 def describe_properties(side: ProductionSide) -> str:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from rowferry.plan import Entries
+from rowferry.plan import Entries, Plan, QueueSettings
+from rowferry.queue_spec import QueueSpec
+from rowferry.queues import find_queue, read_settings
 
 
 def describe_entries(entries: Entries) -> Iterator[str]:
@@ -52,6 +54,33 @@ def _describe_staying_rows(entries: Entries) -> Iterator[str]:
     if entries.rows == "stay":
         again = f"whose {entries.changed} has changed" if entries.changed else "again"
         yield f"rows are never written; later passes take all {again}"
+
+
+def describe_queues(plan: Plan) -> Iterator[str]:
+    """Yield the lines about the queues that the plan names. Raises UsageError for one that is wrong, or not known."""
+    for name, settings in read_settings(plan).items():
+        spec = find_queue(name)
+        yield f"  queue {name}: {spec.summary[:1].lower()}{spec.summary[1:].rstrip('.')}"
+        for line in _describe_queue(spec, settings, plan):
+            yield f"    {line}"
+
+
+def _describe_queue(spec: QueueSpec, settings: QueueSettings, plan: Plan) -> Iterator[str]:
+    named = [one.label for one in plan.entries if settings.means(one.label) and "table" in spec.sources]
+    named += [one.label for one in plan.objects if settings.means(one.label) and "listing" in spec.sources]
+    named += [bucket.label for bucket in settings.buckets]
+    items = ["items that are enqueued"] if "items" in spec.sources else []
+    yield f"works on {', '.join([*named, *items]) or 'what other queues hand on to it'}"
+    own = [name for name in settings.__struct_encode_fields__ if name not in QueueSettings.__struct_encode_fields__]
+    said = plan.queue.get(spec.name, {})
+    for name in own:
+        if name in said:
+            yield f"{name}: {_in_one_line(str(said[name]))}"
+    if settings.then:
+        yield f"what it has settled goes on to {', '.join(settings.then)}, batch by batch"
+    claims = f"claimed with priority {settings.priority} and weight {settings.weight:g}"
+    limit = "" if settings.max_in_hand is None else f", at most {settings.max_in_hand:,} batches at once on all hosts"
+    yield f"{claims}{limit}"
 
 
 def _in_one_line(expression: str) -> str:

@@ -38,6 +38,7 @@ def command(options: PassOptions) -> int:
     from rowferry_queues.revert.spec import REVERT
 
     plan = read_plan(options.plan_path)
+    plan.require_both_sides()
     reporter = Reporter(yes=options.yes)
     request = Request(REVERT, options.batch_size, within=Within(options.table, options.first, options.last))
     _refuse_rows_that_stay(plan, request)

@@ -37,6 +37,7 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     if overwrite and not repair:
         raise click.UsageError("--overwrite needs --repair")
     plan = read_plan(options.plan_path)
+    plan.require_both_sides()
     reporter = Reporter(yes=options.yes)
     request = Request(
         VERIFY,

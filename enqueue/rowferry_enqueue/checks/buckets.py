@@ -48,6 +48,22 @@ def check_buckets(
     yield from _try_production(plan, source_key, acl, may_write=may_write)
 
 
+def check_readable_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Finding]:
+    """Yield whether the buckets of a plan that moves nothing are there; their queues look at what they need there."""
+    for side in plan.sides:
+        on_progress(f"looking at the {side.name} bucket")
+        try:
+            client = _open(side)
+        except RowferryError as error:
+            yield problem(error)
+            continue
+        with closing(client):
+            findings = check_bucket_exists(client, side)
+        yield from findings
+        if not any(finding.level == "problem" for finding in findings):
+            yield fine(f"the {side.name} bucket {side.bucket} is there")
+
+
 def _try_legacy(
     plan: Plan, samples: Sequence[Sample], *, is_new: bool, may_be_empty: bool
 ) -> tuple[list[Finding], str | None, CannedAcl | None]:

@@ -1,37 +1,105 @@
-"""Checks every [queue.NAME] of a plan, and the queues that they lead to."""
+"""Checks every [queue.NAME] of a plan, and the queues that they lead to: what the plan says, then what tables have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from psycopg import sql
 
 from rowferry.db.connection import Connection
+from rowferry.db.description import split_table
+from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Plan
-from rowferry.queues import find_queue
+from rowferry.queue_spec import TableUse
 from rowferry.s3.listing import OnProgress
-from rowferry_enqueue.checks.finding import Finding, problem
+from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_enqueue.checks.queue_check import QueueCheck, run_own_check
-from rowferry_enqueue.checks.tables import check_table
+from rowferry_enqueue.checks.queue_plan import PlannedQueue, judge_chain, judge_queue, read_queue
+from rowferry_enqueue.checks.table_shape import GRANTS
+from rowferry_enqueue.checks.tables import CheckedTable
 
 
-def check_queues(connection: Connection, plan: Plan, *, may_write: bool, on_progress: OnProgress) -> Iterator[Finding]:
-    """Yield what is wrong with the queues of a plan, and what their own checks find."""
-    for name in plan.queue:
-        on_progress(f"looking at the queue {name}")
+def check_queues(
+    connection: Connection,
+    plan: Plan,
+    checked: Sequence[CheckedTable],
+    *,
+    may_write: bool,
+    on_progress: OnProgress,
+) -> Iterator[Finding]:
+    """Yield what is wrong with the queues of a plan, and what their own checks find.
+
+    `checked`: the tables of the plan, as `check_table` found them.
+    """
+    planned: dict[str, PlannedQueue] = {}
+    for name in dict.fromkeys([*plan.queue, *_list_followers(plan)]):
         try:
-            spec = find_queue(name)
-            settings = spec.read_settings(plan)
+            planned[name] = read_queue(plan, name)
         except UsageError as error:
             yield problem(error)
-            continue
-        meant = [entries for entries in plan.entries if settings.means(entries.label)]
-        tables = [queries for entries in meant for queries in check_table(connection, entries).usable]
-        yield from run_own_check(
-            QueueCheck(
-                spec=spec,
-                plan=plan,
-                settings=settings,
-                connection=connection,
-                tables=tables,
-                may_write=may_write,
-                on_progress=on_progress,
-            )
+    yield from _find_circle(plan)
+    for queue in planned.values():
+        findings = [*judge_queue(plan, queue), *judge_chain(queue, planned)]
+        on_progress(f"looking at the queue {queue.spec.name}")
+        findings += _check_columns(connection, plan, queue)
+        meant = [table.usable[0] for table in checked if table.usable and table.entries in queue.entries]
+        context = QueueCheck(
+            spec=queue.spec,
+            plan=plan,
+            settings=queue.settings,
+            connection=connection,
+            tables=meant,
+            may_write=may_write,
+            on_progress=on_progress,
         )
+        if not any(finding.level == "problem" for finding in findings):
+            findings += run_own_check(context)
+        if not any(finding.level == "problem" for finding in findings):
+            findings.insert(0, fine(queue.describe()))
+        yield from findings
+
+
+def _list_followers(plan: Plan) -> list[str]:
+    """Return the names in `then` of a plan, whatever they are."""
+    said = [queue.get("then") for queue in plan.queue.values()]
+    return [str(name) for names in said if isinstance(names, list) for name in names]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _find_circle(plan: Plan) -> Iterator[Finding]:
+    graph = {name: _list_followers_of(queue) for name, queue in plan.queue.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " to ".join(reversed(error.args[1]))
+        yield problem(f"the queues of the plan lead back to themselves by `then`, {circle}", "leave one of them out")
+
+
+def _list_followers_of(queue: dict[str, object]) -> list[str]:
+    then = queue.get("then")
+    return [str(name) for name in then] if isinstance(then, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _check_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
+    """Yield the tables and columns that a queue needs, and that are not there, or not for this role."""
+    name, settings = queue.spec.name, queue.settings
+    uses = [
+        TableUse(entries.table, selects=columns)
+        for entries in queue.entries
+        if (columns := queue.spec.columns(settings, entries))
+    ]
+    for use in (*uses, *queue.spec.tables(settings, plan)):
+        wanted = {"select": use.selects, "insert": use.inserts, "update": use.updates}
+        columns = list(dict.fromkeys(column for each in wanted.values() for column in each))
+        table = sql.Identifier(*split_table(use.table)).as_string(connection)
+        with connection.transaction():
+            rows = connection.execute(statement("describe_columns"), {"table": table, "columns": columns}).fetchall()
+        if not any(row["is_table"] for row in rows):
+            yield problem(f"there is no table {use.table}, which the queue {name} uses", f"correct [queue.{name}]")
+            continue
+        found = {row["name"]: row for row in rows if row["is_column"]}
+        if missing := [column for column in columns if column not in found]:
+            lacks = f"{use.table} has no column {', '.join(missing)}, which the queue {name} uses"
+            yield problem(lacks, f"correct [queue.{name}], or add it")
+        for right, those in wanted.items():
+            if refused := [column for column in those if column in found and not found[column][f"may_{right}"]]:
+                yield problem(f"this role may not {right} {', '.join(refused)} of {use.table}", GRANTS)

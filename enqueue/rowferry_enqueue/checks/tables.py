@@ -64,12 +64,13 @@ def check_together(checked: list[CheckedTable]) -> list[Finding]:
     return list(judge_together([(table.entries, table.described) for table in checked if table.described is not None]))
 
 
-def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterator[Finding]:
-    """Yield what only `rowferry check` says: rights, peculiarities, ids that repeat."""
+def check_rights_and_rows(connection: Connection, table: CheckedTable, *, moves: bool) -> Iterator[Finding]:
+    """Yield what only `rowferry check` says: rights, peculiarities, ids that repeat. `moves`: rows may be rewritten."""
     entries, described = table.entries, table.described
     if described is None or described.missing:
         return
-    if not described.may_update:
+    may_do = described.may_update or not moves
+    if not may_do:
         *others, last = entries.written_columns
         columns = f"{', '.join([*others, last])} of {entries.table}" if others else f"{entries.table}.{last}"
         yield problem(f"this role may not update {columns}", GRANTS)
@@ -79,12 +80,12 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable) -> Iterat
         yield from _find_repeated_ids(connection, table.usable[0])
     if not any(finding.level == "problem" for finding in table.findings):
         yield from note_peculiarities(entries, described)
-        if described.may_update:
+        if may_do:
             unique = "is unique" if described.id_unique else "is unique within each partition"
             kind = (
                 f"{entries.key} is {described.key_type if entries.path else 'text'}, " if entries.has_two_texts else ""
             )
-            does = "read and update it" if entries.written_columns else "read it"
+            does = "read and update it" if entries.written_columns and moves else "read it"
             yield fine(f"{entries.table}: {entries.id_words} {unique}, {kind}this role may {does}")
 
 

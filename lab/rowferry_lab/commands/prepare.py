@@ -61,6 +61,7 @@ def command(
     from rowferry_lab.simulated.tables import are_there
 
     plan = read_plan(plan_path)
+    plan.require_both_sides()
     refuse_real_data(plan)
     role_password = role_password or read_secret(os.environ, "ROWFERRY_ROLE_PASSWORD") or None
     if once:
