@@ -112,7 +112,8 @@ class QueueSpec:
     """The columns of a row that are read with its key, by settings and entries; the role of workers must read them."""
     tables: Callable[[Any, Plan], tuple[TableUse, ...]] = use_no_tables
     """The columns that workers write, and the side tables that they use, by settings and plan. The role of workers is
-    granted just these, and `rowferry check` finds what is missing. An upsert selects what it compares, too."""
+    granted just these, and `rowferry check` finds what is missing. An upsert selects its key and what it takes from
+    `excluded`, too."""
     check: str | None = None
     """`module:function`: what `rowferry check` finds about this queue beside what holds for all; see
     rowferry_enqueue/checks/queue_check.py. None: nothing."""

@@ -36,7 +36,8 @@ def read_columns(settings, entries):
 
 
 def use_tables(settings, plan):
-    return (TableUse(settings.into, selects=("queue", "id", "value"), inserts=("queue", "id", "value"), updates=("value",)),)
+    columns = ("queue", "id", "value")
+    return (TableUse(settings.into, selects=columns, inserts=columns, updates=("value",)),)
 
 
 def make(name, **more):
