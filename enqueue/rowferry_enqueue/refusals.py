@@ -14,7 +14,8 @@ def refuse_missing_sides(plan: Plan, queue: QueueSpec) -> None:
     """Raise PlanError where a queue, or one that gets what it has settled, needs a side that the plan does not have."""
     has = {side.name for side in plan.sides}
     for name in list_following(queue.name, read_settings(plan)):
-        if missing := sorted(find_queue(name).sides - has):
+        spec = find_queue(name)
+        if missing := sorted(spec.find_sides(spec.read_settings(plan)) - has):
             sides = " and ".join(f"[{side}]" for side in missing)
             raise PlanError(
                 f"The queue {name} needs {sides}, which the plan {plan.name} does not have: add it, or work on another "

@@ -71,7 +71,7 @@ def judge_queue(plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
             yield problem(f"`of` of [queue.{name}] names {label}, which the plan does not have", remedy)
         elif label not in [part.label for part in (*queue.entries, *queue.objects)]:
             yield problem(f"the queue {name} cannot work on {label}, which `of` names", f"correct [queue.{name}]")
-    needed = set(queue.spec.sides) | {bucket.side for bucket in queue.settings.buckets}
+    needed = queue.spec.find_sides(queue.settings) | {bucket.side for bucket in queue.settings.buckets}
     for side in sorted(needed - {side.name for side in plan.sides}):
         yield problem(f"the queue {name} needs the {side} bucket, which the plan does not have", f"add [{side}]")
     if not queue.sources:
