@@ -24,11 +24,14 @@ from rowferry.batch import Verdict
 from rowferry.db.connection import connect
 from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
+from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts, read_counts
-from rowferry_cli.watching.keys import HELP, KeyHandler
+from rowferry_cli.watching.keys import HELP, HELP_WITH_QUEUES, KeyHandler
+from rowferry_cli.watching.layout import cut_rows, share_lines
 from rowferry_cli.watching.poller import LONGEST_INTERVAL, State, act, choose_wait
-from rowferry_cli.watching.snapshot import ClaimedBatch, Reason, RetryLater, Snapshot, Worker, read_snapshot
-from rowferry_cli.watching.view import cut_rows, draw_view, share_lines
+from rowferry_cli.watching.queue_lines import find_window
+from rowferry_cli.watching.snapshot import ClaimedBatch, Reason, Snapshot, WatchedQueue, Worker, read_snapshot
+from rowferry_cli.watching.view import draw_view
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 
@@ -51,11 +54,18 @@ def busy(table: EntryTable) -> Iterator[list[Actor]]:
         held.connection.close()
 
 
-def shown(state: State, *, width: int = 80, height: int | None = 24, footer: tuple[str, ...] = (HELP,)) -> list[str]:
+def shown(
+    state: State,
+    queue: str | None = None,
+    *,
+    width: int = 80,
+    height: int | None = 24,
+    footer: tuple[str, ...] = (HELP,),
+) -> list[str]:
     """Return the lines of the view."""
     drawn = StringIO()
     console = Console(file=drawn, width=width, height=height or 1000, force_terminal=False)
-    console.print(draw_view(state, database="app on db:5432", now=NOW, height=height, footer=footer))
+    console.print(draw_view(state, queue, database="app on db:5432", now=NOW, height=height, footer=footer))
     return [line.rstrip() for line in drawn.getvalue().splitlines()]
 
 
@@ -64,24 +74,31 @@ def snapshot_now(migration: str = "avatars") -> Snapshot:
         return read_snapshot(connection, migration)
 
 
-def make_snapshot(tables: int, workers: int, reasons: int) -> Snapshot:
+WAITING = Counts(batches=10, batches_init=5, batches_done=5, entries=100, waiting=50, migrated=50)
+
+
+def make_queue(counts: Counts = WAITING, name: str = "migrate", tables: int = 1, reasons: int = 0) -> WatchedQueue:
+    """Return a queue with as much to show in each table."""
+    status = QueueStatus(queue=name, counts=counts, rate=10.0, is_done=not counts.batches_init)
+    named = {f"public.a_table_with_quite_a_long_name_{n}.path": counts for n in range(tables)}
+    failed = [
+        Reason("failed", f"a reason {n} that takes many words to tell", 3, 2, f"image/u{n}/me.png", NOW, name)
+        for n in range(reasons)
+    ]
+    return WatchedQueue(status, named, tuple(failed))
+
+
+def make_snapshot(tables: int, workers: int, reasons: int, queues: tuple[str, ...] = ("migrate",)) -> Snapshot:
     """Return a snapshot with a lot to show."""
-    counts = Counts(batches=10, batches_init=5, batches_done=5, entries=100, waiting=50, migrated=50)
     return Snapshot(
         migration="avatars",
         moment=NOW,
         paused_at=None,
-        tables={f"public.a_table_with_quite_a_long_name_{n}.path": counts for n in range(tables)},
-        rate=10.0,
+        queues=tuple(make_queue(name=name, tables=tables, reasons=reasons) for name in queues),
         workers=tuple(
             Worker(f"w{n}", f"host-{n // 8}.example.net", n, (ClaimedBatch(n, "avatars", timedelta(seconds=n)),))
             for n in range(workers)
         ),
-        reasons=tuple(
-            Reason("failed", f"a reason {n} that takes many words to tell", 3, 2, f"image/u{n}/me.png", NOW)
-            for n in range(reasons)
-        ),
-        retry_later=RetryLater(0, None, None),
     )
 
 
@@ -110,10 +127,10 @@ def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors()
 
 @pytest.mark.usefixtures("busy")
 def test_the_tables_add_up_to_the_migration(table: EntryTable) -> None:
-    snapshot = snapshot_now()
+    (queue,) = snapshot_now().queues
     with connect("test", autocommit=True) as connection:
-        assert snapshot.total == read_counts(connection, "avatars", "migrate")
-    assert snapshot.total.balances
+        assert queue.total == read_counts(connection, "avatars", "migrate")
+    assert queue.total.balances
     table.check_balance()
 
 
@@ -135,7 +152,7 @@ def test_each_table_has_a_bar_and_a_paused_migration_says_since_when(table: Entr
 
 def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
     done = replace(
-        make_snapshot(1, 0, 0), tables={"public.a.path": Counts(batches=1, batches_done=1, entries=3, migrated=3)}
+        make_snapshot(1, 0, 0), queues=(make_queue(Counts(batches=1, batches_done=1, entries=3, migrated=3)),)
     )
     text = "\n".join(shown(State(done)))
     assert "100% 3 / 3" in text
@@ -144,7 +161,7 @@ def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
 
 def test_one_hundred_per_cent_is_said_only_when_nothing_waits() -> None:
     nearly = Counts(entries=100_000, migrated=99_999, waiting=1)
-    text = "\n".join(shown(State(replace(make_snapshot(1, 0, 0), tables={"public.a.path": nearly}))))
+    text = "\n".join(shown(State(replace(make_snapshot(1, 0, 0), queues=(make_queue(nearly),)))))
     assert " 99% 99,999 / 100,000" in text
 
 
@@ -152,13 +169,20 @@ def test_one_hundred_per_cent_is_said_only_when_nothing_waits() -> None:
 
 
 @settings(deadline=None, max_examples=40)
-@given(tables=st.integers(0, 40), workers=st.integers(0, 200), reasons=st.integers(0, 50), trouble=st.booleans())
+@given(
+    tables=st.integers(0, 40),
+    workers=st.integers(0, 200),
+    reasons=st.integers(0, 50),
+    queues=st.integers(1, 40),
+    trouble=st.booleans(),
+)
 def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
-    tables: int, workers: int, reasons: int, trouble: bool
+    tables: int, workers: int, reasons: int, queues: int, trouble: bool
 ) -> None:
-    paused = replace(make_snapshot(tables, workers, reasons), paused_at=NOW)
+    names = tuple(f"a_queue_with_a_long_name_{number}" for number in range(queues))
+    paused = replace(make_snapshot(tables, workers, reasons, names), paused_at=NOW)
     state = State(paused, trouble="The database is away. " * 9 if trouble else "", notice="06:12:40 Paused.")
-    lines = shown(state, footer=("06:12:40 Paused.", HELP))
+    lines = shown(state, names[-1], footer=("06:12:40 Paused.", HELP))
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     assert lines[-1] == HELP
@@ -187,6 +211,123 @@ def test_rows_that_do_not_fit_are_counted(rows: list[int], lines: int) -> None:
     assert len(kept) + bool(hidden) <= lines
 
 
+# Several queues
+
+
+@pytest.fixture
+def chain(table: EntryTable) -> EntryTable:
+    """Two queues over ten entries: the first is done; of the second, five are kept, four wait and one is missing.
+
+    The second is one that is not installed here.
+    """
+    table.add_legacy(range(1, 11))
+    table.enqueue()
+    table.execute(
+        "update rowferry.batch_queue set status = 'DONE', migrated = 10, finished_at = now(), started_at = now()"
+    )
+    table.execute(
+        "insert into rowferry.queue (migration_id, name, next, max_in_hand) "
+        "select m.id, v.name, v.next::text[], v.most "
+        "from rowferry.migration as m, (values ('migrate', '{thumbnails}', null), ('thumbnails', '{}', 3)) "
+        "as v (name, next, most) "
+        "on conflict on constraint queue_name_key do update set next = excluded.next"
+    )
+    table.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, status, kept, missing, "
+        "started_at, finished_at) select m.id, 'thumbnails', '{\"entries\": \"public.avatars.path\"}', v.* "
+        "from rowferry.migration as m, (values (5, 'DONE', 5, 0, now(), now()), (1, 'ERROR', 0, 1, now(), now()), "
+        "(4, 'INIT', 0, 0, null, null)) as v"
+    )
+    return table
+
+
+@pytest.mark.usefixtures("chain")
+def test_each_queue_has_a_line_and_no_entry_counts_twice() -> None:
+    snapshot = snapshot_now()
+    lines = shown(State(snapshot))
+    rows = {line.split()[0]: line.split() for line in lines if line.startswith("  ")}
+    assert rows["queue"] == ["queue", "done", "waiting", "in", "hand", "entries/s", "oldest", "due", "ERROR"]
+    assert rows["migrate"][1:4] == ["100%", "0", "0"]
+    (looked_at,) = [line.split() for line in lines if line.startswith("> ")]
+    assert looked_at[:5] == [">", "thumbnails", "60%", "4", "0/3"]
+    assert looked_at[-2:] == ["1", "slowest"]
+    text = "\n".join(lines)
+    assert "60% 6 / 10" in text
+    assert "thumbnails: 1 of 3 batches done · 1 in ERROR" in text
+    assert "kept 5 · missing 1 · waiting 4" in text
+    assert "20" not in [word for line in lines[1:] for word in line.split()]
+
+
+@pytest.mark.usefixtures("chain")
+def test_one_queue_is_looked_at_the_first_that_is_not_done_or_the_chosen_one() -> None:
+    snapshot = snapshot_now()
+    assert not snapshot.is_done
+    first = KeyHandler().press("n", snapshot)
+    assert first == KeyHandler(queue="migrate")
+    assert first.press("n", snapshot) == KeyHandler(queue="thumbnails")
+    text = "\n".join(shown(State(snapshot), "migrate"))
+    assert "> migrate" in text
+    assert "migrate: 1 of 1 batches done" in text
+    assert "migrated 10" in text
+    assert "No batch is in ERROR." in text
+    assert first.press("e", snapshot) == KeyHandler(reply="No batch of migrate is in ERROR.", queue="migrate")
+    asked = KeyHandler().press("e", snapshot)
+    assert asked.question == "Put all batches in ERROR of thumbnails (1) back into the queue? (y/n)"
+    assert asked.press("n", snapshot).press("p", snapshot).queue == "thumbnails"
+
+
+def test_only_the_errors_of_the_queue_that_is_looked_at_are_requeued(chain: EntryTable) -> None:
+    chain.execute(
+        "update rowferry.batch_queue set status = 'ERROR', migrated = 0, failed = 10 where queue_name = 'migrate'"
+    )
+    with connect("test", autocommit=True) as connection:
+        assert act(connection, "requeue", "avatars", "thumbnails") == "Requeued batches: 1."
+    errors = chain.execute("select queue_name from rowferry.batch_queue where status = 'ERROR'")
+    assert errors == [{"queue_name": "migrate"}]
+
+
+def test_a_migration_is_done_with_the_last_of_its_queues(chain: EntryTable) -> None:
+    chain.execute(
+        "update rowferry.batch_queue set status = 'DONE', kept = entry_count, missing = 0 where status <> 'DONE'"
+    )
+    text = "\n".join(shown(State(snapshot_now())))
+    assert "all queues are done" in text
+
+
+def test_the_queue_that_is_looked_at_is_among_those_that_fit() -> None:
+    names = tuple(f"queue_{number}" for number in range(30))
+    for name in (names[0], names[15], names[29]):
+        lines = shown(State(make_snapshot(1, 1, 1, names)), name)
+        assert any(line.startswith(f"> {name} ") for line in lines)
+        assert any("more queues" in line for line in lines)
+
+
+@given(count=st.integers(1, 40), index=st.integers(0, 39), rows=st.integers(1, 40))
+def test_a_window_has_its_row_and_fits(count: int, index: int, rows: int) -> None:
+    index = min(index, count - 1)
+    first, last = find_window(count, index, rows)
+    assert 0 <= first <= index < last <= count
+    assert last - first + (rows > 1 and last - first < count) <= rows
+
+
+@pytest.mark.usefixtures("chain")
+def test_n_goes_from_queue_to_queue_in_a_terminal() -> None:
+    with in_terminal("watch", "--interval", "0.2") as terminal:
+        terminal.wait_for(HELP_WITH_QUEUES, "> thumbnails", "1 of 3 batches done")
+        terminal.press("n")
+        terminal.wait_for("> migrate", "1 of 1 batches done")
+        terminal.press("q")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.usefixtures("chain")
+def test_a_queue_can_be_chosen_from_the_start() -> None:
+    assert "> migrate" in run_watch("--queue", "migrate").stdout
+    refused = run_watch("--queue", "tgas")
+    assert refused.returncode == 2
+    assert refused.stderr == "rowferry: Migration avatars has no queue 'tgas'; it has migrate, thumbnails.\n"
+
+
 # How often it looks
 
 
@@ -203,12 +344,12 @@ def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
 
 def test_requeueing_is_asked_and_only_y_does_it() -> None:
     counts = Counts(batches=2, batches_error=2, entries=2, failed=2)
-    snapshot = replace(make_snapshot(1, 0, 0), tables={"public.a.path": counts})
+    snapshot = replace(make_snapshot(1, 0, 0), queues=(make_queue(counts),))
     asked = KeyHandler().press("e", snapshot)
-    assert asked == KeyHandler("Put all batches in ERROR (2) back into the queue? (y/n)")
+    assert asked == KeyHandler("Put all batches in ERROR (2) back into the queue? (y/n)", queue="migrate")
     assert asked.press("x", snapshot) == asked
-    assert asked.press("n", snapshot) == asked.press("q", snapshot) == KeyHandler()
-    assert asked.press("Y", snapshot) == KeyHandler(action="requeue")
+    assert asked.press("n", snapshot) == asked.press("q", snapshot) == KeyHandler(queue="migrate")
+    assert asked.press("Y", snapshot) == KeyHandler(action="requeue", queue="migrate")
     assert KeyHandler().press("e", make_snapshot(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
 
 

@@ -34,12 +34,6 @@ from rowferry.table_progress
 where migration_id = %(id)s
 order by queue_name, label;
 
--- name: watch_rate
--- The entries a second of the last minute, all queues together.
-select coalesce(sum(rate), 0)::double precision as rate
-from rowferry.throughput
-where migration_id = %(id)s;
-
 -- name: watch_workers
 -- One row a live worker and claimed batch; a worker without a batch has one row.
 select
@@ -54,8 +48,9 @@ left join rowferry.claimed_batches as h on w.id = h.worker_id
 order by w.host, w.pid, w.id, h.started_at;
 
 -- name: watch_errors
--- Why batches are in ERROR, the last failure first.
+-- Why batches are in ERROR, the last failure first: of each queue.
 select
+    queue_name as queue,
     outcome,
     reason,
     entries,
@@ -65,13 +60,14 @@ select
 from rowferry.error_reasons
 where migration = %(migration)s
 order by last_failed_at desc, entries desc
-limit 50;
+limit 200;
 
 -- name: watch_delayed
--- The batches that wait for their next attempt, when the first is due, and the error of most of them. `next_at` is null
--- where an operator has set every run_after to infinity. Asked by queue, with which the index of waiting batches
--- begins: batches that are due already are not read.
+-- The batches that wait for their next attempt, when the first is due, and the error of most of them; one row a queue.
+-- `next_at` is null where an operator has set every run_after to infinity. Asked by queue, with which the index of
+-- waiting batches begins: batches that are due already are not read.
 select
+    q.queue_name as queue,
     count(*) as batches,
     nullif(min(q.run_after), 'infinity') as next_at,
     mode() within group (order by q.error) as error
@@ -81,4 +77,5 @@ from (
     where t.migration_id = %(id)s
 ) as u
 inner join rowferry.batch_queue as q on u.queue_name = q.queue_name
-where q.status = 'INIT' and q.run_after > statement_timestamp() and q.migration_id = %(id)s;
+where q.status = 'INIT' and q.run_after > statement_timestamp() and q.migration_id = %(id)s
+group by q.queue_name;

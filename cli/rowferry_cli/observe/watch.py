@@ -6,19 +6,24 @@ from pathlib import Path
 import click
 
 from rowferry_cli.command import Command
-from rowferry_cli.migration import choose_migration, migration_option
+from rowferry_cli.migration import choose_migration, choose_queue, migration_option, queue_option
 from rowferry_cli.options import Seconds
 
 
 @click.command("watch", cls=Command)
 @migration_option
+@queue_option
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
 @click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")
-def command(migration: str | None, plan_path: Path, interval: float, once: bool) -> None:
-    """Show a migration live: progress by table, rate, time left, workers and their batches, the latest errors.
+def command(migration: str | None, plan_path: Path, queue: str | None, interval: float, once: bool) -> None:
+    """Show a migration live: progress by queue and table, rate, time left, workers, claimed batches, latest errors.
 
-    Keys: p pauses, r resumes, e requeues all batches in ERROR (after a question), q quits. The work goes on when you
-    quit. Watching needs only the database, and reads it for at most a tenth of the time.
+    With several queues, each has a line. The rest of the view is about one of them: the first that is not done, or the
+    one that --queue or the key n chooses. The migration is done when all are.
+
+    Keys: n goes to the next queue, p pauses the migration, r resumes it, e requeues all batches of the queue in ERROR
+    (after a question), q quits. The work goes on when you quit. Watching needs only the database, and reads it for at
+    most a tenth of the time.
     """
     from rich.console import Console
 
@@ -30,9 +35,10 @@ def command(migration: str | None, plan_path: Path, interval: float, once: bool)
     with connect("watch", autocommit=True) as connection:
         check_version(connection)
         chosen = choose_migration(connection, migration, plan_path)
+        choose_queue(connection, queue, chosen)
         if once:
-            watch_once(connection, chosen, console)
+            watch_once(connection, chosen, queue, console)
             return
     if not console.is_terminal:
         click.echo("No terminal: views follow one another until Ctrl-C; --once prints one.", err=True)
-    watch(chosen, timedelta(seconds=interval), console)
+    watch(chosen, queue, timedelta(seconds=interval), console)

@@ -18,6 +18,8 @@ from typing import Literal
 from rowferry_cli.watching.snapshot import Snapshot
 
 HELP = "p pause · r resume · e requeue errors · q quit"
+HELP_WITH_QUEUES = f"n next queue · {HELP}"
+"""Where there are several."""
 QUIT = "q"
 CHUNK_BYTES = 64
 ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|O.|.)?")
@@ -75,6 +77,8 @@ class KeyHandler:
     action: Action | None = None
     """To be done now."""
     is_over: bool = False
+    queue: str | None = None
+    """The queue that is looked at; None: the first that is not done."""
 
     def press(self, key: str, snapshot: Snapshot | None) -> KeyHandler:
         """Return the handler after a key; before the first snapshot only q works."""
@@ -83,25 +87,31 @@ class KeyHandler:
             return self._answer(key)
         if key == "q":
             return KeyHandler(is_over=True)
-        return _start(key, snapshot) if snapshot is not None else KeyHandler()
+        return _start(key, snapshot, self.queue) if snapshot is not None else KeyHandler(queue=self.queue)
 
     def _answer(self, key: str) -> KeyHandler:
         """Take y for yes, n and q for no; ignore other keys."""
         if key == "y":
-            return KeyHandler(action="requeue")
-        return KeyHandler() if key in {"n", "q"} else self
+            return KeyHandler(action="requeue", queue=self.queue)
+        return KeyHandler(queue=self.queue) if key in {"n", "q"} else self
 
 
-def _start(key: str, snapshot: Snapshot) -> KeyHandler:
-    batches = snapshot.total.batches_error
+def _start(key: str, snapshot: Snapshot, queue: str | None) -> KeyHandler:
+    looked_at = snapshot.find_queue(queue)
+    batches = looked_at.total.batches_error if looked_at else 0
+    of_queue = f" of {looked_at.name}" if looked_at and len(snapshot.queues) > 1 else ""
     match key:
         case "p":
-            return KeyHandler(action="pause")
+            return KeyHandler(action="pause", queue=queue)
         case "r":
-            return KeyHandler(action="resume")
-        case "e" if batches:
-            return KeyHandler(f"Put all batches in ERROR ({batches:,}) back into the queue? (y/n)")
+            return KeyHandler(action="resume", queue=queue)
+        case "n":
+            return KeyHandler(queue=snapshot.find_next(queue))
+        case "e" if looked_at and batches:
+            # What is asked must stay what is done, also where the view would go on to the next queue meanwhile.
+            question = f"Put all batches in ERROR{of_queue} ({batches:,}) back into the queue? (y/n)"
+            return KeyHandler(question, queue=looked_at.name)
         case "e":
-            return KeyHandler(reply="No batch is in ERROR.")
+            return KeyHandler(reply=f"No batch{of_queue} is in ERROR.", queue=queue)
         case _:
-            return KeyHandler()
+            return KeyHandler(queue=queue)

@@ -38,31 +38,31 @@ class Poller:
         self.state = State()
         self._migration = migration
         self._interval = interval
-        self._actions: SimpleQueue[Action] = SimpleQueue()
+        self._actions: SimpleQueue[tuple[Action, str | None]] = SimpleQueue()
         self._connection: Connection | None = None
 
     def start(self) -> None:
         """Start the thread. It ends with the process, since it may wait for a server that never answers."""
         Thread(target=self._run, name="poller", daemon=True).start()
 
-    def request(self, action: Action) -> None:
-        """Carry out an action soon, and read a snapshot after it."""
-        self._actions.put(action)
+    def request(self, action: Action, queue: str | None) -> None:
+        """Carry out an action soon, on the queue that is looked at, and read a snapshot after it."""
+        self._actions.put((action, queue))
 
     def _run(self) -> None:
         wait = timedelta(0)
         while True:
             try:
-                action = self._actions.get(timeout=wait.total_seconds())
+                action, queue = self._actions.get(timeout=wait.total_seconds())
             except Empty:
-                action = None
-            wait = self._poll(action)
+                action, queue = None, None
+            wait = self._poll(action, queue)
 
-    def _poll(self, action: Action | None) -> timedelta:
+    def _poll(self, action: Action | None, queue: str | None) -> timedelta:
         """Carry out the action, if any, read a snapshot, and return how long to wait for the next."""
         wait = self._interval
         try:
-            notice = self._act(action) if action else self.state.notice
+            notice = self._act(action, queue) if action else self.state.notice
             started = time.monotonic()
             snapshot = read_snapshot(self._connect(), self._migration)
             wait = choose_wait(self._interval, timedelta(seconds=time.monotonic() - started))
@@ -75,10 +75,10 @@ class Poller:
             self.state = replace(self.state, trouble=str(error), notice=notice)
         return wait
 
-    def _act(self, action: Action) -> str:
+    def _act(self, action: Action, queue: str | None) -> str:
         """Carry out an action and return its result, or the error (no permission, a lock)."""
         try:
-            result = act(self._connect(), action, self._migration)
+            result = act(self._connect(), action, self._migration, queue)
         except DatabaseUnavailable:
             raise
         except RowferryError as error:
@@ -96,8 +96,8 @@ def choose_wait(interval: timedelta, took: timedelta) -> timedelta:
     return max(interval, min(took / LARGEST_SHARE, LONGEST_INTERVAL))
 
 
-def act(connection: Connection, action: Action, migration: str) -> str:
-    """Carry out an action and return its result in one sentence."""
+def act(connection: Connection, action: Action, migration: str, queue: str | None = None) -> str:
+    """Carry out an action and return its result in one sentence. `queue`: whose errors are requeued; None: all."""
     match action:
         case "pause":
             (status,) = pause(connection, migration)
@@ -106,4 +106,4 @@ def act(connection: Connection, action: Action, migration: str) -> str:
             (status,) = resume(connection, migration)
             return f"Resumed: open batches {status.open_batches:,}." if status.changed else "It was not paused."
         case "requeue":
-            return f"Requeued batches: {requeue_errors(connection, migration):,}."
+            return f"Requeued batches: {requeue_errors(connection, migration, queue):,}."

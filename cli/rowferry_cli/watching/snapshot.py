@@ -1,14 +1,16 @@
 """A snapshot of a migration: all that the view shows, at one moment."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from rowferry.db.connection import Connection, call, fetch_one, translated_errors
+from rowferry.db.connection import Connection, call, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
+from rowferry.reports.chain import QueueStatus, find_time_left, is_chain_done, read_chain
 from rowferry.reports.progress import Counts
 
 
@@ -42,6 +44,7 @@ class Reason:
     example_key: str
     """Empty if the batch failed before its entries were read."""
     last_failed_at: datetime
+    queue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,31 @@ class RetryLater:
     error: str | None
 
 
+NONE_LATER = RetryLater(0, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedQueue:
+    """What the view shows of one queue. Queues work on the same entries, so nothing is added up over them."""
+
+    status: QueueStatus
+    tables: dict[str, Counts]
+    """By the label of the plan's table."""
+    reasons: tuple[Reason, ...] = ()
+    """The latest first."""
+    retry_later: RetryLater = NONE_LATER
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return self.status.queue
+
+    @property
+    def total(self) -> Counts:
+        """Return the counts of all tables together."""
+        return self.status.counts
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that the view shows."""
@@ -60,26 +88,33 @@ class Snapshot:
     migration: str
     moment: datetime
     paused_at: datetime | None
-    tables: dict[str, Counts]
-    """By the label of the plan's table."""
-    rate: float
-    """Entries per second, over the last minute."""
+    queues: tuple[WatchedQueue, ...]
+    """In the order of their chain."""
     workers: tuple[Worker, ...]
-    reasons: tuple[Reason, ...]
-    """The latest first."""
-    retry_later: RetryLater
     pause_reason: str | None = None
     """Why workers paused it; None if a person did."""
 
     @property
-    def total(self) -> Counts:
-        """Return the counts of all tables together."""
-        return Counts(**{f.name: sum(getattr(c, f.name) for c in self.tables.values()) for f in fields(Counts)})
+    def is_done(self) -> bool:
+        """Return whether all batches of all queues are DONE."""
+        return is_chain_done([queue.status for queue in self.queues])
 
     @property
     def time_left(self) -> timedelta | None:
-        """Return the estimated time for the waiting entries; None while the rate is 0."""
-        return timedelta(seconds=self.total.waiting / self.rate) if self.rate > 0 else None
+        """Return the estimated time until the last queue is done; None while that is unknown, or nothing waits."""
+        return find_time_left([queue.status for queue in self.queues])
+
+    def find_queue(self, name: str | None) -> WatchedQueue | None:
+        """Return the queue of that name, else the first that is not done, else the last; None if there is none."""
+        named = [queue for queue in self.queues if queue.name == name]
+        open_ones = [queue for queue in self.queues if not queue.status.is_done]
+        return next(iter([*named, *open_ones, *reversed(self.queues)]), None)
+
+    def find_next(self, name: str | None) -> str | None:
+        """Return the name of the queue after the one that `find_queue` returns, the first after the last."""
+        names = [queue.name for queue in self.queues]
+        looked_at = self.find_queue(name)
+        return None if looked_at is None else names[(names.index(looked_at.name) + 1) % len(names)]
 
 
 def read_snapshot(connection: Connection, migration: str) -> Snapshot:
@@ -94,25 +129,27 @@ def read_snapshot(connection: Connection, migration: str) -> Snapshot:
             moment=row["moment"],
             paused_at=row["paused_at"],
             pause_reason=row["pause_reason"],
-            tables=dict(_label_tables(connection.execute(statement("watch_tables"), names).fetchall())),
-            rate=fetch_one(connection, statement("watch_rate"), names)["rate"],
+            queues=tuple(_read_queues(connection, names)),
             workers=tuple(_group_workers(connection.execute(statement("watch_workers")).fetchall())),
-            reasons=tuple(Reason(**found) for found in connection.execute(statement("watch_errors"), names)),
-            retry_later=RetryLater(**fetch_one(connection, statement("watch_delayed"), names)),
         )
 
 
-def requeue_errors(connection: Connection, migration: str) -> int:
-    """Put the migration's batches in ERROR back into the queue and return how many."""
+def requeue_errors(connection: Connection, migration: str, queue: str | None = None) -> int:
+    """Put the batches in ERROR of the migration, or of one queue, back into the queue and return how many."""
     with translated_errors():
-        return call(connection, "requeue", None, None, migration)[0]["requeue"]
+        return call(connection, "requeue", None, None, migration, queue)[0]["requeue"]
 
 
-def _label_tables(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Counts]]:
-    has_several = len({row["queue_name"] for row in rows}) > 1
-    for row in rows:
-        label, queue = row.pop("label") or "?", row.pop("queue_name")
-        yield (f"{label} ({queue})" if has_several else label), Counts(**row)
+def _read_queues(connection: Connection, names: dict[str, Any]) -> Iterator[WatchedQueue]:
+    tables: dict[str, dict[str, Counts]] = defaultdict(dict)
+    for row in connection.execute(statement("watch_tables"), names):
+        queue, label = row.pop("queue_name"), row.pop("label")
+        tables[queue][label or "?"] = Counts(**row)
+    reasons = [Reason(**row) for row in connection.execute(statement("watch_errors"), names)]
+    later = {row.pop("queue"): RetryLater(**row) for row in connection.execute(statement("watch_delayed"), names)}
+    for status in read_chain(connection, names["migration"]):
+        mine = tuple(reason for reason in reasons if reason.queue == status.queue)
+        yield WatchedQueue(status, tables[status.queue], mine, later.get(status.queue, NONE_LATER))
 
 
 def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import TypeVar
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -12,73 +11,65 @@ from rich.text import Text
 
 from rowferry.formatting import format_duration, show_text
 from rowferry.reports.progress import Counts
+from rowferry_cli.watching.layout import (
+    BAD,
+    GOOD,
+    QUIET,
+    ROOMY,
+    STRONG,
+    STYLES,
+    WARNING,
+    cut_rows,
+    line,
+    share_lines,
+    show_share,
+)
 from rowferry_cli.watching.poller import State
-from rowferry_cli.watching.snapshot import Reason, Snapshot, Worker
-
-Row = TypeVar("Row")
-
-
-def share_lines(wanted: Sequence[int], room: int) -> list[int]:
-    """Return how many lines each part gets: all it wants if there is room, else the longest parts shrink first.
-
-    A part that wants any lines gets at least one.
-    """
-    lines = list(wanted)
-    while sum(lines) > max(room, 0) and max(lines, default=0) > 1:
-        longest = len(lines) - 1 - lines[::-1].index(max(lines))
-        lines[longest] -= 1
-    return lines
-
-
-def cut_rows(rows: Sequence[Row], lines: int) -> tuple[Sequence[Row], int]:
-    """Return the rows that fit into `lines`, and how many do not; their number then takes the last line."""
-    if len(rows) <= lines:
-        return rows, 0
-    shown = max(lines - 1, 0)
-    return rows[:shown], len(rows) - shown
-
-
-GOOD, WARNING, BAD, QUIET, STRONG = "green", "yellow", "red", "dim", "bold"
-
-ROOMY = 18
-"""The height in lines from which blank lines separate the parts."""
-
-STYLES = {"migrated": GOOD, "kept": GOOD, "missing": BAD, "conflict": BAD, "failed": BAD}
+from rowferry_cli.watching.queue_lines import draw_queues
+from rowferry_cli.watching.snapshot import NONE_LATER, Reason, Snapshot, WatchedQueue, Worker
 
 
 def draw_view(
-    state: State, *, database: str, now: datetime, height: int | None = None, footer: Sequence[str] = ()
+    state: State,
+    name: str | None = None,
+    *,
+    database: str,
+    now: datetime,
+    height: int | None = None,
+    footer: Sequence[str] = (),
 ) -> Group:
-    """Return the view in at most `height` lines (None: no limit); `footer` holds its last lines."""
+    """Return the view in at most `height` lines (None: no limit); `footer` holds its last lines.
+
+    `name`: the queue that is looked at; None: the first that is not done.
+    """
     snapshot = state.snapshot
     head = [*_draw_head(state, database, now)]
     foot = [line(text) for text in footer]
     if snapshot is None:
         return Group(*head, *foot)
+    looked_at = snapshot.find_queue(name)
     blank = [line("")] if height is None or height >= ROOMY else []
-    sums = list(_draw_sums(snapshot))
-    tables, errors = list(snapshot.tables.items()), list(snapshot.reasons)
-    fixed = len(head) + len(sums) + len(foot) + 3 * len(blank) + bool(snapshot.workers) + 1
-    wanted = [max(len(tables), 1), max(len(snapshot.workers), 1), len(errors)]
+    sums = list(_draw_sums(snapshot, looked_at))
+    tables = list(looked_at.tables.items()) if looked_at else []
+    errors = looked_at.reasons if looked_at else ()
+    queues = snapshot.queues if len(snapshot.queues) > 1 else ()
+    after_queues = blank if queues else []
+    fixed = len(head) + len(sums) + len(foot) + 3 * len(blank) + len(after_queues) + bool(snapshot.workers) + 1
+    wanted = [len(queues) and len(queues) + 1, max(len(tables), 1), max(len(snapshot.workers), 1), len(errors)]
     lines = wanted if height is None else share_lines(wanted, height - fixed)
     return Group(
         *head,
-        *_draw_tables(tables, lines[0]),
+        *draw_queues(queues, looked_at, lines[0], now),
+        *after_queues,
+        *_draw_tables(tables, lines[1]),
         *blank,
         *sums,
         *blank,
-        *_draw_workers(snapshot.workers, lines[1]),
+        *_draw_workers(snapshot.workers, lines[2]),
         *blank,
-        *_draw_errors(errors, lines[2], now),
+        *_draw_errors(errors, lines[3], now),
         *foot,
     )
-
-
-def line(content: str | Text, style: str = "") -> Text:
-    """Return one line, truncated instead of wrapped."""
-    text = content if isinstance(content, Text) else Text(show_text(content), style)
-    text.no_wrap, text.overflow = True, "ellipsis"
-    return text
 
 
 def _draw_head(state: State, database: str, now: datetime) -> Iterator[RenderableType]:
@@ -116,18 +107,24 @@ def _draw_tables(tables: Sequence[tuple[str, Counts]], lines: int) -> Iterator[R
         yield line(f"… and {hidden:,} more tables", QUIET)
 
 
-def _draw_sums(snapshot: Snapshot) -> Iterator[Text]:
-    total, left = snapshot.total, snapshot.time_left
-    facts = [f"{total.batches_done:,} of {total.batches:,} batches done"]
+def _draw_sums(snapshot: Snapshot, looked_at: WatchedQueue | None) -> Iterator[Text]:
+    total, left = looked_at.total if looked_at else Counts(), snapshot.time_left
+    several = len(snapshot.queues) > 1
+    facts = [f"{looked_at.name}: "] if looked_at and several else [""]
+    facts[0] += f"{total.batches_done:,} of {total.batches:,} batches done"
     facts += [f"{total.batches_error:,} in ERROR"] if total.batches_error else []
-    facts += [f"{snapshot.rate:,.0f} entries/s"]
-    facts += [f"{format_duration(left)} left"] if left is not None and total.waiting else []
+    if not several:  # else it is in the queue's line
+        facts += [f"{looked_at.status.rate if looked_at else 0:,.0f} entries/s"]
+    if left is not None:
+        facts += [f"all queues: {format_duration(left)} left" if several else f"{format_duration(left)} left"]
+    elif several and snapshot.is_done:
+        facts += ["all queues are done"]
     yield line(" · ".join(facts), STRONG)
     counts = [(outcome, count) for outcome, count in total.outcomes.items() if count]
     counts += [("waiting", total.waiting)] if total.waiting else []
     parts = [(f"{name} {count:,}", STYLES.get(name, "")) for name, count in counts]
     yield line(Text(" · ").join(Text(*part) for part in parts) if parts else "no entries")
-    later = snapshot.retry_later
+    later = looked_at.retry_later if looked_at else NONE_LATER
     if later.batches:
         due = f"the next at {later.next_at.astimezone():%H:%M:%S}" if later.next_at else "none is due"
         why = f" after {later.error}" if later.error else ""
@@ -190,11 +187,6 @@ def _draw_errors(reasons: Sequence[Reason], lines: int, now: datetime) -> Iterat
     yield from [grid] if shown else []
     if hidden:
         yield line(f"… and {hidden:,} more reasons: rowferry errors", QUIET)
-
-
-def show_share(counts: Counts) -> str:
-    """Return the finished share in per cent, rounded down: 100% only when nothing waits."""
-    return f"{100 * counts.finished // counts.entries}%" if counts.entries else "100%"
 
 
 def show_moment(moment: datetime, now: datetime) -> str:
