@@ -1,5 +1,6 @@
 """A session bounds its waits; test_pgbouncer: through it as well, test_deadlines: on our side."""
 
+import json
 from contextlib import closing
 from typing import Any
 
@@ -16,6 +17,21 @@ from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
 pytestmark = pytest.mark.versions
 
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
+
+
+def test_documents_are_read_as_the_server_has_them(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them are beyond msgspec, which reads all others faster."""
+    monkeypatch.setenv("DATABASE_URL", database)
+    documents = {
+        "jsonb": ['{"items": [{"id": "1", "n": 1.5, "none": null}]}', '"ä"', "12345678901234567890"],
+        "json": ["1e400", r'"\ud83d"', '{"a": 1, "a": 2}'],
+    }
+    with closing(connect("test", autocommit=True)) as connection:
+        for kind, texts in documents.items():
+            for text in texts:
+                row = connection.execute(f"select %s::{kind} as document".encode(), (text,)).fetchone()
+                assert row is not None
+                assert row["document"] == json.loads(text)
 
 
 def read_settings(connection: psycopg.Connection[Any], *names: str) -> dict[str, str]:

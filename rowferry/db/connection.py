@@ -1,5 +1,6 @@
 """Opens all connections to PostgreSQL, and turns the errors of psycopg into rowferry's own."""
 
+import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -7,9 +8,11 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, LiteralString, cast
 
+import msgspec
 import psycopg
 from psycopg import conninfo, errors, sql
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_loads
 
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import apply_settings, choose_connection
@@ -50,6 +53,7 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
         try:
             _refuse_old_server(connection.info.server_version)
             apply_settings(connection)
+            set_json_loads(read_json, connection)
             connection.autocommit = autocommit
             # A guarded update must see what others have committed since the claim, whatever the server's default is.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -57,6 +61,14 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
             connection.close()
             raise
     return connection
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return a JSON document of the server. msgspec takes a third of the time of `json` for the items of a batch."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:  # a number that no float can hold, half of a surrogate pair
+        return json.loads(text)
 
 
 def _refuse_old_server(version: int) -> None:
