@@ -23,6 +23,7 @@ BENCHES = {
     "enqueue": "Enqueue of 10,000,000 rows against count(*) with the same condition.",
     "claim": "Claim latency with 16 workers: an empty queue, a full one, and a stranger's open transaction.",
     "claim_cost": "CPU of PostgreSQL for a claim, a batch and an entry, with JIT and without.",
+    "chain": "30 chained queues and 80 consumers, against pgqueuer and the naive way.",
     "large_queue": "Commands, views and panels over six million batches and twelve million attempts.",
 }
 """Each bench with its line in `python -m bench --list`, in the order in which they run."""
