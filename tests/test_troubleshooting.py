@@ -22,7 +22,7 @@ from rowferry.errors import (
 pytestmark = pytest.mark.fast
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
-PRODUCT = ("rowferry", "enqueue", "worker", "cli")
+PRODUCT = ("rowferry", "enqueue", "worker", "queues", "cli")
 MESSAGES = (
     "The plan",
     "The database",
@@ -79,7 +79,7 @@ def find_texts(tree: ast.Module) -> Iterator[str]:
 
 def find_error_codes() -> Iterator[str]:
     """Yield the code of each error that the product itself makes of an object, and that may end an entry."""
-    for path in [path for tree in ("rowferry", "worker") for path in (ROOT / tree).rglob("*.py")]:
+    for path in [path for tree in ("rowferry", "worker", "queues") for path in (ROOT / tree).rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(code)), _]) if ends_entry(name):
