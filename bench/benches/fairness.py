@@ -32,6 +32,8 @@ BATCH_SIZE = 50
 WITHIN = 0.05
 PLACES, WORKERS = 3, 4
 WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--processes=1", "--log-format=json")
+KILL_EVERY_SECONDS = 1.5
+"""A worker takes a second to begin."""
 DEADLINE_SECONDS = 600.0
 
 TABLE: tuple[LiteralString, ...] = (
@@ -79,7 +81,7 @@ def run(record: Record) -> None:
         record.versions["postgresql"] = read_postgres_version()
         url = server.endpoint_url
         shares = {f"weight {weight}": partial(measure_share, url, batches, weight, rounds) for weight in (1, 3)}
-        record.interleave(shares, repetitions=record.pick(3, short=1))
+        record.interleave(shares, repetitions=record.pick(3, short=1, reduced=1))
         for weight in (1, 3):
             name, part = f"weight {weight}", weight / (weight + 1)
             distance = record.median(name, "share_of_claims") - part
@@ -96,7 +98,7 @@ def run(record: Record) -> None:
             "alone": partial(measure_good, url, batches, None),
             "beside": partial(measure_good, url, batches, "missing"),
         }
-        record.interleave(beside, repetitions=record.pick(3, short=1))
+        record.interleave(beside, repetitions=record.pick(3, short=1, reduced=1))
         record.compare(
             "seconds of a migration beside one whose bucket is missing", "seconds", "beside", "alone", at_most=1.5
         )
@@ -161,7 +163,7 @@ def measure_places(url: str, batches: int, kills: int) -> Figures:
             assert time.monotonic() < deadline, "the batches did not end"
             (taken,) = auditor.execute(TAKEN).fetchone() or (0,)
             most, polls = max(most, taken), polls + 1
-            if killed < kills and time.monotonic() - killed_at > 0.5:
+            if killed < kills and time.monotonic() - killed_at > KILL_EVERY_SECONDS:
                 victim, killed_at, killed = dice.randrange(WORKERS), time.monotonic(), killed + 1
                 with suppress(ProcessLookupError):
                     running[victim].send_signal(signal.SIGKILL)
