@@ -3,12 +3,17 @@
 import ast
 import inspect
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
+from rowferry.errors import UsageError
 from rowferry.plan import Plan
+from rowferry.queue_spec import QueueSpec
+from rowferry.queues import find_queue, list_queues
 
 SIDES = ["legacy", "production"]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,14 +25,19 @@ def write_schema() -> str:
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the JSON Schema of `rowferry.toml`."""
-    schema = msgspec.json.schema(Plan)
-    for name, found in schema["$defs"].items():
-        struct = _find_struct(name)
+    """Return the JSON Schema of `rowferry.toml`, with the settings of the queues that are installed here."""
+    specs = list(_list_specs())
+    settings = [spec.settings for spec in specs]
+    schemas, defs = msgspec.json.schema_components([Plan, *settings], ref_template="#/$defs/{name}")
+    schema, *of_queues = schemas
+    schema |= {"$defs": defs}
+    for name, found in defs.items():
+        struct = _find_struct(name, [Plan, *settings])
         for field, words in describe_fields(struct).items():
             if field in found.get("properties", {}):
                 found["properties"][field]["description"] = words
-    _describe_sides(schema["$defs"]["Plan"])
+    _describe_sides(defs["Plan"])
+    _describe_queues(defs["Plan"], specs, of_queues)
     return {"$schema": DIALECT, "title": "A migration plan of rowferry", **schema}
 
 
@@ -39,11 +49,27 @@ def _describe_sides(plan: dict[str, Any]) -> None:
     plan |= {"if": {"not": {"required": ["queue"]}}, "then": {"required": SIDES}}
 
 
-def _find_struct(name: str) -> type[msgspec.Struct]:
-    """Return the struct of the plan that a definition of the schema is about."""
-    structs = [Plan]
+def _list_specs() -> Iterator[QueueSpec]:
+    """Yield the queues that are installed here, but those of faulty packages."""
+    for name in list_queues():
+        with suppress(UsageError):
+            yield find_queue(name)
+
+
+def _describe_queues(plan: dict[str, Any], specs: Sequence[QueueSpec], settings: Sequence[dict[str, Any]]) -> None:
+    """Say what each [queue.NAME] takes; one of another name belongs to a package that is not here."""
+    queue = plan["properties"]["queue"]
+    queue["properties"] = {
+        spec.name: {**found, "description": spec.summary} for spec, found in zip(specs, settings, strict=True)
+    }
+    queue["additionalProperties"] = {"type": "object"}
+
+
+def _find_struct(name: str, roots: Sequence[type[msgspec.Struct]]) -> type[msgspec.Struct]:
+    """Return the struct of the plan, or of a queue's settings, that a definition of the schema is about."""
+    structs = list(dict.fromkeys(roots))
     for struct in structs:
-        if struct.__name__ == name:
+        if name in {struct.__name__, f"{struct.__module__}.{struct.__name__}".replace(".", "_")}:
             return struct
         structs += [one for one in _list_structs(msgspec.inspect.type_info(struct)) if one not in structs]
     raise LookupError(name)
@@ -60,7 +86,8 @@ def _list_structs(node: Any) -> list[type[msgspec.Struct]]:
 def _flatten(kinds: list[Any]) -> list[Any]:
     found: list[Any] = []
     for kind in kinds:
-        below = [*getattr(kind, "types", ()), *filter(None, [getattr(kind, "item_type", None)])]
+        inner = [getattr(kind, name, None) for name in ("item_type", "value_type")]
+        below = [*getattr(kind, "types", ()), *filter(None, inner)]
         found += [kind, *_flatten(below)]
     return found
 

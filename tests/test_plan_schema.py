@@ -10,6 +10,7 @@ import pytest
 
 from cli import Run
 from doc_pages import ROOT
+from plug_in import FAULTY, PlugIn
 from rowferry.plan import Entries, Plan
 from rowferry.plan_schema import describe_fields, make_schema
 
@@ -48,6 +49,32 @@ def test_the_schema_refuses_what_is_wrong(change: dict[str, Any], where: str) ->
     schema = make_schema()
     document = {**tomllib.loads(PLANS[-1].read_text()), **change}
     assert [fault.removeprefix(".") for fault in find_faults(document, schema, schema)] == [where]
+
+
+@pytest.mark.parametrize(
+    ("queue", "where"),
+    [
+        ({"verify": {"then": ["tag"], "of": "a.b", "priority": 3, "weight": 0.5, "max_in_hand": 7}}, None),
+        ({"of_another_package": {"anything": [1, {"at": "all"}]}}, None),
+        ({"verify": {"weigth": 2}}, "queue.verify.weigth"),
+        ({"verify": {"then": "tag"}}, "queue.verify.then"),
+        ({"tag": {"set": {"tier": 7}}}, "queue.tag.set.tier"),
+    ],
+)
+def test_the_schema_knows_the_settings_of_queues(queue: dict[str, Any], where: str | None) -> None:
+    schema = make_schema()
+    document = {**tomllib.loads(PLANS[-1].read_text()), "queue": queue}
+    faults = [fault.removeprefix(".") for fault in find_faults(document, schema, schema)]
+    assert faults == ([] if where is None else [where])
+
+
+def test_the_schema_explains_queues_of_other_packages_too(plug_in: PlugIn, run_rowferry: Run) -> None:
+    plug_in.install("broken", FAULTY)
+    schema = json.loads(run_rowferry("plan", "--schema").stdout)
+    queues = schema["$defs"]["Plan"]["properties"]["queue"]["properties"]
+    assert queues["note"] == {"$ref": "#/$defs/NoteSettings", "description": "Note each entry, as note does."}
+    assert "column" in schema["$defs"]["NoteSettings"]["properties"]
+    assert "faulty" not in queues
 
 
 def test_the_plan_of_the_schema_is_the_plan() -> None:
@@ -95,6 +122,8 @@ def find_faults_of_keys(
             yield from find_faults(below, properties[name], whole, f"{where}.{name}")
         elif schema.get("additionalProperties") is False:
             yield f"{where}.{name}"
+        elif "additionalProperties" in schema:
+            yield from find_faults(below, schema["additionalProperties"], whole, f"{where}.{name}")
 
 
 def test_the_keywords_of_the_schema_are_known_here() -> None:

@@ -126,6 +126,18 @@ def test_a_queue_that_nobody_here_knows_is_told(table: EntryTable, run_rowferry:
     ) in shown
 
 
+def test_a_worker_tells_of_queues_that_it_does_not_know_and_leaves_them(table: EntryTable, run_rowferry: Run) -> None:
+    table.add_legacy(range(3))
+    table.enqueue()
+    table.execute("update rowferry.batch_queue set queue_name = 'elsewhere'")
+    done = run_rowferry("worker", "--until-empty", "--processes", "2", "--log-format", "text")
+    assert done.returncode == 0
+    said = done.stdout + done.stderr
+    assert said.count("queue not known here") == 1, said
+    assert "elsewhere" in next(line for line in said.splitlines() if "queue not known here" in line)
+    assert table.statuses() == {"INIT"}
+
+
 def test_a_faulty_package_is_named_and_stops_nobody(noted: EntryTable, plug_in: PlugIn, run_rowferry: Run) -> None:
     plug_in.install("broken", FAULTY)
     run_rowferry("run", "note", "--processes", "0", "--yes")

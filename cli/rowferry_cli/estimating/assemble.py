@@ -14,6 +14,7 @@ from rowferry_cli.estimating.measuring import Measured
 from rowferry_cli.estimating.request_counts import CopyMode, SampledObject
 from rowferry_cli.estimating.result import Estimate
 from rowferry_enqueue.checks.tables import refuse_unfit_tables
+from rowferry_queues.migrate.spec import MIGRATE
 
 MOST_KEYS = 10_000
 """Keys that are taken from the database: looked at one after the other, and copied with --copy."""
@@ -53,7 +54,7 @@ def read_database(
             most = fetch_one(connection, statement("count_connections"))["connections"]
             if not fetch_one(connection, statement("has_schema"))["has_schema"]:
                 return samples, QueueState(connections=most)
-            now = fetch_one(connection, statement("read_activity"), {"migration": plan.name, "queue": "migrate"})
+            now = fetch_one(connection, statement("read_activity"), {"migration": plan.name, "queue": MIGRATE.name})
             known = [row["name"] for row in connection.execute(statement("list_migrations"))]
     return samples, QueueState(plan.name in known, now["workers"], now["rate"], most)
 

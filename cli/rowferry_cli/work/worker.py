@@ -185,6 +185,9 @@ def command(context: click.Context, **chosen: Any) -> int:
     Start it once on each host, on as many hosts as you like: workers share the work through the database, and need
     only DATABASE_URL (or PG*) and the S3 credentials. The plan is in the database.
 
+    It serves all queues that are installed on this host (see `rowferry queues`), unless --queue names some. Batches of
+    other queues wait for workers that know them; a queue whose package is faulty is logged and left out.
+
     SIGTERM or Ctrl-C stops claiming: running batches finish within --grace seconds, or are released. A second signal
     releases them at once. The batches of a worker that is killed are released when its connection ends.
 
