@@ -19,6 +19,7 @@ BENCHES = {
     "forms": "Each form of entries against the plain one: pace at 70 ms, enqueue, claim and read.",
     "memory": "The worker's memory during 1,000,000 entries.",
     "tag": "Tags merged at 70 ms: one worker against boto3 in ten processes and in threads.",
+    "inspect": "Compressed objects counted at 70 ms: one worker against curl, downloads to disk, and obstore.",
     "rerun": "Batches run again over rows that are finished.",
     "enqueue": "Enqueue of 10,000,000 rows against count(*) with the same condition.",
     "fairness": "Two migrations: shares of the claims, places in hand under SIGKILL, a bucket that is missing.",

@@ -12,8 +12,9 @@ It does not check signatures, nor checksums other than Content-MD5. It forgets e
   connections, bytes, and the requests accepted and refused by operation, writes by access key as well.
 
 For benches, `--body-bytes` fills the bucket `legacy` with an object under every key that ends in .png; a listing shows
-`--objects` of them. With several sizes (20000,4000000) the key decides which one it has. The same bytes under the same
-name are neither copied nor hashed when they are written; other bodies of parts are hashed and not kept.
+`--objects` of them. With several sizes (20000,4000000) the key decides which one it has; with `--body-lines` each is a
+compressed log of so many lines. The same bytes under the same name are neither copied nor hashed when they are written;
+other bodies of parts are hashed and not kept.
 """
 
 import argparse
@@ -42,7 +43,7 @@ from rowferry_lab.servers.fake_s3_settings import (
     read_query,
 )
 from rowferry_lab.servers.fake_s3_store import Store
-from rowferry_lab.servers.fake_s3_uniform import make_uniform_store
+from rowferry_lab.servers.fake_s3_uniform import make_log_store, make_uniform_store
 
 BACKLOG = 4096
 OUTAGE_BEGINS_SECONDS = 0.02
@@ -199,12 +200,15 @@ def main() -> None:
     parser.add_argument("--certificate")
     parser.add_argument("--key")
     parser.add_argument("--body-bytes", help="sizes, with commas between")
+    parser.add_argument("--body-lines", type=int, help="compressed logs of so many lines, in the place of sizes")
     parser.add_argument("--objects", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
     options = parser.parse_args()
     sizes = [int(size) for size in options.body_bytes.split(",")] if options.body_bytes else []
     store = make_uniform_store(sizes, options.objects) if sizes else Store()
+    if options.body_lines:
+        store = make_log_store(options.body_lines, options.objects)
     server = FakeS3(store, seed=options.seed, **read_options(options))
     tls = None
     if options.tls_port is not None:
