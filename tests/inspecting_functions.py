@@ -1,0 +1,59 @@
+"""Functions for [queue.inspect], as users write them; some of them badly."""
+
+import io
+import time
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+
+def count_words(stream: io.BufferedReader) -> dict[str, Any]:
+    """Count words line by line."""
+    return {"words": sum(len(line.split()) for line in stream), "name": stream.name}
+
+
+def read_first(stream: io.BufferedReader) -> dict[str, Any]:
+    """Read a few bytes and leave the others."""
+    return {"words": stream.read(3).decode()}
+
+
+def fail(stream: io.BufferedReader) -> dict[str, Any]:
+    raise KeyError(stream.read(4).decode())
+
+
+def swallow(stream: io.BufferedReader) -> dict[str, Any]:
+    """Make something of an object that cannot be read."""
+    try:
+        return {"words": len(stream.read())}
+    except Exception:  # noqa: BLE001
+        return {"words": -1}
+
+
+def return_list(stream: io.BufferedReader) -> Any:
+    return [stream.read()]
+
+
+def return_other(stream: io.BufferedReader) -> dict[str, Any]:
+    return {"wrods": len(stream.read())}
+
+
+def return_much(_stream: io.BufferedReader) -> dict[str, Any]:
+    return {"words": "x" * 2_000_000}
+
+
+def leave(_stream: io.BufferedReader) -> dict[str, Any]:
+    raise SystemExit
+
+
+def spin(_stream: io.BufferedReader) -> dict[str, Any]:
+    """Compute for ever."""
+    while True:
+        with suppress(Exception):
+            msgspec.json.encode([1])
+
+
+def sleep(_stream: io.BufferedReader) -> dict[str, Any]:
+    """Wait for what does not come, where no exception reaches."""
+    time.sleep(3)
+    return {"words": 1}
