@@ -15,6 +15,7 @@ BENCHES = {
     "versitygw": "The same against a real S3 server.",
     "stream": "Two endpoints: 20 kB, 1 MB and 100 MB streamed, against rclone and boto3; memory of a worker.",
     "link": "One object of 1 GiB over many slow connections, and with a killed worker.",
+    "parts": "One large object by parts that processes share, over a slow link; later passes that send what changed.",
     "scale": "1, 2, 4, 8 workers where latency is the bound.",
     "forms": "Each form of entries against the plain one: pace at 70 ms, enqueue, claim and read.",
     "memory": "The worker's memory during 1,000,000 entries.",

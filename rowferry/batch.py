@@ -57,6 +57,11 @@ class Batch:
     crashes: int = 0
     """How often the batches that this one was split from killed their workers."""
 
+    @property
+    def is_of_parts(self) -> bool:
+        """Return whether its items are parts of one object's upload."""
+        return "upload" in self.payload
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

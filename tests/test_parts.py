@@ -258,6 +258,33 @@ def test_a_legacy_object_that_changes_in_between_begins_anew(both: Site) -> None
     both.migration.audit()
 
 
+def test_a_legacy_object_that_vanishes_in_between_is_missing(site: Site) -> None:
+    site.migration.add(1, NAME, BODY)
+    site.enqueue()
+    with site.migration.at_work(queues=["parts"]) as take_turn:
+        take_turn()
+        take_turn()
+    site.migration.legacy.delete(FROM + NAME)
+    site.work()
+    site.migration.make_due()
+    site.work()
+    assert site.count(site.object_batches()) == {"missing": 1}
+    assert site.count(site.part_batches()) == {"migrated": 4, "changed": PARTS - 4}
+    site.migration.check_balance()
+
+
+def test_parts_are_not_counted_as_objects(site: Site) -> None:
+    from rowferry_worker.monitoring import metrics
+
+    objects = metrics.objects_copied.labels("avatars", "parts")
+    size = metrics.object_bytes.labels("avatars", "parts")
+    before = objects._value.get(), size._value.get()
+    site.migration.add(1, NAME, BODY)
+    site.enqueue()
+    site.work()
+    assert (objects._value.get() - before[0], size._value.get() - before[1]) == (1, len(BODY))
+
+
 def test_an_upload_that_the_server_has_lost_begins_anew(site: Site) -> None:
     site.migration.add(1, NAME, BODY)
     site.enqueue()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entry_table import FROM, TO
-from parts_site import BODY, NAME, PART_BYTES, PARTS, MakeMigration, Site, site_on, site_on_fake
+from parts_site import BODY, NAME, PART_BYTES, PARTS, MakeMigration, Site, is_completion, site_on, site_on_fake
 from request_log import LoggedRequest
 from rowferry_worker.objects.parts_in_place import list_comparable
 from servers import Buckets
@@ -111,6 +111,22 @@ def test_servers_copy_parts_in_place(make_migration: MakeMigration, buckets: Buc
         assert (site.sent(), site.copied()) == (Counter([4]), Counter(ALL - {4}))
         site.check_arrived(body)
         site.migration.audit()
+
+
+def test_a_completion_that_fails_for_a_moment_is_tried_again(site: Site) -> None:
+    """The earlier copy still stands there then: that is no conflict."""
+    body, refused = change_bytes(0)(BODY), 0
+
+    def once(seen: LoggedRequest) -> bool:
+        nonlocal refused
+        refused += is_completion(seen)
+        return is_completion(seen) and refused == 1
+
+    with site.log.refusing(once, 500, "InternalError"):
+        copy_again(site, body)
+    assert refused == 2
+    site.check_arrived(body)
+    assert site.sent() == Counter([1])
 
 
 def test_a_third_pass_compares_with_the_second(site: Site) -> None:

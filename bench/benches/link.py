@@ -54,17 +54,17 @@ def tell(record: Record) -> None:
     record.expect("seconds from the kill to the next part", idle, unit=" s")
 
 
-def servers(size: int) -> tuple[FakeS3Server, FakeS3Server]:
+def servers(size: int, latency_ms: float = LATENCY_MS) -> tuple[FakeS3Server, FakeS3Server]:
     """Return the legacy server, which has the link, and the production server, which has one as fast; not started."""
     link = (f"--link-connection-bytes-per-second={CONNECTION}", f"--link-total-bytes-per-second={TOTAL}")
-    legacy = fake_s3(LATENCY_MS, *link, "--objects=1", body_bytes=size)
-    return legacy, fake_s3(LATENCY_MS, *link, body_bytes=size)
+    legacy = fake_s3(latency_ms, *link, "--objects=1", body_bytes=size)
+    return legacy, fake_s3(latency_ms, *link, body_bytes=size)
 
 
-def migrate(size: int, *, killed: bool = False) -> Figures:
+def migrate(size: int, *, killed: bool = False, latency_ms: float = LATENCY_MS) -> Figures:
     """Let one worker stream the object; if told to, kill it when most has come, and start another at once."""
     make_rows(1)
-    legacy, production = servers(size)
+    legacy, production = servers(size, latency_ms)
     with legacy, production:
         enqueue_rows(legacy.endpoint_url, production.endpoint_url, 100)
         began = time.monotonic()
@@ -106,9 +106,9 @@ def wait_for(server: FakeS3Server, count: str, number: float) -> None:
         time.sleep(0.1)
 
 
-def stream_by_rclone(command: list[str], size: int) -> Figures:
+def stream_by_rclone(command: list[str], size: int, latency_ms: float = LATENCY_MS) -> Figures:
     """Let rclone stream the object."""
-    legacy, production = servers(size)
+    legacy, production = servers(size, latency_ms)
     with legacy, production:
         used = run_measured(command, programs.rclone_remotes(legacy.endpoint_url, production.endpoint_url))
         assert production.read_stats()["objects"] == 1

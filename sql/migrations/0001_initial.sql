@@ -325,7 +325,7 @@ create table rowferry.copied_object (
 comment on table rowferry.copied_object is
 'One large production object a row that was copied by parts: which legacy object it was made of, so that nothing has '
 'to be read to find them equal, and the digests of its parts, so that a later pass sends only what has changed. '
-'Deleting a row makes the next pass send all.';
+'Deleting a row is safe: the object is compared as any other then.';
 comment on column rowferry.copied_object.etag is
 'Of the production object as it was left: one with another ETag is no longer this copy.';
 comment on column rowferry.copied_object.digests is

@@ -10,4 +10,4 @@ from rowferry_worker.batch.context import BatchContext
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
     """Work on the large ones among the objects of the entries, or on parts; return one result for each of them."""
-    return send_parts(context, entries) if "upload" in context.batch.payload else perform_objects(context, entries)
+    return send_parts(context, entries) if context.batch.is_of_parts else perform_objects(context, entries)

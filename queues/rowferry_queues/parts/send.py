@@ -7,7 +7,7 @@ from typing import Any
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import call
-from rowferry.errors import NotStarted, ObjectError
+from rowferry.errors import NotStarted, ObjectError, ObjectNotFound
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.objects.completion import Large
@@ -47,6 +47,8 @@ def judge_part(entry: Entry, result: ObjectResult) -> EntryResult:
         return EntryResult(entry, result.outcome, result.size_bytes)
     if result.code == "NoSuchUpload":
         return _end(entry)
+    if isinstance(result, ObjectNotFound):
+        return EntryResult(entry, Outcome.CHANGED, reason="object gone", error=f"there is no legacy object: {result}")
     if result.code == "ObjectChanged":
         return EntryResult(entry, Outcome.CHANGED, reason="object rewritten", error=str(result))
     return EntryResult.from_error(entry, result)

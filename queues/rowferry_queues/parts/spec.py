@@ -35,9 +35,8 @@ class PartsChoices(QueueChoices, frozen=True, kw_only=True):
     """What a pass of `parts` is asked for: nothing beside the settings."""
 
     def replaces(self, *, stays: bool) -> bool:
-        """Return True: the settings may say so."""
-        del stays
-        return True
+        """Return whether objects of others are replaced; what is replaced as "own" was written by this queue."""
+        return stays
 
 
 PARTS = QueueSpec(

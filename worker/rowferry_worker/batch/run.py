@@ -194,7 +194,8 @@ def process_batch(context: BatchContext) -> BatchResult:
         if outcome.settled or result.judgement.verdict is Verdict.ERROR:
             metrics.entries.labels(migration, context.batch.queue_name, str(outcome)).inc(counts[outcome])
     if context.queue.spec.writes_objects:
-        metrics.objects_copied.labels(migration, context.batch.queue_name).inc(counts[Outcome.MIGRATED])
+        objects = 0 if context.batch.is_of_parts else counts[Outcome.MIGRATED]
+        metrics.objects_copied.labels(migration, context.batch.queue_name).inc(objects)
         size_bytes = sum([entry.size_bytes for entry in result.results])
         metrics.object_bytes.labels(migration, context.batch.queue_name).inc(size_bytes)
     return result

@@ -90,7 +90,7 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard)
         is_ours, existing = await _look_after(s3, upload, error)
         if is_ours:
             return None
-        if existing is not None and not guard.overwrites:
+        if existing is not None and not guard.may_replace(existing):
             raise ObjectExists(existing)
         if is_last:
             raise error

@@ -104,10 +104,9 @@ class WriteGuard:
         self._prepared_at = 0.0
         """When the last try was prepared, by time.monotonic()."""
 
-    @property
-    def overwrites(self) -> bool:
-        """Return whether anything may be overwritten."""
-        return self._mode == "overwrite"
+    def may_replace(self, existing: Response) -> bool:
+        """Return whether an object that was seen may be written over."""
+        return self._mode == "overwrite" or (self._mode == "replace" and existing.etag == self._own_etag)
 
     @property
     def may_trust_digests(self) -> bool:
