@@ -27,6 +27,13 @@ def test_only_batches_done_long_ago_are_forgotten_with_their_attempts(aged: Migr
     assert {attempt["batch_id"] for attempt in aged.attempts()} == {5, 6}
 
 
+def test_only_the_batches_of_one_queue_are_forgotten(aged: Migration) -> None:
+    aged.execute("update rowferry.batch_queue set queue_name = 'verify' where id in (1, 2)")
+    pruned = aged.run("prune", "--older-than", "30d", "--queue", "verify", "--yes")
+    assert (pruned.returncode, pruned.stdout) == (0, "Pruned 2 batches.\n")
+    assert [batch["id"] for batch in aged.batches()] == [3, 4, 5, 6]
+
+
 def test_a_step_takes_the_oldest_and_passes_over_what_is_locked(aged: Migration) -> None:
     aged.execute("update rowferry.batch_queue set finished_at = now() - interval '50 days' where id = 3")
     with connect("other") as other, connect("prune", autocommit=True) as connection:

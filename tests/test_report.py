@@ -9,7 +9,7 @@ import pytest
 
 from entry_table import EntryTable
 from migration import Migration
-from queue_runs import migrate, revert
+from queue_runs import migrate, revert, verify
 from rowferry.db.connection import connect
 from rowferry.reports import report as accounts
 from rowferry.reports.report import Report, read_report
@@ -160,7 +160,7 @@ def test_the_report_says_that_rows_were_put_back_and_are_legacy_again(migration:
     words = "public.avatars.path: 3 rows reverted, none migrated since: legacy again."
     assert words in migration.run("report").stdout
     migrate(migration)
-    assert "reverted" not in migration.run("report").stdout
+    assert "reverted, none migrated" not in migration.run("report").stdout
 
 
 def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: Migration) -> None:
@@ -172,6 +172,44 @@ def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: 
     done = migration.run("report")
     assert (done.returncode, "All batches" in done.stdout) == (0, False)
     assert "There is no batch.\nThe tables were not read: `rowferry status` counts legacy entries." in done.stdout
+
+
+# Several queues
+
+
+def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration: Migration) -> None:
+    migration.fill(3)
+    migrate(migration)
+    verify(migration)
+    # Named so that the alphabet puts it last; no package of that name is installed here.
+    migration.execute("update rowferry.batch_queue set queue_name = 'zip' where queue_name = 'migrate'")
+    migration.write_plan()
+    told = migration.run("report").stdout
+    assert told.index("zip: public.avatars.path") < told.index("verify: public.avatars.path")
+    assert "  migrated              3\n" in told
+    assert "  kept                  3  equal, or readable without a legacy object\n" in told
+    assert max(map(len, told.splitlines())) <= 80
+    document = json.loads(migration.run("report", "--json").stdout)
+    assert document["queues"] == ["zip", "verify"]
+    assert [table["queue"] for table in document["tables"]] == ["zip", "verify"]
+
+
+def test_a_chain_is_reported_from_its_first_queue_on(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue(2)
+    migration.execute(
+        "insert into rowferry.queue (migration_id, name, next) "
+        "select m.id, v.name, v.next::text[] from rowferry.migration as m, "
+        "(values ('migrate', '{audit}'), ('audit', '{}')) as v (name, next) "
+        "on conflict on constraint queue_name_key do update set next = excluded.next"
+    )
+    migration.work()
+    account, _ = read(migration)
+    assert list(account.queues) == ["migrate", "audit"]
+    migration.write_plan()
+    told = migration.run("report").stdout
+    assert "Unfinished, audit: 3 pending, 0 failed." in told
+    assert "Unfinished, migrate" not in told
 
 
 # The command

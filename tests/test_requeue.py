@@ -253,6 +253,33 @@ def test_errors_are_of_one_migration_unless_all_are_asked_for(migration: Migrati
     assert "Retry all: rowferry requeue --all --all-migrations " in every
 
 
+def test_errors_are_of_one_queue_where_it_is_named(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    other = fail(migration, {"image/2": "A"})
+    migration.execute("update rowferry.batch_queue set queue_name = 'verify' where id = %s", [other])
+    every = migration.run("errors").stdout
+    assert "(1 entry in 1 batch of avatars, queue migrate, last at " in every
+    assert "rowferry requeue --queue migrate --error-like A\n" in every
+    assert "rowferry requeue --queue verify --error-like A\n" in every
+    one = migration.run("errors", "--queue", "verify").stdout
+    assert "queue migrate" not in one
+    assert "Retry all: rowferry requeue --all --queue verify " in one
+    (entry,) = json.loads(migration.run("errors", "--json", "--entries", "--queue", "verify").stdout)
+    assert entry["key"] == "image/2"
+
+
+@pytest.mark.parametrize(
+    "command", [["errors"], ["requeue", "--all"], ["prune", "--older-than", "1d", "--yes"], ["watch", "--once"]]
+)
+def test_a_queue_that_is_not_there_is_refused_in_one_sentence(migration: Migration, command: list[str]) -> None:
+    fail(migration, {"image/1": "A"})
+    done = migration.run(*command, "--queue", "tgas")
+    assert (done.returncode, done.stdout) == (2, "")
+    where = "This database" if command[0] == "prune" else "Migration avatars"
+    assert done.stderr == f"rowferry: {where} has no queue 'tgas'; it has migrate.\n"
+    assert migration.statuses() == {"ERROR"}
+
+
 def test_no_error_is_said_in_words(migration: Migration) -> None:
     migration.fill(1)
     migration.enqueue()

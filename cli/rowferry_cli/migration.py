@@ -65,19 +65,24 @@ def choose_migration(connection: Connection, name: str | None, plan_path: Path) 
 
 def choose_queue(connection: Connection, queue: str | None, migration: str | None) -> str | None:
     """Return the queue of a migration, or of any if that is None. Raises UsageError where there is no such queue."""
-    from rowferry.db.connection import translated_errors
-    from rowferry.db.statements import statement
-
     if queue is None:
         return None
-    with translated_errors():
-        found = connection.execute(statement("list_migration_queues"), {"migration": migration}).fetchall()
-    names = [row["queue_name"] for row in found]
+    names = list_queues(connection, migration)
     if queue not in names:
         where = "This database" if migration is None else f"Migration {migration}"
         known = f"it has {', '.join(names)}" if names else "nothing is enqueued there yet"
         raise UsageError(f"{where} has no queue {queue!r}; {known}.")
     return queue
+
+
+def list_queues(connection: Connection, migration: str | None) -> list[str]:
+    """Return the names of the queues that have batches or settings, of a migration or, if that is None, of any."""
+    from rowferry.db.connection import translated_errors
+    from rowferry.db.statements import statement
+
+    with translated_errors():
+        found = connection.execute(statement("list_migration_queues"), {"migration": migration}).fetchall()
+    return [row["queue_name"] for row in found]
 
 
 def list_migrations(connection: Connection) -> list[str]:

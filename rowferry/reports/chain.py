@@ -101,12 +101,13 @@ def find_time_left(queues: Sequence[QueueStatus]) -> timedelta | None:
     return max(known) if known and len(known) == len(left) else None
 
 
-def find_meanings(queue: str, *, alone: bool) -> dict[Outcome, str]:
+def find_meanings(queue: str, *, alone: bool) -> dict[str, str]:
     """Return what each outcome means for a queue; nothing for one that is not installed here.
 
     `alone`: of a migration without rows that move.
     """
     try:
-        return dict(find_queue(queue).choose_words(alone=alone).outcomes)
+        words = find_queue(queue).choose_words(alone=alone)
+        return {str(outcome): meaning for outcome, meaning in words.outcomes.items()}
     except UsageError:
         return {}

@@ -4,15 +4,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any, TextIO
 
 from psycopg import IsolationLevel
 
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
-from rowferry.errors import UsageError
+from rowferry.errors import PlanError, UsageError
 from rowferry.keys import Form
+from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
+from rowferry.reports.chain import read_chain
 from rowferry.reports.progress import Counts
 
 _OWN = ("attempts", "is_repeated", "started_at", "finished_at", "parked_batches", "parked_entries")
@@ -79,6 +82,14 @@ class Report:
 
     migration: str
     tables: tuple[TableReport, ...] = field(default_factory=tuple[TableReport, ...])
+    """By queue, in the order of their chain."""
+    copies_alone: bool = False
+    """Whether no row moves, so that queues speak of objects alone."""
+
+    @property
+    def queues(self) -> dict[str, list[TableReport]]:
+        """Return the tables by queue, in the order of the chain."""
+        return {name: list(tables) for name, tables in groupby(self.tables, key=lambda table: table.queue)}
 
     @property
     def balances(self) -> bool:
@@ -109,6 +120,7 @@ class Report:
             "settled": self.settled,
             "reverted": self.reverted,
             "balances": self.balances,
+            "queues": list(self.queues),
             "tables": [table.as_document() for table in self.tables],
         }
 
@@ -124,13 +136,24 @@ def read_report(connection: Connection, migration: str, manifest: TextIO | None 
         connection.execute(statement("report_settings"), {"value": "off"})
         rows = connection.execute(statement("read_report"), {"migration": migration}).fetchall()
         connection.execute(statement("report_settings"), {"value": "on"})
-        report = Report(migration, tuple(_read_table(row) for row in rows))
+        order = [status.queue for status in read_chain(connection, migration)]
+        tables = sorted((_read_table(row) for row in rows), key=lambda table: order.index(table.queue))
+        report = Report(migration, tuple(tables), _copies_alone(connection, migration))
         lines = 0
         if manifest is not None:
             for line in _read_manifest(connection, migration):
                 manifest.write(json.dumps(line, ensure_ascii=False, default=datetime.isoformat) + "\n")
                 lines += 1
     return report, lines
+
+
+def _copies_alone(connection: Connection, migration: str) -> bool:
+    """Return whether no row of a migration moves; no, for a plan of an earlier version that cannot be read."""
+    row = connection.execute(statement("load_plan"), {"migration": migration}).fetchone()
+    try:
+        return row is not None and parse_plan(row["plan"], f"of migration {migration}").copies_alone
+    except PlanError:
+        return False
 
 
 def gives_form(queue: str) -> Form | None:

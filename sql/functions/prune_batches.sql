@@ -1,9 +1,11 @@
--- rowferry.prune_batches(p_older_than interval, p_limit integer)
+-- rowferry.prune_batches(p_older_than interval, p_limit integer, p_queue_name text)
 --   Deletes at most `p_limit` DONE batches that finished longer ago than `p_older_than`, the oldest first, with their
---   attempts and entry failures; returns how many. Call it, each time in a transaction of its own, until it returns
+--   attempts and entry failures; returns how many. `p_queue_name`: only batches of this queue; null: of all. Call it, each time in a transaction of its own, until it returns
 --   less than `p_limit`. Locked batches are skipped.
 --   Writes: batch_queue, batch_attempt (and, by cascade, entry_failure). Called by: rowferry prune.
-create or replace function rowferry.prune_batches(p_older_than interval, p_limit integer)
+create or replace function rowferry.prune_batches(
+    p_older_than interval, p_limit integer, p_queue_name text default null
+)
 returns integer
 language sql
 set search_path = pg_catalog, pg_temp
@@ -18,7 +20,10 @@ as $$
     with old as (
         select q.id
         from rowferry.batch_queue as q
-        where q.status = 'DONE' and q.finished_at < now() - p_older_than
+        where
+            q.status = 'DONE'
+            and q.finished_at < now() - p_older_than
+            and (p_queue_name is null or q.queue_name = p_queue_name)
         order by q.finished_at
         limit p_limit
         for update skip locked

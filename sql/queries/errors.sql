@@ -27,7 +27,9 @@ select
     e.last_failed_at,
     count(*) over () as total
 from rowferry.error_reasons as e
-where %(migration)s::text is null or e.migration = %(migration)s
+where
+    (%(migration)s::text is null or e.migration = %(migration)s)
+    and (%(queue)s::text is null or e.queue_name = %(queue)s)
 order by e.entries desc, e.migration, e.outcome, e.reason
 limit %(limit)s;
 
@@ -53,5 +55,6 @@ where
     q.status = 'ERROR'
     and f.outcome in ('missing', 'conflict', 'failed')
     and (%(migration)s::text is null or m.name = %(migration)s)
+    and (%(queue)s::text is null or q.queue_name = %(queue)s)
 order by f.failed_at desc, f.batch_id, f.entry_id
 limit %(limit)s;

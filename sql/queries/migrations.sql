@@ -27,6 +27,12 @@ select
 from rowferry.migration
 where name = %(name)s;
 
+-- name: load_plan
+-- The plan of one migration by name.
+select plan
+from rowferry.migration
+where name = %(migration)s;
+
 -- name: load_migration
 -- One migration by id, with its plan: what a worker needs to start on its batches.
 select

@@ -11,7 +11,15 @@ import click
 
 from rowferry.formatting import count_batches, count_entries, hide_unfit, shorten, show_text
 from rowferry_cli.command import Command
-from rowferry_cli.migration import all_migrations_option, choose_one_or_all, list_migrations, migration_option
+from rowferry_cli.migration import (
+    all_migrations_option,
+    choose_one_or_all,
+    choose_queue,
+    list_migrations,
+    list_queues,
+    migration_option,
+    queue_option,
+)
 from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
@@ -21,13 +29,20 @@ if TYPE_CHECKING:
 @click.command("errors", cls=Command)
 @migration_option
 @all_migrations_option
+@queue_option
 @click.option("--entries", "by_entry", is_flag=True, help="List entries instead of reasons.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="Show at most this many.")
 @json_option
 def command(
-    migration: str | None, plan_path: Path, all_migrations: bool, by_entry: bool, limit: int, as_json: bool
+    migration: str | None,
+    plan_path: Path,
+    all_migrations: bool,
+    queue: str | None,
+    by_entry: bool,
+    limit: int,
+    as_json: bool,
 ) -> None:
-    """List why batches are in ERROR, grouped by reason, and how to put them back into the queue.
+    """List why batches are in ERROR, grouped by queue and reason, and how to put them back into the queue.
 
     Batches that will be retried automatically are not shown.
     """
@@ -36,9 +51,11 @@ def command(
 
     with connect("errors", autocommit=True) as connection, translated_errors():
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
+        choose_queue(connection, queue, chosen)
         query = statement("failed_entries" if by_entry else "error_groups")
-        rows = connection.execute(query, {"migration": chosen, "limit": limit}).fetchall()
+        rows = connection.execute(query, {"migration": chosen, "queue": queue, "limit": limit}).fetchall()
         has_several = len(list_migrations(connection)) > 1
+        has_queues = len(list_queues(connection, chosen)) > 1
     if as_json:
         click.echo(json.dumps(rows, indent=2, default=str, ensure_ascii=False))
     elif not rows:
@@ -46,23 +63,28 @@ def command(
     elif by_entry:
         _print_entries(rows)
     else:
-        _print_groups(rows, of_one=chosen is not None, has_several=has_several)
+        which = "" if not has_several else f" --migration {chosen}" if chosen is not None else " --all-migrations"
+        which += "" if queue is None else f" --queue {queue}"
+        _print_groups(rows, which, has_several=has_several, has_queues=has_queues)
 
 
-def _print_groups(rows: list[DictRow], *, of_one: bool, has_several: bool) -> None:
+def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_queues: bool) -> None:
     """Print each reason with an example and the command that requeues its batches."""
     for row in rows:
+        of_queue = f", queue {row['queue_name']}" if has_queues else ""
         counts = f"{count_entries(row['entries'])} in {count_batches(row['batches'])}"
         click.secho(f"{row['outcome']}: {show_text(row['reason'])}", bold=True, nl=False)
-        click.echo(f"  ({counts} of {row['migration']}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})")
+        click.echo(
+            f"  ({counts} of {row['migration']}{of_queue}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})"
+        )
         if row["example_key"] is not None:
             click.echo(f"    for example  {show_text(shorten(row['example_key']))}: {show_text(row['example_error'])}")
         pattern = shlex.quote(hide_unfit(escape_like(row["reason"] or "")))
         of_migration = f"--migration {row['migration']} " if has_several else ""
-        click.echo(f"    to retry     rowferry requeue {of_migration}--error-like {pattern}\n")
+        in_queue = f"--queue {row['queue_name']} " if has_queues else ""
+        click.echo(f"    to retry     rowferry requeue {of_migration}{in_queue}--error-like {pattern}\n")
     _print_rest(rows)
-    whose = "" if not has_several else f" --migration {rows[0]['migration']}" if of_one else " --all-migrations"
-    click.echo(f"Retry all: rowferry requeue --all{whose}     List entries: rowferry errors --entries{whose}")
+    click.echo(f"Retry all: rowferry requeue --all{which}     List entries: rowferry errors --entries{which}")
 
 
 def _print_entries(rows: list[DictRow]) -> None:

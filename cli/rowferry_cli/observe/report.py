@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +17,10 @@ from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
     from rowferry.reports.report import Report, TableReport
+
+
+WIDTH_OF_WORDS = 53
+"""Of a terminal of 80 columns, beside the counts."""
 
 
 @click.command("report", cls=Command)
@@ -29,6 +35,9 @@ if TYPE_CHECKING:
 @json_option
 def command(migration: str | None, plan_path: Path, manifest_path: Path | None, as_json: bool) -> int:
     """Report what happened to every entry of a migration, by queue and table: outcomes, attempts, bytes, time.
+
+    Queues come in the order in which they hand on, each with its own words for its outcomes. They work on the same
+    entries, so nothing is added up over them.
 
     The entries are those of the batches: as enqueued while a batch waits, as found once it was processed. They are the
     sum of the outcomes. Where no row moves, an entry that several passes have taken counts several times. The manifest
@@ -62,35 +71,54 @@ def command(migration: str | None, plan_path: Path, manifest_path: Path | None, 
 
 def _print_report(report: Report) -> None:
     """Print one block for each queue and table, the conclusion, and the next steps."""
+    from rowferry.reports.chain import find_meanings
+
     click.secho(f"Migration {report.migration}", bold=True)
-    for table in report.tables:
-        _print_table(table)
+    for queue, tables in report.queues.items():
+        meanings = find_meanings(queue, alone=report.copies_alone)
+        for table in tables:
+            _print_table(table, meanings)
     if not report.balances:
         click.echo("MISMATCH: the outcomes do not add up to the entries. This is a bug in rowferry.")
     elif report.settled:
         click.echo("All batches are done." if report.tables else "There is no batch.")
         click.echo("The tables were not read: `rowferry status` counts legacy entries.")
     else:
-        waiting = sum(table.waiting for table in report.tables)
-        failed = sum(table.counts.unsettled for table in report.tables)
-        click.echo(f"Unfinished: {waiting:,} pending, {failed:,} failed (see `rowferry errors`).")
-    if parked := sum(table.parked_batches for table in report.tables):
-        entries = count_entries(sum(table.parked_entries for table in report.tables))
-        click.echo(
-            f"Parked (set to ERROR by hand): {entries} in {count_batches(parked)}; "
-            f"`rowferry requeue --all --migration {report.migration}` requeues all batches in ERROR."
-        )
+        for queue, tables in report.queues.items():
+            _print_unfinished(queue if len(report.queues) > 1 else None, tables)
+    for queue, tables in report.queues.items():
+        if parked := sum(table.parked_batches for table in tables):
+            entries = count_entries(sum(table.parked_entries for table in tables))
+            one = f" --queue {queue}" if len(report.queues) > 1 else ""
+            click.echo(
+                f"Parked (set to ERROR by hand): {entries} in {count_batches(parked)}; "
+                f"`rowferry requeue --all{one} --migration {report.migration}` requeues all batches in ERROR."
+            )
     for label, rows in report.reverted.items():
         click.echo(f"{label}: {count(rows, 'row', 'rows')} reverted, none migrated since: legacy again.")
 
 
-def _print_table(table: TableReport) -> None:
+def _print_unfinished(queue: str | None, tables: list[TableReport]) -> None:
+    """Print what is left of a queue; nothing of a finished one, unless it is the only one (None)."""
+    waiting, failed = sum(table.waiting for table in tables), sum(table.counts.unsettled for table in tables)
+    if queue is None:
+        click.echo(f"Unfinished: {waiting:,} pending, {failed:,} failed (see `rowferry errors`).")
+    elif any(table.counts.batches_init or table.counts.batches_error for table in tables):
+        hint = f" (see `rowferry errors --queue {queue}`)" if failed else ""
+        click.echo(f"Unfinished, {queue}: {waiting:,} pending, {failed:,} failed{hint}.")
+
+
+def _print_table(table: TableReport, meanings: Mapping[str, str]) -> None:
+    """Print a table of a queue; `meanings` of its outcomes: none where the queue is not installed here."""
     counts = table.counts
     click.echo(f"\n{table.queue}: {table.label}")
     click.echo(f"  {'entries':<9} {counts.entries:>13,}")
     for name, number in table.outcomes.items():
         if number or name == "migrated":
-            click.echo(f"  {name:<9} {number:>13,}")
+            first, *more = wrap(meanings.get(name, ""), WIDTH_OF_WORDS) or [""]
+            click.echo(f"  {name:<9} {number:>13,}  {first}".rstrip())
+            for words in more:
+                click.echo(f"{'':27}{words}")
     click.echo(f"  {'sum':<9} {counts.waiting + counts.finished:>13,}")
     if table.is_repeated:
         click.echo("  of several passes: an entry may count more than once")

@@ -6,6 +6,7 @@ import click
 
 from rowferry_cli.command import Command
 from rowferry_cli.messages import confirm
+from rowferry_cli.migration import choose_queue, queue_option
 from rowferry_cli.options import Duration, yes_option
 
 ATTEMPTS_PER_STEP = 10_000
@@ -15,11 +16,12 @@ ATTEMPTS_PER_STEP = 10_000
 @click.option(
     "--older-than", type=Duration(), required=True, help="Only batches that finished longer ago: 30m, 12h, 30d, 4w."
 )
+@queue_option
 @click.option(
     "--step", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Batches per transaction."
 )
 @yes_option
-def command(older_than: timedelta, step: int, yes: bool) -> None:
+def command(older_than: timedelta, queue: str | None, step: int, yes: bool) -> None:
     """Delete DONE batches that finished longer ago than --older-than, and their attempts, in small transactions.
 
     Their entries disappear from `rowferry status` and `rowferry report`, so save the report first. Batches that wait or
@@ -29,12 +31,13 @@ def command(older_than: timedelta, step: int, yes: bool) -> None:
     from rowferry.db.connection import call, connect, translated_errors
     from rowferry.formatting import count_batches
 
-    if not yes:
-        confirm("Delete these batches and their counts?")
     total = 0
     with connect("prune", autocommit=True) as connection, translated_errors():
+        choose_queue(connection, queue, None)
+        if not yes:
+            confirm("Delete these batches and their counts?")
         while True:
-            (row,) = call(connection, "prune_batches", older_than, step)
+            (row,) = call(connection, "prune_batches", older_than, step, queue)
             total += row["prune_batches"]
             if row["prune_batches"] < step:
                 break

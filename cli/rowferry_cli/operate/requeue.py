@@ -5,7 +5,13 @@ from pathlib import Path
 import click
 
 from rowferry_cli.command import Command, Group
-from rowferry_cli.migration import all_migrations_option, choose_one_or_all, migration_option
+from rowferry_cli.migration import (
+    all_migrations_option,
+    choose_one_or_all,
+    choose_queue,
+    migration_option,
+    queue_option,
+)
 
 GROUPS = (Group("Which batches", "Fewer of those that the others choose.", ("--queue",)),)
 
@@ -18,7 +24,7 @@ GROUPS = (Group("Which batches", "Fewer of those that the others choose.", ("--q
     metavar="PATTERN",
     help="Batches whose error, or an entry's error or reason, is LIKE this pattern: % any text, _ any character.",
 )
-@click.option("--queue", metavar="NAME", help="Of this queue alone.")
+@queue_option
 @migration_option
 @all_migrations_option
 def command(
@@ -51,6 +57,7 @@ def command(
     with connect("requeue", autocommit=True) as connection, translated_errors(), connection.transaction():
         any_migration = all_migrations or batch_id is not None
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=any_migration)
+        choose_queue(connection, queue, chosen)
         before = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
         (row,) = call(connection, "requeue", batch_id, error_like, chosen, queue)
         after = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
