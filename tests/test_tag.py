@@ -389,3 +389,38 @@ def test_a_chain_that_leads_to_tag_needs_its_settings(site: Migration) -> None:
     site.plan["queue"] = {"migrate": {"then": ["tag"]}}
     with pytest.raises(PlanError, match=re.escape("In [queue.tag] of the plan avatars, `set` has 0 tags")):
         site.enqueue()
+
+
+def test_a_chain_hands_on_only_what_the_next_queue_is_of(site: Migration) -> None:
+    """Neither the rows of another table, which has no such column, nor objects without rows."""
+    site.execute("create table public.banners (id bigint primary key, path text)")
+    site.plan["entries"].append({**site.plan["entries"][0], "table": "public.banners", "name": "banners"})
+    site.plan["objects"] = [{"prefix": "old/", "to": "new/"}]
+    site.plan["queue"] = {"migrate": {"then": ["tag"]}, "tag": {"of": "public.avatars.path", "set": PER_TENANT}}
+    for key in (f"{FROM}1.png", f"{FROM}2.png", "old/3.png"):
+        site.legacy.put(key, b"body")
+    site.execute("insert into public.avatars values (1, %s, 't1')", (f"{FROM}1.png",))
+    site.execute("insert into public.banners values (2, %s)", (f"{FROM}2.png",))
+    site.enqueue()
+    site.work("migrate", "tag")
+    assert outcomes(site) == {"migrated": 3}
+    assert outcomes(site, "tag") == {"migrated": 1}
+    assert site.statuses() == {"DONE"}
+    site.check_balance()
+    assert site.production.tags(f"{TO}1.png") == {"tier": "cold", "tenant": "t1"}
+    assert site.production.tags(f"{TO}2.png") == site.production.tags("new/3.png") == {}
+
+
+def test_what_only_rows_can_tell_is_not_left_out_for_objects_without_rows(site: Migration) -> None:
+    """Another queue hands on a prefix of a bucket, which `of` does not name."""
+    site.production.put("cold/1.png", b"body")
+    site.enqueue(queue="tag")
+    site.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts) "
+        """select id, 'tag', '{"entries": "s3://production/cold/", "objects": "range", "first": "cold/", "last": null,
+        "size": 10, "side": "production", "prefix": "cold/"}', 1, 3 from rowferry.migration"""
+    )
+    site.work("tag")
+    assert "RELEASED" in site.verdicts()
+    assert "has no rows: name the [[entries]] that are meant in `of` of [queue.tag]" in site.attempts()[0]["error"]
+    assert site.production.tags("cold/1.png") == {}

@@ -5,7 +5,7 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import NotStarted, ObjectError, ObjectNotFound, ObjectRejected
+from rowferry.errors import MigrationFault, NotStarted, ObjectError, ObjectNotFound, ObjectRejected
 from rowferry.keys import ObjectKeys, StandingObject, find_objects
 from rowferry.plan import Entries
 from rowferry_queues.tag.merge import TagConflict, combine, refuse_unfit
@@ -27,6 +27,7 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     """Tag the objects of production entries; return one result for each of them."""
     settings = cast("TagSettings", context.settings)
     if is_listed(context):
+        refuse_without_rows(context, settings)
         tags = settings.choose_tags(Entry("", ""))
         return run_range(context, entries, lambda objects: tag_listed(context, objects, tags))
     queries = find_queries(context)
@@ -35,6 +36,13 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     row_of = {row.entry: row for row in rows}
     started = context.leave_unstarted(entries, lambda entry: row_of[entry].is_started(by_key))
     return look_again(context, queries, judge_rows([row_of[entry] for entry in started], by_key), "production")
+
+
+def refuse_without_rows(context: BatchContext, settings: TagSettings) -> None:
+    """Raise MigrationFault where only a row could tell which tags an object gets."""
+    if settings.reads_rows:
+        words = f"{context.batch.payload['entries']} has no rows: name the [[entries]] that are meant in `of`"
+        raise MigrationFault(f"{words} of [queue.{context.queue.spec.name}]")
 
 
 class TaggedRow:

@@ -44,6 +44,8 @@ class BatchResult:
 def perform(context: BatchContext) -> BatchResult:
     """Do what the batch's crashes call for: run it, run it slowly, bisect it or fail it."""
     batch, attempt = context.batch, context.attempt
+    if not is_meant(context):
+        return BatchResult(Judgement(Verdict.DONE))
     policy = choose_policy(batch, attempt)
     if policy is CrashPolicy.RUN:
         return _run_queue(context)
@@ -62,6 +64,15 @@ def perform(context: BatchContext) -> BatchResult:
         return BatchResult(Judgement(Verdict.ERROR, error=f"{describe_crashes(batch, attempt)}; it is not run again"))
     scheduler = CopyScheduler(choose_parallel(batch, attempt), within=context.scheduler)
     return _run_queue(replace(context, scheduler=scheduler))
+
+
+def is_meant(context: BatchContext) -> bool:
+    """Return whether the queue works on what its batch is of: another queue hands on all that it settles.
+
+    A batch that is not meant is done, and counts no entry.
+    """
+    payload = context.batch.payload
+    return "items" in payload or "entries" not in payload or context.settings.means(payload["entries"])
 
 
 def _run_queue(context: BatchContext) -> BatchResult:
