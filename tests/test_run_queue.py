@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from cli import Run
 from entry_table import EntryTable
 from migration import Migration
@@ -79,6 +81,44 @@ def test_a_migration_follows_its_chain(migration: Migration, plug_in: PlugIn) ->
     assert "noted 20" in done.stdout
     assert "objects copied 20" in done.stdout
     migration.audit()
+
+
+@pytest.mark.parametrize("ways", [("run", "revert"), ("enqueue", "--queue", "revert")])
+def test_what_revert_refuses_is_refused_whichever_command_asks(migration: Migration, ways: tuple[str, ...]) -> None:
+    """A batch that waits to migrate would migrate reverted rows again."""
+    migration.fill(4)
+    migration.write_plan()
+    migration.enqueue(batch_size=2, limit=2)
+    migration.work()
+    migration.enqueue(batch_size=2)
+    done = migration.run(*ways, "--yes")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "1 batch of migration avatars still wait in the queue migrate and would undo what revert does" in done.stderr
+    assert {batch["queue_name"] for batch in migration.batches()} == {"migrate"}
+    migration.work()
+    assert migration.run(*ways, "--yes", *(("--processes", "1") if ways[0] == "run" else ())).returncode == 0
+    assert {batch["queue_name"] for batch in migration.batches()} == {"migrate", "revert"}
+
+
+def test_rows_that_stay_are_not_reverted_whichever_command_asks(migration: Migration) -> None:
+    migration.plan["entries"][0] |= {"rows": "stay"}
+    migration.fill(2)
+    migration.write_plan()
+    for ways in (("run", "revert"), ("enqueue", "--queue", "revert")):
+        done = migration.run(*ways, "--yes")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "The rows of public.avatars.path stay as they are, so the queue revert has nothing" in done.stderr
+
+
+def test_a_cutover_follows_the_chain(migration: Migration, plug_in: PlugIn) -> None:
+    migration.execute(NOTES)
+    migration.fill(6)
+    migration.write_plan()
+    with migration.plan_path.open("a", encoding="utf-8") as plan:
+        plan.write('[queue.migrate]\nthen = ["note"]\n')
+    done = migration.run("cutover", "--processes", "1", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert notes(migration) == {"note": 6}
 
 
 # rowferry queues
