@@ -424,3 +424,21 @@ def test_what_only_rows_can_tell_is_not_left_out_for_objects_without_rows(site: 
     assert "RELEASED" in site.verdicts()
     assert "has no rows: name the [[entries]] that are meant in `of` of [queue.tag]" in site.attempts()[0]["error"]
     assert site.production.tags("cold/1.png") == {}
+
+
+def test_an_object_that_vanishes_after_it_was_listed_is_deleted(faked: tuple[Migration, FakeAddress]) -> None:
+    migration, server = faked
+    migration.plan["entries"] = []
+    migration.plan["queue"]["tag"] = {"of": "s3://production/cold/", "set": {"tier": "cold"}}
+    for number in range(3):
+        migration.production.put(f"cold/{number}", b"body")
+    bucket = server.fake.store.bucket(migration.production.bucket)
+
+    def vanish(request: Any) -> None:
+        if request.operation == "GetObjectTagging" and request.key == "cold/1":
+            bucket.remove(request.key)
+
+    server.fake.before = vanish
+    assert run(migration) == {"migrated": 2, "deleted": 1}
+    (failure,) = migration.failures()
+    assert failure["error"] == "the production object was deleted after it was listed"
