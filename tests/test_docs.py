@@ -243,7 +243,9 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 @each_page()
 def test_every_variable_is_one_that_rowferry_reads(page: Path) -> None:
-    sources = "".join(path.read_text() for tree in ("rowferry", "cli", "lab") for path in (ROOT / tree).rglob("*.py"))
+    sources = "".join(
+        path.read_text() for tree in ("rowferry", "queues", "cli", "lab") for path in (ROOT / tree).rglob("*.py")
+    )
     known = {"DATABASE_URL", *re.findall(r'"(ROWFERRY_\w+)"', sources)}
     for side in (LegacySide("old"), ProductionSide("new")):
         known |= set(_name_variables(side))
