@@ -21,6 +21,7 @@ NAMES = (
     "token",
     "ddl",
     "application",
+    "chain",
     "hosts",
 )
 """In the order in which they run."""
