@@ -67,6 +67,9 @@ def test_entries_and_parts_are_counted_each_by_their_own_batches(both: Site) -> 
     assert [batch["entry_count"] for batch in both.part_batches()] == [4, 4, 4]
     assert sum(batch["bytes"] for batch in both.part_batches()) == len(BODY)
     assert sum(batch["bytes"] for batch in both.object_batches()) == 0
+    shown = both.migration.execute("select label, entries from rowferry.table_progress where queue_name = 'parts'")
+    label = "public.avatars.path"
+    assert {row["label"]: row["entries"] for row in shown} == {label: 2, f"parts of {label}": PARTS}
 
 
 def test_the_queue_that_follows_reads_neither_of_two_large_objects(site: Site) -> None:

@@ -2,7 +2,8 @@
 --                    p_size integer)
 --   Puts parts of a recorded upload in the queue of the claimed batch, `p_size` of them in a batch, unless batches of
 --   that upload are there already. Returns how many of these are INIT and how many in ERROR; they appear with the verdict
---   on the claimed batch, which waits for them: rowferry.record_part makes it due at once after the last part.
+--   on the claimed batch, which waits for them: rowferry.record_part makes it due at once after the last part. Reports
+--   count them beside the entries, as parts of these.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
 --   upload is not recorded.
 --   Writes: batch_queue, upload. Called by: rowferry_queues/parts/objects.py, in the transaction of the claim.
@@ -59,6 +60,7 @@ begin
             v_own.migration_id,
             v_own.queue_name,
             jsonb_build_object(
+                'entries', format('parts of %s', v_own.payload ->> 'entries'),
                 'items', jsonb_agg(
                     jsonb_build_object('id', n.number::text, 'key', format('%s, part %s', p_key, n.number))
                     order by n.number

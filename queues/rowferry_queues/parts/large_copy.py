@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from rowferry.batch import Outcome
 from rowferry.errors import Awaited, NotRecorded, ObjectDamaged, ObjectError
+from rowferry.formatting import count
 from rowferry.s3.operations import list_parts
 from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import PartsSettings, Replaces
@@ -77,7 +78,7 @@ class SharedCopies:
         missing = [part.number for part in split_range(plan.size_bytes, plan.part_bytes) if part.number not in sent]
         if missing:
             self.wanted[source_key] = Wanted(self._records.production, target_key, upload.id, missing)
-            raise Awaited("PartsLeft", f"{len(missing)} parts are not sent yet")
+            raise Awaited("PartsLeft", f"{count(len(missing), 'part', 'parts')} not sent yet")
         return await self._complete(copy, upload, existing)
 
     async def _find_known(self, source_key: str, target_key: str) -> KnownCopy | None:

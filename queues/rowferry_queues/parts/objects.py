@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from rowferry.batch import Entry, EntryResult
 from rowferry.db.connection import call
 from rowferry.errors import Awaited, ObjectRejected
+from rowferry.formatting import count, count_batches
 from rowferry.keys import ObjectKeys
 from rowferry_queues.parts.large_copy import SharedCopies, Wanted
 from rowferry_queues.parts.spec import PartsSettings
@@ -86,8 +87,8 @@ def list_awaited(context: BatchContext, production: str, keys: Sequence[str]) ->
 def share_parts(context: BatchContext, wanted: Wanted, batch_parts: int) -> Awaited | ObjectRejected:
     """Put parts in the queue, unless they are there, and return what their object is to wait for."""
     (row,) = call(context.connection, "add_parts", context.batch.id, *wanted, batch_parts)
+    left = count(len(wanted.numbers), "part", "parts")
     if row["waiting"]:
-        left = f"{len(wanted.numbers)} parts are not sent yet"
-        return Awaited("PartsLeft", left)
-    words = f"{row['failed']} batches of its parts are in ERROR, which hold {len(wanted.numbers)} parts; requeue all"
+        return Awaited("PartsLeft", f"{left} not sent yet")
+    words = f"{left} not sent, with {count_batches(row['failed'])} of them in ERROR; requeue them as well"
     return ObjectRejected("PartsFailed", words)

@@ -57,7 +57,7 @@ PARTS = QueueSpec(
         deed="large objects and parts copied {migrated}, nothing to send {kept}",
     ),
     form="legacy",
-    sources=frozenset({"table", "listing", "items"}),
+    sources=frozenset({"table", "listing"}),
     sides=frozenset({"legacy", "production"}),
     settings=PartsSettings,
     choices=PartsChoices,
