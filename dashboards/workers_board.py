@@ -101,7 +101,7 @@ def _add_overview(board: Dashboard) -> Dashboard:
 
 def _add_chain(board: Dashboard) -> Dashboard:
     waiting = Look("Waiting by queue", "Entries without an outcome yet. They pile up before the slowest queue.")
-    in_hand = Look("In hand by queue", "Batches claimed by live workers, and max_in_hand where the queue has one.")
+    claimed = Look("Claimed by queue", "Batches claimed by live workers, and max_in_hand where the queue has one.")
     pace = Look("Pace by queue", "Entries a second. The lowest curve with waiting entries is the pace of the chain.")
     due = Look("Oldest due by queue", "How long the oldest due batch has been due.", unit="s")
     name = "{{migration}} {{queue}}"
@@ -110,9 +110,9 @@ def _add_chain(board: Dashboard) -> Dashboard:
         .with_panel(prom_curves(waiting, (name, of_queues("rowferry_queue_entries_waiting"))))
         .with_panel(
             prom_curves(
-                in_hand,
-                (name, of_queues("rowferry_queue_batches_in_hand")),
-                (f"at most {name}", of_queues("rowferry_queue_max_batches_in_hand")),
+                claimed,
+                (name, of_queues("rowferry_queue_claimed_batches")),
+                (f"at most {name}", of_queues("rowferry_queue_max_in_hand")),
             )
         )
         .with_panel(prom_curves(pace, (name, of_queues("rowferry_queue_entries_per_second"))))

@@ -225,7 +225,15 @@ def check_progress(scene: Scene, rows: Rows, folder: Path) -> None:
 
 
 def check_left(scene: Scene, rows: Rows, folder: Path) -> None:
-    assert rows == [{"label": "public.avatars.path", "entries": "60", "waiting": "50", "per_cent": "16.7"}]
+    of_table = {"queue_name": "migrate", "label": "public.avatars.path", "entries": "60", "waiting": "50"}
+    assert rows == [of_table | {"per_cent": "16.7"}]
+
+
+def check_chain(scene: Scene, rows: Rows, folder: Path) -> None:
+    first, second = rows
+    assert (first["position"], first["queue_name"], first["waiting"], first["claimed"]) == ("1", "migrate", "30", "2")
+    assert (second["position"], second["queue_name"], second["pending"]) == ("2", "verify", "20")
+    assert (second["state"], second["max_in_hand"], second["time_left"]) == ("slowest", "2", "")
 
 
 def check_resting(scene: Scene, rows: Rows, folder: Path) -> None:
@@ -425,6 +433,7 @@ PROMISES: dict[str, Callable[[Scene, Rows, Path], None]] = {
     "Claimed batches and their hosts": check_running,
     "Hosts and their workers": check_hosts,
     "Progress, rate and time left": check_progress,
+    "The queues of a chain": check_chain,
     "Progress of each table": check_left,
     "Batches that wait for their next attempt": check_resting,
     "Retry them now": check_due,

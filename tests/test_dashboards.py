@@ -69,7 +69,7 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
         "rowferry_last_heartbeat_timestamp_seconds",
         "rowferry_migration_done",
         "rowferry_queue_batches",
-        "rowferry_queue_claimed_batches",
+        "rowferry_host_claimed_batches",
         "rowferry_queue_estimated_end_timestamp_seconds",
     }
 

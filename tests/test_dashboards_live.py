@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 ENTRIES, WITHOUT_OBJECT = 600, 5
-ONLY_AT_TIMES = ("rowferry_request_rate_limit", "rowferry_queue_max_batches_in_hand")
+ONLY_AT_TIMES = ("rowferry_request_rate_limit", "rowferry_queue_max_in_hand")
 """Metrics without a value until a server has throttled, or where a queue has no limit."""
 
 

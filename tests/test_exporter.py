@@ -52,14 +52,14 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     assert gauges["rowferry_queue_estimated_end_timestamp_seconds", *here] > before
     assert gauges["rowferry_queue_oldest_due_seconds", *here] > 0
     assert gauges["rowferry_queue_position", *here] == 1
-    assert gauges["rowferry_queue_batches_in_hand", *here] == 1
-    assert ("rowferry_queue_max_batches_in_hand", *here) not in gauges
+    assert gauges["rowferry_queue_claimed_batches", *here] == 1
+    assert ("rowferry_queue_max_in_hand", *here) not in gauges
     assert gauges["rowferry_queue_paused", *here] == 0
     assert gauges["rowferry_migration_done", "avatars"] == 0
     assert gauges["rowferry_migration_paused", "avatars"] == 0
     assert gauges["rowferry_live_workers", "host-a"] == gauges["rowferry_live_workers", "host-b"] == 1
-    assert gauges["rowferry_queue_claimed_batches", "host-a"] == 1
-    assert gauges["rowferry_queue_claimed_batches", "host-b"] == 0
+    assert gauges["rowferry_host_claimed_batches", "host-a"] == 1
+    assert gauges["rowferry_host_claimed_batches", "host-b"] == 0
 
 
 def test_a_worker_that_went_without_a_word_is_counted_as_lost(table: EntryTable, queue: QueueCollector) -> None:
@@ -95,7 +95,7 @@ def test_each_queue_of_a_chain_has_its_own_gauges_and_the_migration_ends_with_th
         gauges = read_gauges(queue)
     first, then = ("avatars", "migrate"), ("avatars", "verify")
     assert (gauges["rowferry_queue_position", *first], gauges["rowferry_queue_position", *then]) == (1, 2)
-    assert gauges["rowferry_queue_max_batches_in_hand", *first] == 7
+    assert gauges["rowferry_queue_max_in_hand", *first] == 7
     assert gauges["rowferry_queue_entries", *first] == 20
     assert gauges["rowferry_queue_entries", *then] == 10
     assert gauges["rowferry_queue_outcomes", *then, "kept"] == 0

@@ -109,7 +109,7 @@ def test_the_chain_shows_each_queue_and_what_is_claimed_of_it(verified: Migratio
     first, second = ask(verified, query, "migrate")
     assert (first["queue"], first["state"], first["entries waiting"]) == ("migrate", "done", 0)
     assert (second["queue"], second["state"], second["entries waiting"]) == ("verify", "slowest", ENTRIES)
-    assert (second["batches waiting"], second["in hand"], second["at most"]) == (1, 0, 4)
+    assert (second["batches waiting"], second["claimed"], second["at most"]) == (1, 0, 4)
     assert second["oldest due"] >= 0
 
 
@@ -120,7 +120,7 @@ def metrics_by_queue() -> set[str]:
     own = [metric for metric in vars(metrics).values() if isinstance(metric, (CountedMetric, Gauge, Histogram))]
     names = {next(iter(metric.describe())).name for metric in own if "queue" in metric._labelnames}  # pyright: ignore[reportPrivateUsage]
     row: dict[str, Any] = dict.fromkeys(("migration", "queue_name"), "x")
-    batches = ("batches_init", "batches_done", "batches_error", "in_hand", "max_in_hand", "due_seconds")
+    batches = ("batches_init", "batches_done", "batches_error", "claimed", "max_in_hand", "due_seconds")
     others = ("position", "paused", "entries", "waiting", "rate", "ends_at", "total")
     row |= dict.fromkeys((*batches, *others, *map(str, Outcome)), 1)
     told = describe(Reading([row], [], [], 0.0, 0.0))

@@ -246,7 +246,7 @@ def test_each_queue_has_a_line_and_no_entry_counts_twice() -> None:
     snapshot = snapshot_now()
     lines = shown(State(snapshot))
     rows = {line.split()[0]: line.split() for line in lines if line.startswith("  ")}
-    assert rows["queue"] == ["queue", "done", "waiting", "in", "hand", "entries/s", "oldest", "due", "ERROR"]
+    assert rows["queue"] == ["queue", "done", "waiting", "claimed", "entries/s", "oldest", "due", "ERROR"]
     assert rows["migrate"][1:4] == ["100%", "0", "0"]
     (looked_at,) = [line.split() for line in lines if line.startswith("> ")]
     assert looked_at[:5] == [">", "thumbnails", "60%", "4", "0/3"]

@@ -113,8 +113,8 @@ def _describe_entries(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
 def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     position = _gauge("position", "Its place in the order of the chain, from 1.")
     batches = _gauge("batches", "Batches by status.", "status")
-    in_hand = _gauge("batches_in_hand", "Batches claimed by live workers.")
-    most = _gauge("max_batches_in_hand", "How many may be claimed at once; absent without a limit.")
+    claimed = _gauge("claimed_batches", "Batches claimed by live workers.")
+    most = _gauge("max_in_hand", "How many may be claimed at once; absent without a limit.")
     due = _gauge("oldest_due_seconds", "Seconds since the oldest due batch became due.")
     paused = _gauge("paused", "1 while the queue or its migration is paused.")
     end = _gauge(
@@ -125,14 +125,14 @@ def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         position.add_metric(names, row["position"])
         for status, column in STATUSES.items():
             batches.add_metric([*names, status], row[column])
-        in_hand.add_metric(names, row["in_hand"])
+        claimed.add_metric(names, row["claimed"])
         if row["max_in_hand"] is not None:
             most.add_metric(names, row["max_in_hand"])
         due.add_metric(names, row["due_seconds"])
         paused.add_metric(names, float(row["paused"]))
         if row["ends_at"] is not None:
             end.add_metric(names, row["ends_at"])
-    yield from (position, batches, in_hand, most, due, paused, end)
+    yield from (position, batches, claimed, most, due, paused, end)
 
 
 def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
@@ -159,7 +159,7 @@ def _describe_hosts(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         "Worker processes lost within the last hour.",
         labels=["host"],
     )
-    held = GaugeMetricFamily("rowferry_queue_claimed_batches", "Batches claimed by live workers.", labels=["host"])
+    held = GaugeMetricFamily("rowferry_host_claimed_batches", "Batches claimed by live workers.", labels=["host"])
     for row in rows:
         live.add_metric([row["host"]], row["live"])
         lost.add_metric([row["host"]], row["lost"])

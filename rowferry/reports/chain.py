@@ -1,4 +1,4 @@
-"""The queues of a migration, in the order of their chain: what waits and is in hand, the slowest, the end."""
+"""The queues of a migration, in the order of their chain: what waits and is claimed, the slowest, the end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class QueueStatus:
     counts: Counts
     state: str = "running"
     """A word of rowferry.queue_status."""
-    in_hand: int = 0
+    claimed: int = 0
     """Batches that live workers have claimed."""
     max_in_hand: int | None = None
     rate: float = 0.0
@@ -54,7 +54,7 @@ class QueueStatus:
             },
             "outcomes": {"waiting": counts.waiting, **{str(name): count for name, count in counts.outcomes.items()}},
             "bytes": counts.bytes,
-            "in_hand": self.in_hand,
+            "claimed": self.claimed,
             "max_in_hand": self.max_in_hand,
             "entries_per_second": self.rate,
             "seconds_left": None if left is None else left.total_seconds(),

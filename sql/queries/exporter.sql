@@ -15,7 +15,7 @@ select
     s.batches_init,
     s.batches_done,
     s.batches_error,
-    s.in_hand,
+    s.claimed,
     s.max_in_hand,
     s.paused_at is not null as paused,
     s.entries,

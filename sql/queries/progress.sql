@@ -82,7 +82,7 @@ select
     coalesce(p.conflict, 0) as conflict,
     coalesce(p.failed, 0) as failed,
     coalesce(p.bytes, 0) as bytes,
-    s.in_hand,
+    s.claimed,
     s.max_in_hand,
     s.rate,
     s.time_left,

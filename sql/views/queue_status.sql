@@ -1,7 +1,7 @@
 -- rowferry.queue_status
 --   One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 --   names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
---   and a chain after those that began before it. `in_hand` are the batches that live workers have claimed, of
+--   and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
 --   `max_in_hand` at most (null: no limit). `due_since`: since when its oldest due batch has been due (null: none is).
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT.
@@ -71,7 +71,7 @@ known as (
         coalesce(p.batches_init, 0) as batches_init,
         coalesce(p.batches_done, 0) as batches_done,
         coalesce(p.batches_error, 0) as batches_error,
-        coalesce(c.batches, 0) as in_hand,
+        coalesce(c.batches, 0) as claimed,
         k.max_in_hand,
         coalesce(k.priority, 0) as priority,
         coalesce(k.weight, 1) as weight,
@@ -152,7 +152,7 @@ select
     r.batches_init,
     r.batches_done,
     r.batches_error,
-    r.in_hand,
+    r.claimed,
     r.max_in_hand,
     r.priority,
     r.weight,

@@ -11,7 +11,7 @@ from rowferry.formatting import format_duration, show_text
 from rowferry_cli.watching.layout import BAD, GOOD, QUIET, STRONG, WARNING, line, show_share
 from rowferry_cli.watching.snapshot import WatchedQueue
 
-HEADINGS = ("done", "waiting", "in hand", "entries/s", "oldest due", "ERROR")
+HEADINGS = ("done", "waiting", "claimed", "entries/s", "oldest due", "ERROR")
 STATES = {"done": GOOD, "slowest": f"{WARNING} {STRONG}", "paused": WARNING, "in ERROR": BAD}
 
 
@@ -54,7 +54,7 @@ def _describe(queue: WatchedQueue, *, is_looked_at: bool, now: datetime) -> Iter
     yield Text(f"{'>' if is_looked_at else ' '} {show_text(queue.name)}", STRONG if is_looked_at else "")
     yield Text(show_share(counts) if counts.batches else "")
     yield Text(f"{counts.waiting:,}")
-    yield Text(f"{status.in_hand:,}" if status.max_in_hand is None else f"{status.in_hand:,}/{status.max_in_hand:,}")
+    yield Text(f"{status.claimed:,}" if status.max_in_hand is None else f"{status.claimed:,}/{status.max_in_hand:,}")
     yield Text(f"{status.rate:,.0f}")
     yield Text(format_duration(max(now - status.due_since, now - now)) if status.due_since else "")
     yield Text(f"{counts.batches_error:,}" if counts.batches_error else "", BAD)
