@@ -23,7 +23,7 @@ BENCHES = {
     "inspect": "Compressed objects counted at 70 ms: one worker against curl, downloads to disk, and obstore.",
     "rerun": "Batches run again over rows that are finished.",
     "enqueue": "Enqueue of 10,000,000 rows against count(*) with the same condition.",
-    "fairness": "Two migrations: shares of the claims, places in hand under SIGKILL, a bucket that is missing.",
+    "fairness": "Two migrations: shares of the claims, places claimed under SIGKILL, a bucket that is missing.",
     "claim": "Claim latency with 16 workers: an empty queue, a full one, and a stranger's open transaction.",
     "claim_cost": "CPU of PostgreSQL for a claim, a batch and an entry, with JIT and without.",
     "chain": "30 chained queues and 80 consumers, against pgqueuer and the naive way.",
