@@ -38,6 +38,13 @@ def test_a_run_leaves_what_fails_and_hands_on_the_rest(noted: EntryTable, run_ro
     assert done.returncode == 1
     assert "1 could not be settled (see `rowferry errors`)" in done.stdout
     assert notes(noted) == {"note": 29, "echo": 29}
+    again = run_rowferry("run", "note", "--processes", "1", "--yes")
+    assert again.returncode == 1
+    assert "1 batch of the queue note in ERROR from before: see `rowferry errors`" in again.stdout
+    noted.execute("update public.avatars set note = 'good'")
+    assert run_rowferry("requeue", "--all").returncode == 0
+    assert run_rowferry("run", "note", "--processes", "1", "--yes").returncode == 0
+    assert notes(noted) == {"note": 30, "echo": 30}
 
 
 def test_a_queue_that_was_paused_is_not_waited_for(noted: EntryTable, run_rowferry: Run) -> None:

@@ -46,8 +46,13 @@ def _say_what_is_left(run: Run, chain: Sequence[Throughput], unsettled: str) -> 
     for each in left:
         words = unsettled if each.queue == run.request.queue.name else f"unsettled in the queue {each.queue}"
         run.reporter.print(f"{each.counts.unsettled:,} {words} (see `rowferry errors`)")
+    names = [each.queue for each in left]
+    old = {name: counts for name, counts in run.chain.read().of.items() if counts.batches_error and name not in names}
+    for name, counts in old.items():
+        where = f"{count_batches(counts.batches_error)} of the queue {name} in ERROR from before"
+        run.reporter.print(f"{where}: see `rowferry errors`, then run `rowferry requeue`.")
     paused = report_paused_queues(run)
-    return 1 if left or paused else 0
+    return 1 if left or old or paused else 0
 
 
 def report_paused_queues(run: Run) -> bool:
