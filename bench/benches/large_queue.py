@@ -31,6 +31,7 @@ MACROS = (
     (r"\$__timeGroupAlias\((\w+),[^)]*\)", r"floor(extract(epoch from \1) / 60) * 60 as time"),
     (r"\$__interval_ms", "60000"),
     (r"\$\{migration:sqlstring\}", "'large'"),
+    (r"\$\{queue:sqlstring\}", "'migrate'"),
     (r"\$\{host:sqlstring\}", "'host-1'"),
 )
 SIZES = """
