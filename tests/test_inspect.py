@@ -16,7 +16,9 @@ from entry_table import FROM, TO
 from fake_s3 import FakeAddress, running_fakes
 from lock_holders import uncommitted
 from migration import Migration
+from privileges import list_privileges
 from processes import wait_for
+from roles import grant, log_in, new_roles
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import PlanError
 from rowferry.plan_file import parse_plan
@@ -331,3 +333,27 @@ def test_killed_workers_leave_nothing_out(side_table: Migration) -> None:
     assert len(rows_of(side_table)) == 300
     assert side_table.statuses() == {"DONE"}
     side_table.check_balance()
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_role_with_the_plans_grants_can_write_facts_and_nothing_else(
+    site: Migration, beside: bool, request: pytest.FixtureRequest
+) -> None:
+    migration: Migration = request.getfixturevalue("side_table") if beside else site
+    migration.plan["entries"][0] |= {"from": TO, "to": TO, "rows": "stay"}
+    add(migration, 1, b"one\n")
+    with new_roles(migration.dsn) as roles:
+        grant(migration, roles)
+        migration.enqueue(queue="inspect")
+        found = {
+            words for words in list_privileges(migration.dsn, roles["worker"]) if words.startswith("UPDATE public")
+        }
+        written = ("byte_size", "digest", "line_count")
+        table = "object_facts" if beside else "avatars"
+        assert found == {f"UPDATE public.{table}({column})" for column in written}
+        migration.write_plan()
+        done = migration.run(
+            "worker", "--processes=1", "--until-empty", DATABASE_URL=log_in(migration, roles["worker"])
+        )
+        assert done.returncode == 0, done.stderr
+    assert migration.counts() == {"migrated": 1}
