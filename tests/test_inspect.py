@@ -18,6 +18,7 @@ from lock_holders import uncommitted
 from migration import Migration
 from privileges import list_privileges
 from processes import wait_for
+from request_log import RequestLog
 from roles import grant, log_in, new_roles
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import PlanError
@@ -102,6 +103,14 @@ def test_facts_that_are_there_already_are_kept_and_no_row_is_written(site: Migra
     site.execute("truncate rowferry.batch_queue cascade")
     assert run(site) == {"migrated": 1}
     assert facts(site)[1][2] == 2
+
+
+def test_the_size_alone_costs_no_download(logged_migration: Migration, log: RequestLog) -> None:
+    migration = prepare(logged_migration, columns={"size": "byte_size"})
+    add(migration, 1, b"one\n" * 1000)
+    assert run(migration) == {"migrated": 1}
+    assert facts(migration)[1][0] == 4000
+    assert {seen.method for seen in log.seen if seen.key == f"{TO}1"} <= {"HEAD", "PUT"}
 
 
 def test_large_objects_are_streamed(inspected: Migration) -> None:
@@ -307,13 +316,14 @@ def test_check_names_what_the_database_lacks(side_table: Migration) -> None:
     side_table.write_plan()
     assert "object_facts has the columns of [queue.inspect]" in side_table.run("check").stdout
     side_table.execute(
-        "alter table object_facts drop constraint object_facts_pkey, drop line_count, "
-        "drop constraint object_facts_byte_size_check"
+        "alter table object_facts drop constraint object_facts_pkey, drop constraint object_facts_byte_size_check"
     )
     side_table.execute("alter table object_facts alter byte_size type text")
     said = side_table.run("check").stdout
-    for words in ("no unique index of (object_key)", "no column line_count", "byte_size is text"):
-        assert words in said
+    assert "no unique index of (object_key) alone" in said
+    assert "byte_size is text, but [queue.inspect] writes a number into it" in said
+    side_table.execute("alter table object_facts drop line_count")
+    assert "no column line_count" in side_table.run("check").stdout
 
 
 def has_more(migration: Migration, written: int) -> bool:

@@ -57,7 +57,7 @@ SERIAL = f'{LIST} | while read -r url; do curl -sf "$url" | zcat | wc -l; done |
 
 def run(record: Record) -> None:
     """Measure all contestants in turn."""
-    objects = record.pick(100_000, short=300, reduced=30_000)
+    objects = record.pick(100_000, short=300, reduced=60_000)
     slower = record.pick(100_000, short=200, reduced=10_000)
     serial = record.pick(100, short=5, reduced=50)
     record.settings |= {"latency_ms": LATENCY_MS, "batch_size": BATCH_SIZE, "lines": LINES, "objects": objects}

@@ -167,6 +167,8 @@ def write_texts(
 def _write_text(transformer: Any, value: Any, column: WrittenColumn) -> str | None:
     if value is None or isinstance(value, str):
         return value
+    if type(value) is int:
+        return str(value)
     try:
         if isinstance(value, dict) or (isinstance(value, list | tuple) and column.category != "A"):
             return msgspec.json.encode(value).decode()

@@ -24,7 +24,7 @@ from rowferry_worker.machine import count_cores
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.memory import BodyBudget, Hold
 from rowferry_worker.objects.pipe import PIPE_BYTES
-from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag
+from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 
 WHOLE_BYTES = 128 * 1024
 """The largest object that is taken whole: it comes with its headers."""
@@ -104,6 +104,9 @@ class _InspectedObject:
         self._request: Request = replace(get_object(side, key), stream_above=WHOLE_BYTES)
 
     async def inspect(self) -> CopyResult:
+        if self._reading.function is None and self._reading.computed.facts == {"size"}:
+            seen = await self._s3.head(self._request.side, self._request.key)
+            return CopyResult(Outcome.MIGRATED, value={"size": size_of(seen)})
         with await self._reading.bodies.hold() as hold:
             response = await self._s3.send(self._request)
             try:
