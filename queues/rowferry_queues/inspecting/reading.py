@@ -104,7 +104,7 @@ class _InspectedObject:
         self._request: Request = replace(get_object(side, key), stream_above=WHOLE_BYTES)
 
     async def inspect(self) -> CopyResult:
-        if self._reading.function is None and self._reading.computed.facts == {"size"}:
+        if self._reading.function is None and self._reading.computed.facts <= {"size"}:
             seen = await self._s3.head(self._request.side, self._request.key)
             return CopyResult(Outcome.MIGRATED, value={"size": size_of(seen)})
         with await self._reading.bodies.hold() as hold:
