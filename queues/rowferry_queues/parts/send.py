@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import call
 from rowferry.errors import NotStarted, ObjectError, ObjectNotFound
+from rowferry_queues.parts.gate import PartGate
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.objects.completion import Large
@@ -32,13 +34,20 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> list[EntryRes
     s3 = context.object_requests()
     assert s3.large.records is not None
     plan, migration = context.migration.plan, context.migration
+    method = migration.copy_options("fail").method
     sender = PartsOfUpload(
-        s3, s3.large.records, migration.copy_options("fail").method, plan.production.bucket, upload, found[0]
+        s3, s3.large.records, method, plan.production.bucket, upload, found[0], context.deadline, _share_gate()
     )
     by_id = run_copies(context, sender.send, [entry.id for entry in missing])
     started = context.leave_unstarted(missing, lambda entry: not isinstance(by_id[entry.id], NotStarted))
     kept = [EntryResult(entry, Outcome.KEPT) for entry in entries if entry.id in recorded]
     return kept + [judge_part(entry, by_id[entry.id]) for entry in started]
+
+
+@cache
+def _share_gate() -> PartGate:
+    """Return the gate of this process."""
+    return PartGate()
 
 
 def judge_part(entry: Entry, result: ObjectResult) -> EntryResult:
@@ -72,6 +81,10 @@ class PartsOfUpload:
     """The upload, as the payload names it."""
     recorded: Mapping[str, Any]
     """What `rowferry.find_upload` tells of it."""
+    deadline: float
+    """End of the batch's time budget, by time.monotonic()."""
+    gate: PartGate
+    _has_begun: bool = False
     _source: PartSource | None = None
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -82,7 +95,9 @@ class PartsOfUpload:
         upload has ended.
         """
         source, part = await self._open(), self._find_range(int(entry_id))
-        sent = await source.send(self.upload["id"], part)
+        async with self.gate.passing(part.size_bytes, self.deadline, has_begun=lambda: self._has_begun):
+            self._has_begun = True
+            sent = await source.send(self.upload["id"], part)
         stands = await self.records.add_part(self.upload["key"], self.upload["id"], *sent)
         if not stands:
             raise ObjectError("NoSuchUpload", "its record is gone")

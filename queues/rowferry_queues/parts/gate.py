@@ -1,0 +1,67 @@
+"""How many parts a process sends at a time: more while that brings more bytes a second, so that each is done soon."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from rowferry.errors import NotStarted
+from rowferry_worker.objects.part_width import PartWidth
+
+FIRST = 8
+"""Parts at a time to begin with: other processes may send as many of the same object over the same link."""
+
+
+class PartGate:
+    """Lets parts of all batches of a process through, in the order in which they came; event loop only."""
+
+    def __init__(self) -> None:
+        """Begin with FIRST at a time."""
+        self._width = PartWidth(time.monotonic(), FIRST)
+        self._under_way = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._part_seconds = 0.0
+        """What the last part took: the next would end after the time budget."""
+
+    @asynccontextmanager
+    async def passing(self, size_bytes: int, deadline: float, *, has_begun: Callable[[], bool]) -> AsyncGenerator[None]:
+        """Hold a place while a part is sent. Raises NotStarted where it would end after the deadline of its batch.
+
+        `has_begun`: whether its batch has sent another. The first one whose turn comes is never too late, so that each
+        batch comes to its end.
+        """
+        await self._wait(deadline)
+        started = time.monotonic()
+        try:
+            if has_begun() and started + self._part_seconds >= deadline:
+                raise NotStarted("NotStarted", "its turn did not come")
+            yield
+            now = time.monotonic()
+            self._part_seconds = now - started
+            self._width.note_sent(size_bytes, started, now)
+        finally:
+            self._under_way -= 1
+            self._let_through()
+
+    async def _wait(self, deadline: float) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._let_through()
+        seconds = deadline - time.monotonic()
+        try:
+            await asyncio.wait_for(turn, None if seconds == float("inf") else max(0.0, seconds))
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if turn.done() and not turn.cancelled():
+                self._under_way -= 1
+                self._let_through()
+            if isinstance(error, TimeoutError):
+                raise NotStarted("NotStarted", "its turn did not come") from None
+            raise
+
+    def _let_through(self) -> None:
+        while self._waiting and self._under_way < self._width.value:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._under_way += 1
+                turn.set_result(None)

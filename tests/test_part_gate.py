@@ -1,0 +1,71 @@
+"""Parts of all batches of a process pass a gate: so many at a time, in their order, none too late for its batch."""
+
+import asyncio
+import time
+
+import pytest
+
+from rowferry.errors import NotStarted
+from rowferry_queues.parts.gate import FIRST, PartGate
+
+MB = 1024 * 1024
+LATER = float("inf")
+
+
+def test_so_many_pass_at_a_time_in_their_order() -> None:
+    passed: list[int] = []
+
+    async def send(gate: PartGate, number: int, end: asyncio.Event) -> None:
+        async with gate.passing(MB, LATER, has_begun=lambda: True):
+            passed.append(number)
+            await end.wait()
+
+    async def send_all() -> None:
+        gate, end = PartGate(), asyncio.Event()
+        tasks = [asyncio.create_task(send(gate, number, end)) for number in range(3 * FIRST)]
+        await asyncio.sleep(0.01)
+        assert passed == list(range(FIRST))
+        end.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(send_all())
+    assert passed == list(range(3 * FIRST))
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_only_the_first_part_of_a_batch_may_pass_after_its_deadline(has_begun: bool) -> None:
+    async def send() -> bool:
+        async with PartGate().passing(MB, time.monotonic() - 1, has_begun=lambda: has_begun):
+            return True
+
+    if has_begun:
+        with pytest.raises(NotStarted):
+            asyncio.run(send())
+    else:
+        assert asyncio.run(send())
+
+
+def test_who_waits_past_its_deadline_or_is_cancelled_leaves_the_line() -> None:
+    async def send(gate: PartGate, deadline: float, end: asyncio.Event) -> None:
+        async with gate.passing(MB, deadline, has_begun=lambda: False):
+            await end.wait()
+
+    async def send_all() -> None:
+        gate, end = PartGate(), asyncio.Event()
+        holding = [asyncio.create_task(send(gate, LATER, end)) for _ in range(FIRST)]
+        await asyncio.sleep(0.01)
+        with pytest.raises(NotStarted):
+            await send(gate, time.monotonic() + 0.01, end)
+        cancelled = asyncio.create_task(send(gate, LATER, end))
+        await asyncio.sleep(0.01)
+        cancelled.cancel()
+        behind = asyncio.create_task(send(gate, LATER, end))
+        await asyncio.gather(cancelled, return_exceptions=True)
+        holding[0].cancel()
+        await asyncio.sleep(0.01)
+        assert not behind.done()
+        end.set()
+        await asyncio.gather(*holding, behind, return_exceptions=True)
+        assert (behind.exception(), gate._under_way) == (None, 0)
+
+    asyncio.run(send_all())
