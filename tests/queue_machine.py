@@ -1,5 +1,6 @@
 """What workers do to a queue, each step at the test's command, and a model beside it that says what must come of it."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from datetime import timedelta
 from itertools import count
@@ -25,9 +26,22 @@ WAITS = st.sampled_from([timedelta(0), timedelta(hours=1)])
 EMPTY = "truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure restart identity"
 INSERT = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
-select id, 'migrate', jsonb_build_object('entries', 'public.avatars.path', 'first', %s::text, 'last', %s::text), %s, %s
+select
+    id, 'migrate',
+    jsonb_build_object('entries', 'public.avatars.path', 'first', %s::text, 'last', %s::text) || %s::jsonb, %s, %s
 from rowferry.migration returning id
 """
+QUEUES = ("migrate", "after")
+"""What the first settles, the second is given."""
+STEER = """
+insert into rowferry.queue (migration_id, name, max_in_hand, next, payload)
+select m.id, q.name, q.max_in_hand, q.next, q.payload
+from rowferry.migration as m, (values ('migrate', %s::int, '{after}'::text[], '{}'::jsonb), ('after', null, '{}', %s))
+as q (name, max_in_hand, next, payload)
+on conflict (migration_id, name) do update set max_in_hand = excluded.max_in_hand, payload = excluded.payload
+"""
+TRACKS = '{"unsettled": null}'
+VISIBLE = "select id, queue_name from rowferry.batch_queue"
 LOOK_FROM_THE_BEGINNING = "select set_config('rowferry.claim_starts', '', true)"
 """Elsewhere a claim may miss a batch that has come back, for 10 seconds: tests/test_claim_start.py."""
 DUE = "select id, run_after from rowferry.batch_queue where status = 'INIT' and run_after <= clock_timestamp()"
@@ -46,6 +60,9 @@ class WorkersMachine(RuleBasedStateMachine):
         self.ledger = self.until.enter_context(closing(Ledger("model")))
         self.sessions = [connect(f"worker {number}") for number in range(SESSIONS)]
         self.operator = self.until.enter_context(closing(connect("operator", autocommit=True)))
+        self.after_tracks = False
+        self._split_now: list[ModelBatch] = []
+        """What the attempt at hand has split its batch into."""
         self.claims: dict[int, tuple[Batch, Attempt | None]] = {}
         """What the real claim and the real ledger said, by session."""
 
@@ -65,25 +82,32 @@ class WorkersMachine(RuleBasedStateMachine):
 
         return [number for number in range(SESSIONS) if fits(self.model.claims.get(number))]
 
-    @initialize(batches=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=4))
-    def begin_with(self, batches: list[tuple[int, int]]) -> None:
-        for size, max_attempts in batches:
-            self.enqueue(size, max_attempts)
+    @initialize(
+        batches=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.booleans()), min_size=1, max_size=4),
+        max_in_hand=st.sampled_from([None, None, 1, 2]),
+        after_tracks=st.booleans(),
+    )
+    def begin_with(self, batches: list[tuple[int, int, bool]], max_in_hand: int | None, after_tracks: bool) -> None:
+        self.model.max_in_hand, self.after_tracks = max_in_hand, after_tracks
+        self.table.execute(STEER, (max_in_hand, TRACKS if after_tracks else "{}"))
+        for size, max_attempts, tracks in batches:
+            self.enqueue(size, max_attempts, tracks)
 
-    @precondition(lambda self: len(self.model.batches) < MOST_BATCHES)
-    @rule(size=st.integers(1, 4), max_attempts=st.integers(1, 3))
-    def enqueue(self, size: int, max_attempts: int) -> None:
+    @precondition(lambda self: sum(batch.queue == "migrate" for batch in self.model.batches.values()) < MOST_BATCHES)
+    @rule(size=st.integers(1, 4), max_attempts=st.integers(1, 3), tracks=st.booleans())
+    def enqueue(self, size: int, max_attempts: int, tracks: bool) -> None:
         first, self.entries = self.entries + 1, self.entries + size
-        (row,) = self.table.execute(INSERT, (first, self.entries, size, max_attempts))
-        new = ModelBatch(row["id"], dict.fromkeys(range(first, first + size)), max_attempts)
+        choices = TRACKS if tracks else "{}"
+        (row,) = self.table.execute(INSERT, (first, self.entries, choices, size, max_attempts))
+        new = ModelBatch(row["id"], dict.fromkeys(range(first, first + size)), max_attempts, tracks=tracks)
         self.model.batches[new.id] = new
 
     @precondition(lambda self: self.which(claimed=False))
-    @rule(data=st.data(), steps=st.sampled_from([1, 2, 2, 3, 4]))
-    def work(self, data: st.DataObject, steps: int) -> None:
+    @rule(data=st.data(), steps=st.sampled_from([1, 2, 2, 3, 4]), queue=st.sampled_from(QUEUES))
+    def work(self, data: st.DataObject, steps: int, queue: str) -> None:
         """Go so many steps with a batch at once: claim, begin, perform, commit."""
         number = self.pick(data, claimed=False)
-        self._claim(number, data)
+        self._claim(number, queue)
         for step in (self._begin, self._perform, self._commit)[: steps - 1]:
             if number in self.model.claims:
                 step(number, data)
@@ -93,17 +117,18 @@ class WorkersMachine(RuleBasedStateMachine):
     def work_on_all(self, data: st.DataObject) -> None:
         """Finish whatever is due, as an undisturbed worker does."""
         number = self.pick(data, claimed=False)
-        for _ in range(MOST_BATCHES):
-            self._claim(number, data)
-            if number not in self.model.claims:
-                break
-            for step in (self._begin, self._perform, self._commit):
-                step(number, data)
+        for queue in QUEUES:
+            for _ in range(MOST_BATCHES):
+                self._claim(number, queue)
+                if number not in self.model.claims:
+                    break
+                for step in (self._begin, self._perform, self._commit):
+                    step(number, data)
 
-    def _claim(self, number: int, _: st.DataObject) -> None:
-        expected = self.model.claimable({row["id"]: row["run_after"] for row in self.table.execute(DUE)})
+    def _claim(self, number: int, queue: str) -> None:
+        expected = self.model.claimable(queue, {row["id"]: row["run_after"] for row in self.table.execute(DUE)})
         self.sessions[number].execute(LOOK_FROM_THE_BEGINNING)
-        batch = claim_batch(self.sessions[number], ["migrate"])
+        batch = claim_batch(self.sessions[number], [queue])
         assert (batch and batch.id) == expected
         if batch is None:
             self.sessions[number].rollback()
@@ -131,6 +156,7 @@ class WorkersMachine(RuleBasedStateMachine):
 
     def _perform(self, number: int, data: st.DataObject) -> None:
         """Do what the treatment says, up to the COMMIT."""
+        self._split_now = []
         claim, (batch, attempt) = self.model.claims[number], self.claims[number]
         assert attempt is not None
         assert choose_policy(batch, attempt).name == self.model.policy(claim)
@@ -159,7 +185,8 @@ class WorkersMachine(RuleBasedStateMachine):
         assert judged.verdict == verdict
         split = self._split(session, batch, started[-1], rest) if rest else []
         write_verdict(session, batch, attempt, Judgement(judged.verdict, wait, judged.error), results)
-        self.model.write(claim, verdict, *split).finish(verdict, claim.number, outcomes, rest)
+        handed_on = self._find_handed_on(session, batch, verdict, outcomes)
+        self.model.write(claim, verdict, *split, *handed_on).finish(verdict, claim.number, outcomes, rest)
 
     def _run_past_the_first(
         self, data: st.DataObject, session: Connection, claim: ModelClaim, batch: Batch, attempt: Attempt
@@ -172,13 +199,33 @@ class WorkersMachine(RuleBasedStateMachine):
         results = [result_of(entry, outcome, "outage") for entry, outcome in outcomes.items()]
         split = self._split(session, batch, first, rest) if rest else []
         write_verdict(session, batch, attempt, Judgement(Verdict.RELEASED, timedelta(0), "goes on"), results)
-        self.model.write(claim, "RELEASED", *split).finish("RELEASED", claim.number, outcomes, rest)
+        handed_on = self._find_handed_on(session, batch, "RELEASED", outcomes)
+        self.model.write(claim, "RELEASED", *split, *handed_on).finish("RELEASED", claim.number, outcomes, rest)
+
+    def _find_handed_on(
+        self, session: Connection, batch: Batch, verdict: str, outcomes: Mapping[int, str]
+    ) -> list[ModelBatch]:
+        """Return the batch of the next queue that the verdict has made, as the model predicts it."""
+        known = self.model.batches[batch.id]
+        settled, only = known.hand_on(verdict, outcomes, is_cut=bool(self._split_now))
+        is_predicted = bool(settled) and known.queue == "migrate"
+        mine = {split.id for split in self._split_now}
+        visible = session.execute(VISIBLE).fetchall()
+        new = [row["id"] for row in visible if row["id"] not in self.model.batches and row["id"] not in mine]
+        assert len(new) == is_predicted, "a batch was handed on, or was not, against the prediction"
+        event(f"handed on: {'nothing' if not new else 'all' if only is None else 'some'}")
+        entries = dict.fromkeys(sorted(settled))
+        return [
+            ModelBatch(id_, entries.copy(), known.max_attempts, queue="after", tracks=self.after_tracks, only=only)
+            for id_ in new
+        ]
 
     def _split(self, session: Connection, batch: Batch, last: int, rest: list[int]) -> list[ModelBatch]:
         """Put entries back that the time did not suffice for; the batch's range ends with `last`."""
         left = [Entry(str(entry), "image/x") for entry in [last, *rest]]
         new_id = split_remaining(session, batch, left)
-        return [ModelBatch(new_id, dict.fromkeys(rest), batch.max_attempts, batch.crashes)]
+        self._split_now = [self.model.batches[batch.id].split(new_id, rest, batch.crashes)]
+        return self._split_now
 
     def _halve(self, _: st.DataObject, session: Connection, claim: ModelClaim, batch: Batch, attempt: Attempt) -> None:
         known = self.model.batches[batch.id]
@@ -191,11 +238,15 @@ class WorkersMachine(RuleBasedStateMachine):
             entries = [Entry(str(entry), "image/x") for entry in read]
             ids = bisect_batch(session, batch, entries, crashes)
             parts = zip(ids, (read[:middle], read[middle:]), strict=True)
-            halves = [ModelBatch(new, dict.fromkeys(part), batch.max_attempts, crashes) for new, part in parts]
+            halves = [known.split(new, part, crashes) for new, part in parts]
         outcomes = {} if halves else dict.fromkeys(read, "migrated")
         results = [result_of(entry, outcome) for entry, outcome in outcomes.items()]
         write_verdict(session, batch, attempt, Judgement(Verdict.DONE), results)
-        self.model.write(claim, "DONE", *halves).finish("DONE", claim.number, outcomes, read if halves else ())
+        self._split_now = halves
+        handed_on = self._find_handed_on(session, batch, "DONE", outcomes)
+        self.model.write(claim, "DONE", *halves, *handed_on).finish(
+            "DONE", claim.number, outcomes, read if halves else ()
+        )
 
     def _give_up(
         self, _: st.DataObject, session: Connection, claim: ModelClaim, batch: Batch, attempt: Attempt

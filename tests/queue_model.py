@@ -8,6 +8,7 @@ from typing import Any
 
 SETTLED = ("migrated", "kept", "changed", "deleted")
 UNSETTLED = ("missing", "conflict", "failed")
+HANDED_ON = ("migrated", "kept")
 COUNTED = (None, "DONE", "RETRY", "ERROR")
 """Verdicts of attempts that cost one of `max_attempts`; None: the worker died, or is at it."""
 
@@ -36,6 +37,17 @@ class ModelBatch:
     requeues: int = 0
     failed_whole: bool = False
     """ERROR without outcomes: what is not settled counts as failed."""
+    queue: str = "migrate"
+    tracks: bool = False
+    """Whether the payload has `unsettled`: what the last attempt left is all that the next one reads."""
+    unsettled: tuple[int, ...] | None = None
+    """What that says; None: nothing yet."""
+    only: tuple[int, ...] | None = None
+    """What was handed on of the payload's range; None: all of it."""
+    is_begun: bool = False
+    """Whether the batch that it was split from had settled entries before."""
+    is_cut: bool = False
+    """Whether entries were put back since the time did not suffice for them."""
 
     def to_read(self) -> list[int]:
         """Return the entries that are certainly still legacy."""
@@ -43,13 +55,39 @@ class ModelBatch:
 
     def changed(self) -> list[int]:
         """Return the entries that the application had changed, and may have changed back."""
+        if self.unsettled is not None:
+            return []
         return [entry for entry, outcome in self.outcomes.items() if outcome == "changed"]
+
+    def split(self, id_: int, entries: Iterable[int], crashes: int) -> "ModelBatch":
+        """Return the batch that these entries go to."""
+        is_begun = self.is_begun or self.has_settled()
+        known = (self.queue, self.tracks, self.unsettled, self.only, is_begun)
+        return ModelBatch(id_, dict.fromkeys(entries), self.max_attempts, crashes, "INIT", 0, 0, False, *known)
+
+    def has_settled(self) -> bool:
+        """Return whether an entry was migrated or kept."""
+        return any(outcome in HANDED_ON for outcome in self.outcomes.values())
+
+    def hand_on(
+        self, verdict: str, outcomes: Mapping[int, str], *, is_cut: bool
+    ) -> tuple[list[int], tuple[int, ...] | None]:
+        """Return the entries that the next queue gets of an attempt with these outcomes, and what `only` says of them.
+
+        It gets the range itself where all was done at once; `is_cut`: the attempt has put entries back.
+        """
+        settled = [entry for entry, outcome in outcomes.items() if outcome in HANDED_ON]
+        is_whole = verdict == "DONE" and not (self.is_begun or self.is_cut or is_cut or self.has_settled())
+        return settled, self.only if is_whole else tuple(sorted(settled))
 
     def finish(self, verdict: str, number: int, outcomes: Mapping[int, str], left: Iterable[int] = ()) -> None:
         """Take the outcomes of an attempt; the entries that it has `left` belong to another batch now."""
         self.outcomes = {**self.outcomes, **outcomes}
+        if self.tracks and not (verdict == "DONE" and self.unsettled is None):
+            self.unsettled = tuple(sorted(entry for entry, outcome in outcomes.items() if outcome in UNSETTLED))
         for entry in left:
             del self.outcomes[entry]
+            self.is_cut = True
         self._take(verdict, number)
 
     def fail(self, verdict: str, number: int) -> None:
@@ -59,6 +97,8 @@ class ModelBatch:
 
     def requeue(self) -> None:
         """Go back in the queue with nothing against it; what is settled stays settled."""
+        if self.tracks and self.status == "DONE":
+            self.unsettled = ()
         self.outcomes = {entry: None if out in UNSETTLED else out for entry, out in self.outcomes.items()}
         self.status, self.attempts, self.crashes, self.failed_whole = "INIT", 0, 0, False
         self.requeues += 1
@@ -74,6 +114,7 @@ class ModelBatch:
             counts["failed"] += sum(outcome is None for outcome in self.outcomes.values())
         return {
             "id": self.id,
+            "queue_name": self.queue,
             "status": self.status,
             "attempts": self.attempts,
             "requeues": self.requeues,
@@ -81,6 +122,10 @@ class ModelBatch:
             "max_attempts": self.max_attempts,
             "entry_count": len(self.outcomes),
             **{outcome: counts[outcome] for outcome in SETTLED + UNSETTLED},
+            "tracks": self.tracks,
+            "unsettled": None if self.unsettled is None else list(self.unsettled),
+            "only": None if self.only is None else list(self.only),
+            "is_begun": self.is_begun,
         }
 
     def failures(self) -> set[tuple[int, int, str]]:
@@ -112,11 +157,17 @@ class QueueModel:
     claims: dict[int, ModelClaim] = field(default_factory=dict)
     """By the number of the session."""
     paused: bool = False
+    max_in_hand: int | None = None
+    """Batches of `migrate` that may be claimed at once."""
 
-    def claimable(self, due: Mapping[int, Any]) -> int | None:
+    def claimable(self, queue: str, due: Mapping[int, Any]) -> int | None:
         """Return the batch that the next claim gets; `due` holds, of the batches that are due, since when they are."""
         held = {claim.batch_id for claim in self.claims.values()}
-        free = [b.id for b in self.batches.values() if b.status == "INIT" and b.id in due and b.id not in held]
+        taken = sum(self.batches[id_].queue == "migrate" for id_ in held)
+        if queue == "migrate" and self.max_in_hand is not None and taken >= self.max_in_hand:
+            return None
+        waiting = [batch for batch in self.batches.values() if batch.status == "INIT" and batch.queue == queue]
+        free = [batch.id for batch in waiting if batch.id in due and batch.id not in held]
         return min(free, key=lambda id_: (due[id_], id_), default=None) if not self.paused else None
 
     def begin(self, claim: ModelClaim) -> tuple[int, int, int]:

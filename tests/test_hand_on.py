@@ -252,13 +252,22 @@ def test_the_halves_of_a_batch_hand_on_and_not_the_batch(lines: Lines, worker: W
     assert read(lines) == [(lower, 5), (upper, 4)]
 
 
-def test_a_batch_whose_time_was_over_hands_on_the_range_that_it_kept(lines: Lines, worker: Worker) -> None:
+def test_a_batch_whose_time_was_over_hands_on_what_it_has_settled(lines: Lines, worker: Worker) -> None:
     enqueue(lines, RANGE)
     batch = worker.claim()
     split(worker.connection, batch.id, "3", "9", count=7, keep="2")
     worker.finish(Verdict.DONE, all_of("migrated", "012"))
     worker.finish(Verdict.DONE, all_of("migrated", "3456789"))
-    assert read(lines) == [(RANGE_ALONE | {"last": "2"}, 3), (RANGE_ALONE | {"first": "3"}, 7)]
+    assert read(lines) == [(RANGE_ALONE | {"only": ["0", "1", "2"]}, 3), (RANGE_ALONE | {"first": "3"}, 7)]
+
+
+def test_entries_that_ended_behind_the_first_are_handed_on_within_their_range(lines: Lines, worker: Worker) -> None:
+    """The time was over in the middle of the first entry's object; rows behind it were updated, and count with it."""
+    enqueue(lines, RANGE)
+    batch = worker.claim()
+    split(worker.connection, batch.id, "1", "9", count=7, keep="0")
+    worker.finish(Verdict.RELEASED, {"0": "failed", **all_of("migrated", "78")})
+    assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2)]
 
 
 def test_a_batch_that_is_released_hands_on_what_is_settled(lines: Lines, worker: Worker) -> None:

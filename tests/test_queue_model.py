@@ -12,15 +12,25 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from entry_table import EntryTable
 from processes import wait_for
-from queue_machine import WorkersMachine
+from queue_machine import QUEUES, WorkersMachine
 from rowferry.db.connection import call, connect
 
 pytestmark = pytest.mark.timeout(1200)
 """Some 15 s on a quiet machine; a thousand steps, each held against the whole queue."""
 
 ROWS = """
-select id, status, attempts, requeues, crashes, max_attempts, entry_count, migrated, kept, changed, deleted, missing,
-    conflict, failed from rowferry.batch_queue order by id
+select
+    id, queue_name, status, attempts, requeues, crashes, max_attempts, entry_count, migrated, kept, changed, deleted,
+    missing, conflict, failed, payload ? 'unsettled' as tracks,
+    (select array_agg(u.id::int order by u.id::int) from jsonb_array_elements_text(
+        case jsonb_typeof(payload -> 'unsettled') when 'array' then payload -> 'unsettled' end
+    ) as u (id)) as unsettled_ids,
+    jsonb_typeof(payload -> 'unsettled') = 'array' as is_tracked,
+    (
+        select array_agg(o.id::int order by o.id::int) from jsonb_array_elements_text(payload -> 'only') as o (id)
+    ) as only,
+    payload ? 'is_begun' as is_begun
+from rowferry.batch_queue order by id
 """
 LEDGER = "select id, batch_id, requeues, number, verdict from rowferry.batch_attempt order by id"
 FAILURES = "select batch_id, entry_id::int, outcome from rowferry.entry_failure"
@@ -63,12 +73,12 @@ class QueueMachine(WorkersMachine):
         self._die(data.draw(st.sampled_from(self.holding())))
 
     @precondition(lambda self: self.which(claimed=False))
-    @rule(data=st.data(), deaths=st.integers(2, 3))
-    def kill_one_worker_after_the_other(self, data: st.DataObject, deaths: int) -> None:
+    @rule(data=st.data(), deaths=st.integers(2, 3), queue=st.sampled_from(QUEUES))
+    def kill_one_worker_after_the_other(self, data: st.DataObject, deaths: int, queue: str) -> None:
         """The batch that is due longest is a poisonous one."""
         number = self.pick(data, claimed=False)
         for _ in range(deaths):
-            self._claim(number, data)
+            self._claim(number, queue)
             if number in self.model.claims:
                 self._begin(number, data)
                 self._die(number)
@@ -149,6 +159,9 @@ class QueueMachine(WorkersMachine):
     def every_row_is_as_predicted(self) -> None:
         """Nothing uncommitted is seen, nothing committed is lost, and counts balance."""
         rows = self.table.execute(ROWS)
+        for row in rows:
+            ids, is_tracked = row.pop("unsettled_ids"), row.pop("is_tracked")
+            row["unsettled"] = ids or [] if is_tracked else None
         assert rows == [self.model.batches[batch_id].row() for batch_id in sorted(self.model.batches)]
         failures = {(row["batch_id"], row["entry_id"], row["outcome"]) for row in self.table.execute(FAILURES)}
         assert failures == {failure for batch in self.model.batches.values() for failure in batch.failures()}

@@ -73,7 +73,9 @@ begin
             when r.read_again ? 'kept' then 0
             else q.kept
         end as kept,
-        q.migrated + q.kept = 0 and not q.payload ? 'is_begun' as has_settled_nothing,
+        q.migrated + q.kept = 0
+        -- Of a batch that its time budget has cut, entries behind its new end may be settled.
+        and not q.payload ?| array['is_begun', 'last_before'] as has_settled_nothing,
         q.payload -> 'unsettled' as unsettled,
         -- The parts of an upload are no entries: the batch of its object is what others go on with.
         coalesce(k.next <> '{}', false) and not q.payload ? 'upload' as hands_on

@@ -4,6 +4,8 @@
 --   inherits `p_crashes` crashes; `p_keep` patches it into what the claimed batch keeps, null: all. Both are parts of
 --   the claimed batch's own source: see rowferry.check_part. `is_begun` in the new payload says that entries of it may
 --   have been settled, and handed on, by the batch that it was split from.
+--   `last_before` in what the claimed batch keeps is the `last` that it had: entries behind its new one may be settled
+--   with it, and are handed on with it.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
 --   where a patch is no part of it.
 --   Unfinished uploads of the claimed batch go with the new one: it continues them.
@@ -22,7 +24,12 @@ as $$
 
     with kept as (
         update rowferry.batch_queue as q
-        set payload = q.payload || p_keep
+        set
+            payload = q.payload || p_keep || case
+                when p_keep ? 'last' and not q.payload ? 'last_before'
+                    then jsonb_build_object('last_before', q.payload -> 'last')
+                else '{}'
+            end
         where q.id = p_batch_id and p_keep is not null
     ),
 
@@ -32,7 +39,7 @@ as $$
         select
             q.migration_id,
             q.queue_name,
-            q.payload || p_part
+            (q.payload - 'last_before') || p_part
             || case when q.migrated + q.kept > 0 then '{"is_begun": true}'::jsonb else '{}' end,
             p_entry_count,
             q.max_attempts,
