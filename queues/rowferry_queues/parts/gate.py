@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from rowferry.errors import NotStarted
 from rowferry_worker.objects.part_width import PartWidth
 
-FIRST = 8
-"""Parts at a time to begin with: other processes may send as many of the same object over the same link."""
+FIRST = 16
+"""Parts at a time to begin with, as many as those of an object that one batch sends."""
 
 
 class PartGate:
