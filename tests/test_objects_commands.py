@@ -73,7 +73,9 @@ def test_a_verification_and_its_watch(listed: Migration) -> None:
     said = run(listed, "verify", status=1)
     assert "  missing              1  no production object\n" in said
     assert "v/03.png" in run(listed, "errors") or "variants/03.png" in run(listed, "errors")
-    assert "variants/* (verify)" in run(listed, "watch", "--once")
+    watched = run(listed, "watch", "--queue", "verify", "--once")
+    assert "missing 1" in watched
+    assert "variants/*" in watched
     assert "repaired 1" in run(listed, "verify", "--repair", "--yes")
     check_copies(listed, NAMES)
 
