@@ -46,7 +46,9 @@ def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable
 
 def context_without_route(held: Held) -> BatchContext:
     """Return the context of a batch that fails as soon as it is performed."""
-    migration: Any = SimpleNamespace(name="avatars", plan=SimpleNamespace(name="avatars"))
+    migration: Any = SimpleNamespace(
+        name="avatars", plan=SimpleNamespace(name="avatars"), read_settings=lambda spec: spec.settings()
+    )
     return BatchContext(
         find_queue("migrate"), held.batch, held.attempt, held.connection, migration, CopyScheduler(1), Event()
     )

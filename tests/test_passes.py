@@ -403,7 +403,8 @@ def test_the_report_says_that_passes_count_entries_again(staying: Migration) -> 
     assert words not in done.stdout
     make_pass(staying)
     done = staying.run("report")
-    assert "  entries               6\n  migrated              3\n  kept                  3\n" in done.stdout
+    lines = [line.split()[:2] for line in done.stdout.splitlines()]
+    assert all(line in lines for line in (["entries", "6"], ["migrated", "3"], ["kept", "3"], ["sum", "6"]))
     assert words in done.stdout
     (table,) = json.loads(staying.run("report", "--json").stdout)["tables"]
     assert (table["entries"], table["several_passes"], table["balances"]) == (6, True, True)

@@ -19,6 +19,7 @@ from rowferry_worker.objects.transfer import (
     COPY_LIMIT_BYTES,
     COPY_PART_BYTES,
     SMALLEST_PART_BYTES,
+    STREAM_PART_BYTES,
     limit_part,
     limit_put,
 )
@@ -193,6 +194,9 @@ def _count_stream(seen: SampledObject, mode: CopyMode, counts: RequestCounts) ->
     if not _is_small(seen, mode):
         counts["legacy", "HeadObject"] += 1
         _count_parts(seen, mode, counts, is_looked_at=mode.expects_existing)
+        return
+    is_long = seen.size_bytes > STREAM_PART_BYTES
+    if is_long and not mode.expects_existing and _count_look(seen, mode, counts):
         return
     _count_properties(seen, mode, counts)
     if not mode.honours_condition and _count_look(seen, mode, counts):

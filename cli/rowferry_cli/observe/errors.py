@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.formatting import count_batches, count_entries, hide_unfit, shorten, show_text
-from rowferry_cli.command import Command
+from rowferry_cli.command import Command, Group
 from rowferry_cli.migration import (
     all_migrations_option,
     choose_one_or_all,
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from rowferry.db.connection import DictRow
 
 
-@click.command("errors", cls=Command)
+GROUPS = (Group("Which failures", "Fewer of those that are shown.", ("--queue", "--limit")),)
+
+
+@click.command("errors", cls=Command, groups=GROUPS)
 @migration_option
 @all_migrations_option
 @queue_option
