@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from unittest.mock import patch
 from urllib.parse import parse_qsl, unquote
+from xml.sax.saxutils import escape
 
 from rowferry.errors import RESPONSE_TOO_LONG, ObjectError, ObjectRejected
 from rowferry.s3 import retry
@@ -119,7 +120,10 @@ class FakeBuckets:
         found = self.bucket(request).get(request.key)
         if found is None:
             return refuse(404, "NoSuchKey")
-        tags = "".join(f"<Tag><Key>{name}</Key><Value>{value}</Value></Tag>" for name, value in found.tags.items())
+        tags = "".join(
+            f"<Tag><Key>{write_xml(name)}</Key><Value>{write_xml(value)}</Value></Tag>"
+            for name, value in found.tags.items()
+        )
         return Response(200, {}, f"<Tagging><TagSet>{tags}</TagSet></Tagging>".encode())
 
     def _PutObjectTagging(self, request: Request) -> Result:
@@ -218,6 +222,11 @@ def query(request: Request, name: str) -> str:
 
 def describe(stored: Stored) -> Response:
     return Response(200, {"etag": f'"{stored.etag}"', "content-length": str(len(stored.body)), **stored.headers})
+
+
+def write_xml(text: str) -> str:
+    """Return a text as every parser reads it again."""
+    return escape(text, {"\r": "&#13;"})
 
 
 def refuse(status: int, code: str) -> ObjectError:

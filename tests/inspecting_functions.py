@@ -57,3 +57,45 @@ def sleep(_stream: io.BufferedReader) -> dict[str, Any]:
     """Wait for what does not come, where no exception reaches."""
     time.sleep(3)
     return {"words": 1}
+
+
+def _return_odd(stream: io.BufferedReader, value: Any) -> dict[str, Any]:
+    body = stream.read()
+    return {"words": value if body == b"odd" else body.decode()}
+
+
+def odd_return_surrogate(stream: io.BufferedReader) -> dict[str, Any]:
+    return _return_odd(stream, "a\ud800b")
+
+
+def odd_return_nul(stream: io.BufferedReader) -> dict[str, Any]:
+    return _return_odd(stream, "a\0b")
+
+
+def odd_return_huge_number(stream: io.BufferedReader) -> dict[str, Any]:
+    """More digits than Python writes."""
+    return _return_odd(stream, 10**5000)
+
+
+def odd_return_deep(stream: io.BufferedReader) -> dict[str, Any]:
+    """A list that holds itself."""
+    deep: list[Any] = []
+    deep.append(deep)
+    return _return_odd(stream, deep)
+
+
+def odd_return_object(stream: io.BufferedReader) -> dict[str, Any]:
+    return _return_odd(stream, object())
+
+
+class _Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def odd_fail_oddly(stream: io.BufferedReader) -> dict[str, Any]:
+    """Raise what cannot be said."""
+    found = _return_odd(stream, None)
+    if found["words"] is None:
+        raise _Unspeakable
+    return found

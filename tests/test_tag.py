@@ -1,23 +1,17 @@
 """Production objects are tagged from rows, [[objects]] and prefixes; what they had before stays, counts balance."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from entry_table import FROM, TO
-from fake_s3 import FakeAddress, running_fakes
+from fake_s3 import FakeAddress
 from listed_objects import outcomes
 from migration import Migration
-from request_log import LoggedRequest, RequestLog
-from rowferry.errors import PlanError
-from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from s3_servers import SERVERS, NotInstalled
-from servers import connect_s3, fresh_buckets, remove_bucket
-
-PER_TENANT = {"tier": "cold", "tenant": {"column": "tenant_id"}}
+from servers import fresh_buckets
+from tagged_rows import add, faked_site, prepare, run, versioned_buckets
 
 
 @pytest.fixture(params=["moto", "versitygw", "seaweedfs"])
@@ -43,47 +37,16 @@ def open_migration(
         yield prepare(make_migration(buckets, buckets))
 
 
-def prepare(migration: Migration, **settings: Any) -> Migration:
-    migration.execute("alter table public.avatars add tenant_id text")
-    migration.plan["queue"] = {"tag": {"set": PER_TENANT, **settings}}
-    return migration
-
-
 @pytest.fixture
 def faked(make_migration: Callable[..., Migration]) -> Iterator[tuple[Migration, FakeAddress]]:
     """The same on the fake server."""
-    with running_fakes(Deviations()) as (server,), fresh_buckets(server) as buckets:
-        yield prepare(make_migration(buckets, buckets)), server
+    with faked_site(make_migration) as found:
+        yield found
 
 
 @pytest.fixture
 def site(faked: tuple[Migration, FakeAddress]) -> Migration:
     return faked[0]
-
-
-def add(
-    migration: Migration,
-    row_id: int,
-    tenant: str | None,
-    tags: Mapping[str, str] | None = None,
-    name: str | None = None,
-) -> str:
-    """Add a production row, and its object with these tags; return the key."""
-    key = f"{TO}{name or f'{row_id}.png'}"
-    if tags is not None:
-        migration.production.put(key, b"body")
-        if tags:
-            migration.production.tag(key, tags)
-    migration.execute("insert into public.avatars values (%s, %s, %s)", (row_id, key, tenant))
-    return key
-
-
-def run(migration: Migration, batch_size: int = 100, **asked: Any) -> dict[str, int]:
-    """Tag, and return the counts of all batches of the queue; each balances."""
-    migration.enqueue(batch_size, queue="tag", **asked)
-    migration.work("tag")
-    migration.check_balance()
-    return outcomes(migration, "tag")
 
 
 def test_fixed_values_and_columns_are_merged_with_what_is_there(tagged: Migration) -> None:
@@ -279,166 +242,8 @@ def test_migrated_rows_are_tagged_in_a_chain(tagged: Migration) -> None:
 
 
 def test_the_version_that_was_read_is_tagged(moto: S3Server, make_migration: Callable[..., Migration]) -> None:
-    """Another version comes between read and write: it keeps its own tags."""
-    client = connect_s3(moto)
-    with fresh_buckets(moto) as buckets:
+    with versioned_buckets(moto) as buckets:
         migration = prepare(make_migration(buckets, buckets))
-        client.put_bucket_versioning(Bucket=buckets.production, VersioningConfiguration={"Status": "Enabled"})
         key = add(migration, 1, "t1", {"owner": "me"})
         assert run(migration) == {"migrated": 1}
         assert migration.production.tags(key) == {"owner": "me", "tier": "cold", "tenant": "t1"}
-        for version in client.list_object_versions(Bucket=buckets.production)["Versions"]:
-            client.delete_object(Bucket=buckets.production, Key=key, VersionId=version["VersionId"])
-        remove_bucket(client, buckets.production)
-
-
-def test_what_a_tag_meets_is_mapped_as_everywhere(log: RequestLog, logged_migration: Migration) -> None:
-    migration = prepare(logged_migration)
-    for number in range(4):
-        add(migration, number, f"t{number}", {})
-
-    def writes(number: int) -> Callable[[LoggedRequest], bool]:
-        return lambda request: request.method == "PUT" and request.key == f"{TO}{number}.png"
-
-    with (
-        log.refusing(writes(0), 403, "AccessDenied"),
-        log.refusing(writes(1), 409, "OperationAborted"),
-        log.refusing(writes(2), 400, "MalformedXML"),
-    ):
-        migration.enqueue(queue="tag")
-        migration.work("tag")
-    assert migration.verdicts() == ["RETRY"]
-    assert outcomes(migration, "tag") == {"migrated": 1, "failed": 3}
-    assert migration.failure_of(0)[1] == "PutObjectTagging production: AccessDenied"
-    assert migration.failure_of(1)[1] == "PutObjectTagging production: OperationAborted"
-    assert migration.failure_of(2)[1] == "PutObjectTagging production: MalformedXML"
-    migration.make_due()
-    migration.work("tag")
-    assert outcomes(migration, "tag") == {"migrated": 4}
-    migration.check_balance()
-
-
-def test_a_right_that_is_gone_costs_no_attempt(log: RequestLog, logged_migration: Migration) -> None:
-    migration = prepare(logged_migration)
-    add(migration, 1, "t1", {})
-    migration.enqueue(queue="tag")
-    with log.refusing(lambda request: request.method == "PUT", 403, "AccessDenied"):
-        migration.work("tag")
-    assert "RELEASED" in migration.verdicts()
-    (error,) = {attempt["error"] for attempt in migration.attempts()}
-    assert "refuses PutObjectTagging for any key" in error
-    assert migration.batch()["status"] == "INIT"
-
-
-def test_a_server_without_tags_is_a_failure_of_each_entry(make_migration: Callable[..., Migration]) -> None:
-    with running_fakes(Deviations(), Deviations(knows_tags=False)) as (usual, server), fresh_buckets(usual) as buckets:
-        migration = prepare(make_migration(buckets, buckets))
-        migration.reach_through(server.endpoint_url)
-        add(migration, 1, "t1", {})
-        assert run(migration) == {"failed": 1}
-        assert migration.failure_of(1)[2].endswith("TagsUnknown: the production server knows no tags")
-
-
-def test_a_server_that_loses_tags_is_noticed(make_migration: Callable[..., Migration]) -> None:
-    with running_fakes(Deviations(puts_tags=False)) as (server,), fresh_buckets(server) as buckets:
-        migration = prepare(make_migration(buckets, buckets))
-        for number in range(3):
-            add(migration, number, "t1", {})
-        migration.enqueue(queue="tag")
-        migration.work("tag")
-        assert outcomes(migration, "tag") == {"failed": 3}
-        assert "TagsLost" in migration.failure_of(1)[2]
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({}, "`set` has 0 tags: write 1 to 10"),
-        ({"set": {f"t{number}": "a" for number in range(11)}}, "`set` has 11 tags"),
-        ({"set": {"tier!": "a"}}, "the tag 'tier!' of `set` has '!' in its name"),
-        ({"set": {"tier": "a,b"}}, "the tag 'tier' of `set` would have ',' in its value"),
-        ({"set": {"tier": {"column": ""}}}, "the tag 'tier' of `set` names no column"),
-        ({"set": {"tier": {"colum": "a"}}}, "colum"),
-        ({"set": {"tier": 3}}, "write text in quotes or a table"),
-        ({"set": {"tier": "a"}, "where": "true; drop"}, "the `where` has a semicolon"),
-        ({"set": PER_TENANT, "of": "s3://production/"}, "`of` names s3://production/, whose objects have no rows"),
-        ({"set": {"tier": "a"}, "where": "true", "of": "s3://production/"}, "`where` can only be there for"),
-        ({"set": PER_TENANT}, "the objects of old/\\* have no rows: a column in `set` can only be there for"),
-    ],
-)
-def test_settings_that_cannot_be_meant_are_refused_with_the_next_step(
-    site: Migration, settings: dict[str, Any], words: str
-) -> None:
-    site.plan["objects"] = [{"prefix": "old/"}]
-    site.plan["queue"]["tag"] = settings
-    with pytest.raises(PlanError, match=words) as caught:
-        site.enqueue(queue="tag")
-    assert "[queue.tag]" in str(caught.value) or "queue.tag" in str(caught.value)
-    assert site.batches() == []
-
-
-def test_rows_are_named_apart_from_objects_without_rows(site: Migration) -> None:
-    site.plan["objects"] = [{"prefix": "old/"}]
-    site.plan["queue"]["tag"]["of"] = "public.avatars.path"
-    key = add(site, 1, "t1", {})
-    assert run(site) == {"migrated": 1}
-    assert site.production.tags(key) == {"tier": "cold", "tenant": "t1"}
-
-
-def test_a_chain_that_leads_to_tag_needs_its_settings(site: Migration) -> None:
-    site.plan["queue"] = {"migrate": {"then": ["tag"]}}
-    with pytest.raises(PlanError, match=re.escape("In [queue.tag] of the plan avatars, `set` has 0 tags")):
-        site.enqueue()
-
-
-def test_a_chain_hands_on_only_what_the_next_queue_is_of(site: Migration) -> None:
-    """Neither the rows of another table, which has no such column, nor objects without rows."""
-    site.execute("create table public.banners (id bigint primary key, path text)")
-    site.plan["entries"].append({**site.plan["entries"][0], "table": "public.banners", "name": "banners"})
-    site.plan["objects"] = [{"prefix": "old/", "to": "new/"}]
-    site.plan["queue"] = {"migrate": {"then": ["tag"]}, "tag": {"of": "public.avatars.path", "set": PER_TENANT}}
-    for key in (f"{FROM}1.png", f"{FROM}2.png", "old/3.png"):
-        site.legacy.put(key, b"body")
-    site.execute("insert into public.avatars values (1, %s, 't1')", (f"{FROM}1.png",))
-    site.execute("insert into public.banners values (2, %s)", (f"{FROM}2.png",))
-    site.enqueue()
-    site.work("migrate", "tag")
-    assert outcomes(site) == {"migrated": 3}
-    assert outcomes(site, "tag") == {"migrated": 1}
-    assert site.statuses() == {"DONE"}
-    site.check_balance()
-    assert site.production.tags(f"{TO}1.png") == {"tier": "cold", "tenant": "t1"}
-    assert site.production.tags(f"{TO}2.png") == site.production.tags("new/3.png") == {}
-
-
-def test_what_only_rows_can_tell_is_not_left_out_for_objects_without_rows(site: Migration) -> None:
-    """Another queue hands on a prefix of a bucket, which `of` does not name."""
-    site.production.put("cold/1.png", b"body")
-    site.enqueue(queue="tag")
-    site.execute(
-        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts) "
-        """select id, 'tag', '{"entries": "s3://production/cold/", "objects": "range", "first": "cold/", "last": null,
-        "size": 10, "side": "production", "prefix": "cold/"}', 1, 3 from rowferry.migration"""
-    )
-    site.work("tag")
-    assert "RELEASED" in site.verdicts()
-    assert "has no rows: name the [[entries]] that are meant in `of` of [queue.tag]" in site.attempts()[0]["error"]
-    assert site.production.tags("cold/1.png") == {}
-
-
-def test_an_object_that_vanishes_after_it_was_listed_is_deleted(faked: tuple[Migration, FakeAddress]) -> None:
-    migration, server = faked
-    migration.plan["entries"] = []
-    migration.plan["queue"]["tag"] = {"of": "s3://production/cold/", "set": {"tier": "cold"}}
-    for number in range(3):
-        migration.production.put(f"cold/{number}", b"body")
-    bucket = server.fake.store.bucket(migration.production.bucket)
-
-    def vanish(request: Any) -> None:
-        if request.operation == "GetObjectTagging" and request.key == "cold/1":
-            bucket.remove(request.key)
-
-    server.fake.before = vanish
-    assert run(migration) == {"migrated": 2, "deleted": 1}
-    (failure,) = migration.failures()
-    assert failure["error"] == "the production object was deleted after it was listed"

@@ -44,6 +44,14 @@ def test_other_tags_stay() -> None:
     assert fake.operations == [GET, PUT]
 
 
+def test_what_other_tags_say_is_kept_to_the_byte() -> None:
+    """As lenient servers take them: a carriage return must not become the end of a line."""
+    odd = {"a&<b>": "x \"y\" 'z'", "line": "1\r2\n3\t4", " blank ": "  ", "café": "日本\U0001f600", "empty": ""}
+    fake = fake_with(odd)
+    assert tag(fake) is Outcome.MIGRATED
+    assert tags_of(fake) == {**odd, "tier": "cold"}
+
+
 def test_nothing_is_written_where_nothing_changes() -> None:
     fake = fake_with({"owner": "me", "tier": "cold"})
     assert tag(fake) is Outcome.KEPT

@@ -165,15 +165,18 @@ def write_texts(
 
 
 def _write_text(transformer: Any, value: Any, column: WrittenColumn) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if type(value) is int:
-        return str(value)
+    if value is None:
+        return None
     try:
+        if isinstance(value, str):
+            value.encode()  # half of a surrogate pair has no place in a database
+            return value
+        if type(value) is int:
+            return str(value)
         if isinstance(value, dict) or (isinstance(value, list | tuple) and column.category != "A"):
             return msgspec.json.encode(value).decode()
         return bytes(transformer.get_dumper(value, PyFormat.TEXT).dump(value) or b"").decode()
-    except (TypeError, ValueError, psycopg.Error) as error:
+    except (TypeError, ValueError, RecursionError, psycopg.Error) as error:
         raise RowRefused(
             f"a value of the type {type(cast('Any', value)).__name__} cannot be written to {column.name}"
         ) from error

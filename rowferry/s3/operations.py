@@ -247,12 +247,17 @@ def put_object_tagging(key: str, tags: Pairs, *, version: str | None = None) -> 
 
     `version`: of the object that is meant, which needs s3:PutObjectVersionTagging; None: the last one.
     """
-    listed = "".join(f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>" for name, value in tags)
+    listed = "".join(f"<Tag><Key>{_escape(name)}</Key><Value>{_escape(value)}</Value></Tag>" for name, value in tags)
     body = f'<Tagging xmlns="{NAMESPACE}"><TagSet>{listed}</TagSet></Tagging>'.encode()
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
     headers = (("Content-Type", "application/xml"), ("Content-MD5", digest))
     query: Pairs = (("tagging", ""), *((("versionId", version),) if version else ()))
     return _build("production", "PutObjectTagging", "PUT", key, query=query, headers=headers, body=body)
+
+
+def _escape(text: str) -> str:
+    """Return a text as XML has it; a parser would else read a carriage return as the end of a line."""
+    return escape(text, {"\r": "&#13;"})
 
 
 def get_object_acl(side: SideName, key: str) -> Request:

@@ -28,6 +28,7 @@ MOST_STUCK = 8
 """After so many calls that do not end whatever is done, no further one is made: each keeps a thread."""
 LOOK_EVERY = 0.5
 MOST_VALUE_BYTES = 1024 * 1024
+MOST_WORDS = 1000
 
 
 class Interrupted(BaseException):
@@ -179,14 +180,22 @@ class Call(threading.Thread):
             raise TypeError(f"it returned {type(returned).__name__}, not a dict")
         if self._reads_all:
             self._content.read_rest()
-        return returned
+        return dict(returned)
+
+
+def describe(error: BaseException) -> str:
+    """Return the type of an error and what it says, at most MOST_WORDS characters of it; it may be anything."""
+    try:
+        return f"{type(error).__name__}: {error}"[:MOST_WORDS]
+    except Exception:  # noqa: BLE001 - of the error's own code
+        return type(error).__name__
 
 
 def choose_values(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the values of these names. Raises ContentFault where one is missing, or too long for a row."""
     for name in names:
         if name not in values:
-            found = ", ".join(map(str, values)) or "nothing"
+            found = ", ".join(name for name in values if isinstance(cast("Any", name), str))[:MOST_WORDS] or "nothing"
             raise ContentFault("FunctionFailed", f"the function returned {found}, but no {name}")
         if isinstance(values[name], str | bytes) and len(values[name]) > MOST_VALUE_BYTES:
             raise ContentFault("FunctionFailed", f"the function returned more than {MOST_VALUE_BYTES} bytes as {name}")
@@ -228,8 +237,7 @@ class Functions:
         except ObjectError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the entry's failure
-            words = f"the function failed with {type(error).__name__}: {error}"
-            raise ContentFault("FunctionFailed", words) from None
+            raise ContentFault("FunctionFailed", f"the function failed with {describe(error)}") from None
 
     async def _wait_for(self, call: Call, seconds: float) -> None:
         """Wait for the end of a call. Raises ContentFault once it has computed for longer than this."""

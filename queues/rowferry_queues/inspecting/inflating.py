@@ -15,7 +15,10 @@ TAKEN_BYTES = 16 * 1024
 WINDOW_LOG = 23
 WINDOW_BYTES = 1 << WINDOW_LOG
 """The most that a zstd frame may look back: what every decoder should support. Source: RFC 8878, section 3.1.1.1.2."""
-MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
+"""The third byte of gzip is its only method, deflate. Source: RFC 1952, section 2.3.1."""
+RESERVED_FLAGS = 0xE0
+"""Bits of the fourth byte of gzip that are zero. Source: the same."""
 SKIPPABLE = b"\x2a\x4d\x18"
 """The end of the magic number of a frame without content. Source: RFC 8878, section 3.1.2."""
 HEAD_BYTES = 4
@@ -37,7 +40,10 @@ class Inflater:
         self._members = 0
 
     def inflate(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the next bytes inflate to, in pieces of at most PIECE_BYTES. Raises ContentFault."""
+        """Yield what the next bytes inflate to, in pieces of at most PIECE_BYTES, an empty one after each member.
+
+        Raises ContentFault.
+        """
         place = 0
         while place < len(data):
             taken = data[place : place + TAKEN_BYTES]
@@ -52,6 +58,7 @@ class Inflater:
                 place -= len(self._member.unused_data)
                 self._member, self._has_begun = self._start(), False
                 self._members += 1
+                yield b""  # a moment to go on elsewhere: thousands of members may have no content
 
     def end(self) -> None:
         """Raise ContentFault where the body ends within a member, or has none."""
@@ -84,13 +91,22 @@ def find_encoding(head: bytes, told: str) -> str | None:
 
     `told`: the object's Content-Encoding. Raises ContentFault where it names one, and the bytes another.
     """
-    found = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
-    if found is None and head[1:4] == SKIPPABLE and head[0] & 0xF0 == 0x50:
-        found = "zstd"
+    found = _recognise(head)
     named = NAMES.get(told.strip().lower())
     if named is not None and head and found != named:
         raise ContentFault("CorruptContent", f"its Content-Encoding is {named}, but its bytes are not")
     return found
+
+
+def _recognise(head: bytes) -> str | None:
+    if head.startswith(MAGIC["gzip"]) and not any(flags & RESERVED_FLAGS for flags in head[3:4]):
+        return "gzip"
+    return "zstd" if needs_window(head) else None
+
+
+def needs_window(head: bytes) -> bool:
+    """Return whether a body is zstd by its first bytes, and so may keep a window of WINDOW_BYTES."""
+    return head.startswith(MAGIC["zstd"]) or (head[1:4] == SKIPPABLE and head[0] & 0xF0 == 0x50)
 
 
 def _start_gzip() -> Any:

@@ -9,15 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rowferry.batch import Outcome
-from rowferry.errors import ObjectError
+from rowferry.errors import ObjectError, ServerFault
 from rowferry.http.stream import BodyStream
 from rowferry.plan import SideName
 from rowferry.s3.operations import Request, get_object
 from rowferry.s3.responses import Response
+from rowferry.s3.results import read_content_range
 from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_queues.inspecting import inflating
 from rowferry_queues.inspecting.function import Function, Functions, choose_values
-from rowferry_queues.inspecting.inspection import IMAGE_HEAD_BYTES, Computed, Inspection
+from rowferry_queues.inspecting.inspection import DIMENSIONS, IMAGE_HEAD_BYTES, Computed, Inspection
 from rowferry_queues.inspecting.spec import InspectSettings
 from rowferry_worker.compute import compute
 from rowferry_worker.machine import count_cores
@@ -26,6 +27,8 @@ from rowferry_worker.objects.memory import BodyBudget, Hold
 from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 
+PARTIAL, NO_SUCH_RANGE = 206, 416
+"""Statuses of HTTP."""
 WHOLE_BYTES = 128 * 1024
 """The largest object that is taken whole: it comes with its headers."""
 INLINE_BYTES = 256 * 1024
@@ -35,6 +38,10 @@ INLINE_CHUNK_BYTES = 16 * 1024
 WINDOWS_BYTES = 16 * inflating.WINDOW_BYTES
 """What the windows of all zstd streams of a process may hold."""
 STREAMED_CALLS = 16
+HEAD_BYTES = IMAGE_HEAD_BYTES
+"""What is asked for of an object whose beginning tells all: compressed, it may have to inflate to a little less."""
+PIECE_COST_BYTES = 2 * 1024
+"""What a piece without content counts for: the beginning of another member."""
 
 
 class Reading(Struct, frozen=True):
@@ -108,7 +115,7 @@ class _InspectedObject:
             seen = await self._s3.head(self._request.side, self._request.key)
             return CopyResult(Outcome.MIGRATED, value={"size": size_of(seen)})
         with await self._reading.bodies.hold() as hold:
-            response = await self._s3.send(self._request)
+            response = await self._ask()
             try:
                 demand(read_etag, response, self._request)
                 await self._s3.refuse_web_server(self._request, response)
@@ -118,24 +125,45 @@ class _InspectedObject:
                     response.stream.close()
         return CopyResult(Outcome.MIGRATED, response.body_bytes, value=facts)
 
+    async def _ask(self) -> Response:
+        """Return the object, or its first HEAD_BYTES where they tell all.
+
+        An empty object has no first bytes to ask for. A server without ranges sends all, which is not read to its end.
+        """
+        if not self._reading.computed.is_of_head:
+            return await self._s3.send(self._request)
+        side, key = self._request.side, self._request.key
+        head = replace(get_object(side, key, first_byte=0, last_byte=HEAD_BYTES - 1), stream_above=WHOLE_BYTES)
+        try:
+            return await self._s3.send(head)
+        except ObjectError as error:
+            if error.status != NO_SUCH_RANGE and error.code != "WrongRange":
+                raise
+        return await self._s3.send(self._request)
+
     async def _compute(self, response: Response, hold: Hold) -> dict[str, Any]:
         reading = self._reading
         inspection = Inspection(reading.computed, response.headers.get("content-encoding", ""))
+        size = _read_size(response)
         if response.stream is None:
             hold.resize(2 * len(response.body) + inflating.PIECE_BYTES)
             returned = await self._take_whole(inspection, response.body)
         else:
             hold.resize(PIPE_BYTES + IMAGE_HEAD_BYTES + inflating.PIECE_BYTES)
-            returned = await self._take_stream(inspection, response.stream)
-        return {**inspection.read_facts(), **returned}
+            returned = await self._take_stream(inspection, response.stream, is_cut=response.body_bytes < size)
+        if not reading.computed.facts & DIMENSIONS:
+            return {**inspection.read_facts(size), **returned}
+        return {**await compute(inspection.read_facts, size), **returned}  # an image that lies takes long
 
     async def _take_whole(self, inspection: Inspection, body: bytes) -> dict[str, Any]:
         if self._reading.function is not None:
             return await self._call(self._reading.function, inspection, body)
-        await _exhaust(_read_whole(inspection, body), INLINE_BYTES)
+        windows = inflating.WINDOW_BYTES if inflating.needs_window(body[: inflating.HEAD_BYTES]) else 0
+        with await get_windows().hold(windows):
+            await _exhaust(_read_whole(inspection, body), INLINE_BYTES)
         return {}
 
-    async def _take_stream(self, inspection: Inspection, stream: BodyStream) -> dict[str, Any]:
+    async def _take_stream(self, inspection: Inspection, stream: BodyStream, *, is_cut: bool) -> dict[str, Any]:
         if self._reading.function is not None:
             with await get_windows().hold(inflating.WINDOW_BYTES):
                 try:
@@ -143,12 +171,12 @@ class _InspectedObject:
                 except ObjectError as error:
                     raise _BrokenBody(error) from error
         chunk = await _read_chunk(stream)
-        windows = inflating.WINDOW_BYTES if chunk.startswith(inflating.MAGIC["zstd"]) else 0
+        windows = inflating.WINDOW_BYTES if inflating.needs_window(chunk[: inflating.HEAD_BYTES]) else 0
         with await get_windows().hold(windows):
             while chunk:
                 await _exhaust(inspection.feed(chunk), INLINE_BYTES if len(chunk) <= INLINE_CHUNK_BYTES else 0)
-                chunk = await _read_chunk(stream)
-            await _exhaust(inspection.end(), INLINE_BYTES)
+                chunk = b"" if inspection.is_complete else await _read_chunk(stream)
+            await _exhaust(inspection.end(is_cut=is_cut), INLINE_BYTES)
         return {}
 
     async def _call(self, function: Function, inspection: Inspection, source: bytes | BodyStream) -> dict[str, Any]:
@@ -158,6 +186,16 @@ class _InspectedObject:
             function, inspection, source, key, reads_all=reads_all, seconds=reading.function_seconds
         )
         return choose_values(values, reading.returned)
+
+
+def _read_size(response: Response) -> int:
+    """Return the size in bytes of the object that a response has, or has the beginning of."""
+    if response.status != PARTIAL:
+        return response.body_bytes
+    came = read_content_range(response)
+    if came is None or came.total is None:
+        raise ServerFault("NoContentLength", "the server does not say how large the object is")
+    return came.total
 
 
 async def _read_chunk(stream: BodyStream) -> bytes:
@@ -179,8 +217,13 @@ async def _exhaust(pieces: Iterator[bytes], inline_bytes: int) -> None:
         piece = next(pieces, None)
         if piece is None:
             return
-        inline_bytes -= len(piece)
+        inline_bytes -= count_cost(piece)
     await compute(_exhaust_all, pieces)
+
+
+def count_cost(piece: bytes) -> int:
+    """Return what a piece costs of INLINE_BYTES."""
+    return len(piece) or PIECE_COST_BYTES
 
 
 def _exhaust_all(pieces: Iterator[bytes]) -> None:

@@ -9,7 +9,7 @@ tags go to the version that was read.
 from collections.abc import Mapping
 
 from rowferry.batch import Outcome
-from rowferry.errors import ObjectError, ObjectNotFound, ObjectRejected, PreconditionFailed, ServerFault
+from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.s3.operations import Request, get_object_tagging, put_object_tagging
 from rowferry.s3.responses import name_request, read_tags
 from rowferry_queues.tag.merge import TagConflict, Tags, merge_tags
@@ -18,6 +18,8 @@ from rowferry_worker.objects.requests import ObjectRequests, demand, object_chan
 from rowferry_worker.objects.subresources import UNKNOWN
 
 WRITE = "PutObjectTagging"
+WRITE_OF_VERSION = "PutObjectVersionTagging"
+"""What S3 calls the right to the same request where it names a version."""
 
 
 class TagWrites:
@@ -38,10 +40,10 @@ async def tag_object(s3: ObjectRequests, writes: TagWrites, key: str, wanted: Ma
     Raises TagConflict where S3 takes no such set, ObjectNotFound where there is no object, ObjectRejected where the
     server has no tags, ServerFault where it loses them.
     """
-    sent = 0
+    sent, version = 0, None
 
     async def prepare() -> Request:
-        nonlocal sent
+        nonlocal sent, version
         found, version = await fetch_tags(s3, key)
         tags = merge_tags(found, wanted)
         if tags is None:
@@ -54,7 +56,7 @@ async def tag_object(s3: ObjectRequests, writes: TagWrites, key: str, wanted: Ma
     except _Equal:
         return CopyResult(Outcome.MIGRATED if sent else Outcome.KEPT)
     except ObjectError as error:
-        raise explain(error, key) from error
+        raise explain(error, key, names_version=version is not None) from error
     if not writes.are_kept:
         await look_again(s3, writes, key, wanted)
     return CopyResult(Outcome.MIGRATED)
@@ -89,10 +91,12 @@ async def look_again(s3: ObjectRequests, writes: TagWrites, key: str, wanted: Ma
     writes.are_kept = True
 
 
-def explain(error: ObjectError, key: str) -> ObjectError:
+def explain(error: ObjectError, key: str, *, names_version: bool) -> ObjectError:
     """Return what an error of the write means, where its class does not say it; any other error as it is."""
     if error.operation != WRITE:
         return error
+    if isinstance(error, AccessDenied) and names_version:
+        error.operation, error.where = WRITE_OF_VERSION, error.where.replace(WRITE, WRITE_OF_VERSION)
     meant = error
     if error.code == "InvalidTag":
         meant = TagConflict(error.code, error.message)

@@ -43,6 +43,8 @@ from rowferry_worker.objects.requests import NO_OBJECT
 from rowferry_worker.objects.scheduler import WHOLE_SIDE, Copy, CopyRun, ObjectResult
 
 _READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
+_VERSIONS = {"PutObjectTagging": None, "PutObjectVersionTagging": "null"}
+"""The version that a request names which needs the right: "null" is one in every bucket, as S3 writes it."""
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
 
@@ -150,8 +152,9 @@ def _choose_request(plan: Plan, denied: AccessDenied) -> Request:
             return get_object_tagging(denied.side or "legacy", NO_OBJECT)
         case "GetObjectAcl":
             return get_object_acl(denied.side or "legacy", NO_OBJECT)
-        case "PutObjectTagging":  # sent only where tags were read before, so no server takes it for an object
-            return put_object_tagging(NO_OBJECT, ())
+        case "PutObjectTagging" | "PutObjectVersionTagging":
+            # Sent only where tags were read before, so no server takes it for an object.
+            return put_object_tagging(NO_OBJECT, (), version=_VERSIONS[denied.operation])
         case "CopyObject" | "UploadPartCopy":
             source = plan.legacy.bucket
             payer = [REQUESTER_PAYS] if plan.legacy.requester_pays else []
