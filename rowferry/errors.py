@@ -24,6 +24,14 @@ class PlanError(UsageError):
     """The plan is missing, unreadable or invalid."""
 
 
+class QueueUnusable(PlanError):
+    """One queue of a migration cannot be worked on here, as with a plan of another version; its others can."""
+
+
+class QueueFault(RowferryError):
+    """The work of a queue did not keep its promises; the message says which. A person must mend its package."""
+
+
 class MigrationFault(UsageError):
     """A side or a table of a migration is at fault, not the entries of a batch; the message says what to do.
 

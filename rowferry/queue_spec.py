@@ -21,6 +21,12 @@ from rowferry.plan_file import explain
 SourceName = Literal["table", "listing", "items"]
 """Where the entries of a batch are: rows of a table, objects of a bucket's listing, or the payload itself."""
 
+SOURCE_WORDS: Mapping[SourceName, str] = {
+    "table": "rows of a table",
+    "listing": "a bucket's listing",
+    "items": "items",
+}
+
 ROW_CHANGED = {
     Outcome.CHANGED: "the application changed the row meanwhile",
     Outcome.DELETED: "the row, or the object without one, was deleted meanwhile",
@@ -55,6 +61,11 @@ class Words:
     """What each means."""
     deed: str
     """What was done so far, with {finished}, {updated} (migrated and kept) and the outcomes as counts."""
+
+
+def describe_fault(error: BaseException) -> str:
+    """Return what the code of a package raised, in one line; SystemExit, which would end this process, too."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def mean_all_rows(_settings: QueueSettings) -> str | None:
@@ -151,6 +162,9 @@ class QueueSpec:
             raise PlanError(f"In the plan {plan.name}, {explain(named)}.") from error
         except PlanError as error:
             raise PlanError(f"In [queue.{self.name}] of the plan {plan.name}, {error}.") from error
+        except Exception as error:
+            words = f"the package of that queue failed ({describe_fault(error)}): mend it"
+            raise PlanError(f"In [queue.{self.name}] of the plan {plan.name}, {words}.") from error
         else:
             return settings
 

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from rowferry.errors import PlanError, UsageError
 from rowferry.plan import Plan, QueueSettings
-from rowferry.queue_spec import QueueSpec
+from rowferry.queue_spec import SOURCE_WORDS, QueueSpec, describe_fault
 
 GROUP = "rowferry.queues"
 """The group of entry points."""
@@ -57,11 +57,6 @@ def find_queue(name: str) -> QueueSpec:
     return spec
 
 
-def describe_fault(error: BaseException) -> str:
-    """Return what a package raised as it was imported, in one line; SystemExit, which would end this process, too."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
-
-
 def read_settings(plan: Plan) -> dict[str, QueueSettings]:
     """Return each [queue.NAME] of a plan. Raises UsageError for one that is not known here, or is wrong.
 
@@ -71,6 +66,7 @@ def read_settings(plan: Plan) -> dict[str, QueueSettings]:
     for name, queue in settings.items():
         for following in queue.then:
             find_queue(following).read_settings(plan)
+            _refuse_strange_source(find_queue(name), find_queue(following))
         for label in queue.named:
             if label not in (*plan.labels, *(bucket.label for bucket in queue.buckets)):
                 known = ", ".join(plan.labels) or "none"
@@ -85,6 +81,16 @@ def read_settings(plan: Plan) -> dict[str, QueueSettings]:
             f"The queues of the plan lead back to themselves by `then`, {circle}: leave one out."
         ) from error
     return settings
+
+
+def _refuse_strange_source(queue: QueueSpec, following: QueueSpec) -> None:
+    """Raise PlanError where a queue works on nothing that another one could hand on to it."""
+    if not queue.sources & following.sources:
+        takes = " and ".join(SOURCE_WORDS[source] for source in sorted(queue.sources))
+        raise PlanError(
+            f"The queue {following.name} cannot follow {queue.name}, which works on {takes}: leave it out of `then` of "
+            f"[queue.{queue.name}]."
+        )
 
 
 def list_following(queue: str, settings: Mapping[str, QueueSettings]) -> list[str]:

@@ -42,10 +42,10 @@ from rowferry.batch_queue group by queue_name
 
 @pytest.fixture
 def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    """A queue `load` before `tag`, which has no row of its own, and every sum balanced in the end."""
+    """A queue `load` before `tag` and `verify`, of which the plan says nothing more; every sum balanced in the end."""
     monkeypatch.setenv("DATABASE_URL", any_database)
     with closing(Lines(any_database)) as lines:
-        lines.register("one", {"load": {"next": ["tag"]}})
+        lines.register("one", {"load": {"next": ["tag"]}, "tag": {}, "verify": {}})
         yield lines
         by_queue = {row["queue_name"]: row for row in lines.session.execute(SCAN)}
         assert {row["queue_name"]: row for row in lines.session.execute(TALLY)} == by_queue
@@ -118,11 +118,30 @@ def test_a_range_that_is_done_at_once_is_handed_on_as_it_is(lines: Lines, worker
 
 
 def test_what_the_plan_says_of_the_next_queue_is_told_beside_the_entries(lines: Lines, worker: Worker) -> None:
-    lines.register("one", {"load": {"next": ["tag", "verify"]}, "tag": {"payload": {"set": {"a": "b"}, "size": 5}}})
+    tag = {"payload": {"set": {"a": "b"}, "size": 5}}
+    lines.register("one", {"load": {"next": ["tag", "verify"]}, "tag": tag, "verify": {}})
     enqueue(lines, RANGE)
     worker.finish(Verdict.DONE, all_of("migrated"))
     assert read(lines) == [(RANGE_ALONE | {"set": {"a": "b"}, "size": 5}, 10)]
     assert read(lines, "verify") == [(RANGE_ALONE, 10)]
+
+
+def test_a_queue_that_only_an_operator_has_named_counts_each_entry_once(lines: Lines, worker: Worker) -> None:
+    """Its retries read what the last attempt has left, although no plan has said so."""
+    lines.steer(("one", "load"), "next = '{inspect}'")
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert read(lines, "inspect") == [(RANGE_ALONE | {"unsettled": None}, 10)]
+    worker.claim("inspect")
+    worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
+    assert read(lines, "inspect") == [(RANGE_ALONE | {"unsettled": ["8", "9"]}, 10)]
+
+
+def test_a_queue_that_is_named_twice_gets_each_batch_once(lines: Lines, worker: Worker) -> None:
+    lines.steer(("one", "load"), "next = '{tag, verify, tag}'")
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert (read(lines), read(lines, "verify")) == ([(RANGE_ALONE, 10)], [(RANGE_ALONE, 10)])
 
 
 def test_a_queue_without_a_next_one_hands_on_nothing(lines: Lines, worker: Worker) -> None:
@@ -270,6 +289,21 @@ def test_entries_that_ended_behind_the_first_are_handed_on_within_their_range(li
     assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2)]
 
 
+def test_the_rest_of_a_batch_hands_on_nothing_that_ended_before(lines: Lines, worker: Worker) -> None:
+    """As a worker puts it back where rows behind its first entry were updated."""
+    enqueue(lines, RANGE)
+    batch = worker.claim()
+    rest, kept = {"first": "1", "last": "9", "is_begun": True}, {"last": "0"}
+    call(worker.connection, "split_batch", batch.id, Jsonb(rest), 7, 0, Jsonb(kept))
+    worker.finish(Verdict.RELEASED, {"0": "failed", **all_of("migrated", "78")})
+    lines.session.execute(
+        "update rowferry.batch_queue set run_after = now() + interval '1 h' where id = %s", (batch.id,)
+    )
+    worker.finish(Verdict.DONE, all_of("migrated", "1234569"))
+    rest_ids = {"first": "1", "only": list("1234569")}
+    assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2), (RANGE_ALONE | rest_ids, 7)]
+
+
 def test_a_batch_that_is_released_hands_on_what_is_settled(lines: Lines, worker: Worker) -> None:
     """Behind its first entry, which goes on: those rows are written."""
     enqueue(lines, RANGE)
@@ -335,7 +369,7 @@ def test_a_batch_that_failed_as_a_whole_hands_on_nothing(lines: Lines, worker: W
 
 
 def test_a_chain_ends_where_no_queue_is_next(lines: Lines, worker: Worker) -> None:
-    lines.register("one", {"load": {"next": ["tag"]}, "tag": {"next": ["inspect"]}})
+    lines.register("one", {"load": {"next": ["tag"]}, "tag": {"next": ["inspect"]}, "inspect": {}})
     enqueue(lines, RANGE)
     worker.finish(Verdict.DONE, all_of("migrated"))
     for queue in ("tag", "inspect"):

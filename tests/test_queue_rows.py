@@ -1,6 +1,7 @@
 """What the plan says of a queue is stored with it; what an operator says stays until the plan says something else."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from psycopg import errors
 
 from lines import Lines
+from processes import wait_for
 
 TAG = ("one", "tag")
 
@@ -103,3 +105,24 @@ def test_a_chain_that_leads_back_to_its_beginning_is_refused(lines: Lines) -> No
     with pytest.raises(errors.InvalidParameterValue):
         lines.steer(("one", "verify"), "next = '{inspect}'")
     lines.steer(TAG, "next = '{inspect, verify}'")
+
+
+def test_a_name_that_closes_a_circle_is_refused(lines: Lines) -> None:
+    lines.register("one", {"tag": {"next": ["inspect"]}, "verify": {"next": ["tag"]}})
+    with pytest.raises(errors.InvalidParameterValue):
+        lines.steer(("one", "verify"), "name = 'inspect'")
+
+
+def test_two_operators_cannot_close_a_circle_together(lines: Lines, database: str) -> None:
+    """Neither sees what the other has not committed yet."""
+    lines.register("one", {"tag": {}, "verify": {}})
+    with closing(Lines(database)) as other, ThreadPoolExecutor(1) as thread:
+        with lines.session.transaction():
+            lines.steer(TAG, "next = '{verify}'")
+            late = thread.submit(other.steer, ("one", "verify"), "next = '{tag}'")
+            waits = "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+            with closing(Lines(database)) as observer:
+                pid = other.session.info.backend_pid
+                wait_for(lambda: late.done() or observer.session.execute(waits, (pid,)).rowcount > 0)
+        with pytest.raises(errors.InvalidParameterValue, match="would hand on to itself"):
+            late.result(timeout=30)

@@ -1,17 +1,24 @@
 """A migration that a worker cannot work on is set aside, and the others go on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
+from cli import Run
+from entry_table import EntryTable
+from lines import Lines, finish
 from migration import Migration
+from plug_in import notes
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.batch.claim import claim_batch, is_work_left
 from test_pause import add_other_migration
 from worker_process import WorkerProcess, eventually
 
 SET_ASIDE = "migration unusable on this worker, skipping it for now"
 
 
-def change_plan(migration: Migration, new_plan: str, name: str = "avatars") -> None:
+def change_plan(migration: EntryTable, new_plan: str, name: str = "avatars") -> None:
     """Change the plan of a migration, past the trigger that guards it."""
     migration.execute("alter table rowferry.migration disable trigger user")
     migration.execute(f"update rowferry.migration set plan = {new_plan}, revision = revision + 1 where name = '{name}'")
@@ -33,6 +40,13 @@ def done(migration: Migration) -> list[str]:
         "on q.migration_id = m.id where q.status = 'DONE' order by 1"
     )
     return [row["name"] for row in rows]
+
+
+@pytest.fixture
+def connection(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(connect("worker")) as connection:
+        yield connection
 
 
 @pytest.fixture
@@ -108,6 +122,54 @@ def test_batches_that_an_operator_puts_off_for_ever_are_told(two: Migration) -> 
     shown = two.run("watch", "--once")
     assert shown.returncode == 0, shown.stderr
     assert "Batches to retry: 1, none is due" in shown.stdout
+
+
+def test_settings_of_a_queue_that_a_worker_does_not_know_stop_that_queue_alone(
+    noted: EntryTable, run_rowferry: Run
+) -> None:
+    """The plan of a newer version: workers of the older one do the rest, and never touch those batches."""
+    assert run_rowferry("run", "note", "-b", "10", "--processes", "0", "--yes").returncode == 0
+    newer = """'{"note": {"then": ["echo"]}, "echo": {"newer": true}}'"""
+    change_plan(noted, f"jsonb_set(plan, '{{queue}}', {newer})")
+    ended = run_rowferry("worker", "--until-empty", "--processes", "1", "--log-format", "json")
+    assert ended.returncode == 2, ended.stderr
+    assert "Migration avatars cannot be worked on here: In the plan avatars, " in ended.stderr
+    assert "newer" in ended.stderr
+    assert ended.stderr.count("queue unusable on this worker, skipping it for now") == 1
+    assert notes(noted) == {"note": 30}
+    assert {(batch["queue_name"], batch["status"]) for batch in noted.batches()} == {("note", "DONE"), ("echo", "INIT")}
+    assert {attempt["verdict"] for attempt in noted.attempts()} == {"DONE"}
+    change_plan(noted, "jsonb_set(plan, '{queue,echo}', '{}')")
+    assert run_rowferry("worker", "--until-empty", "--processes", "1").returncode == 0
+    assert notes(noted) == {"note": 30, "echo": 30}
+
+
+def test_a_side_that_one_queue_lacks_stops_that_queue_alone(noted: EntryTable, run_rowferry: Run) -> None:
+    """An operator has let a queue follow whose bucket the plan does not name."""
+    assert run_rowferry("run", "note", "--processes", "0", "--yes").returncode == 0
+    noted.execute("update rowferry.queue set next = '{verify, echo}' where name = 'note'")
+    ended = run_rowferry("worker", "--until-empty", "--processes", "1")
+    assert ended.returncode == 2, ended.stderr
+    assert "Migration avatars cannot be worked on here: The plan avatars has no [legacy]" in ended.stderr
+    assert notes(noted) == {"note": 30, "echo": 30}
+
+
+def test_a_queue_that_is_passed_over_in_one_migration_is_served_in_others(
+    database: str, connection: Connection
+) -> None:
+    with closing(Lines(database)) as lines:
+        for name in ("one", "two"):
+            lines.register(name)
+            lines.add((name, "tag"), 1)
+            lines.add((name, "note"), 1)
+        names = {name: number for number, name in lines.names().items()}
+    found: list[tuple[str, str]] = []
+    while batch := claim_batch(connection, ["note", "tag"], None, (), [(names["one"], "tag")]):
+        found.append(({number: name for name, number in names.items()}[batch.migration_id], batch.queue_name))
+        finish(connection, batch)
+    assert sorted(found) == [("one", "note"), ("two", "note"), ("two", "tag")]
+    skipped = [(names["one"], "tag")]
+    assert (is_work_left(connection, ["tag"]), is_work_left(connection, ["tag"], None, skipped)) == (True, False)
 
 
 def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration) -> None:

@@ -1,12 +1,17 @@
 """A batch past its time budget commits what is done and puts the rest back, in one transaction."""
 
+import math
 import threading
 import time
 from typing import Any
 
+import pytest
+
 from migration import Migration
 from rowferry.batch import Attempt, Batch, Entry
 from rowferry.db.connection import connect
+from rowferry.errors import NotStarted
+from rowferry_queues.migrate import perform
 from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.context import BatchContext
@@ -57,6 +62,29 @@ def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration:
     assert migration.counts() == {"migrated": 120}
     assert migration.enqueue()[0].entries == 0
     migration.audit()
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_what_ended_behind_the_budget_is_handed_on_once(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """The time was over before one object of the batch was written; rows behind it were updated."""
+    migration.fill(6)
+    migration.plan["queue"] = {"migrate": {"then": ["verify"]}}
+    migration.enqueue(batch_size=6)
+    copy = perform.copy_objects
+
+    def leave_one(context: BatchContext, objects: dict[str, str], *, stays: bool) -> Any:
+        found = copy(context, objects, stays=stays)
+        return found | {list(objects)[place]: NotStarted("NotStarted", "the time was over")}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(perform, "copy_objects", leave_one)
+        take_one_turn(migration, until=math.inf)
+    migration.work("migrate")
+    handed_on = [batch["payload"] for batch in migration.batches() if batch["queue_name"] == "verify"]
+    assert len(handed_on) > 1
+    assert sorted(entry_id for payload in handed_on for entry_id in payload.get("only", "123456")) == list("123456")
 
 
 def test_a_worker_with_a_tiny_budget_still_finishes_and_loses_no_attempt(migration: Migration) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from rowferry.errors import PlanError
 from rowferry.plan.objects import BucketPrefix
 from rowferry.plan.table import Table
 
@@ -29,6 +30,8 @@ class QueueSettings(Table, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _ = self.buckets  # raises
+        if twice := [name for number, name in enumerate(self.then) if name in self.then[:number]]:
+            raise PlanError(f"`then` names {twice[0]} twice: name it once")
 
     @property
     def named(self) -> tuple[str, ...]:

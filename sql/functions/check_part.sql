@@ -1,7 +1,8 @@
 -- rowferry.check_part(p_batch_id bigint, p_part jsonb)
 --   Raises invalid_parameter_value unless a patch of a batch's payload narrows the entries that the batch means, and
 --   says nothing else: `first` and `last` of a table's range or a listing's lie inside of its own (rowferry.check_range);
---   `items` are some of its own, unchanged; `only` and `unsettled` name ids that its own name, where these name any.
+--   `items` are some of its own, unchanged; `only` and `unsettled` name ids that its own name, where these name any;
+--   `is_begun` says that some of its entries are settled.
 --   A part without `first` or `last` keeps that of the batch.
 --   Writes: nothing. Called by: rowferry.split_batch.
 create or replace function rowferry.check_part(p_batch_id bigint, p_part jsonb)
@@ -20,7 +21,7 @@ begin
         not case
             when k.key in ('first', 'last') then not v_own ? 'items'
             when k.key in ('items', 'unsettled') then v_own ? k.key
-            else k.key = 'only'
+            else k.key in ('only', 'is_begun')
         end;
     if v_strange is not null then
         raise invalid_parameter_value using

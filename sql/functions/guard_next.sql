@@ -1,7 +1,9 @@
 -- rowferry.guard_next()
 --   Trigger: refuses a chain of queues that leads back to its beginning: its batches would be handed on for ever.
 --   Raises invalid_parameter_value, which names the queue.
---   Writes: nothing. Called by: any INSERT of a queue, any UPDATE of queue.next, when the statement has ended.
+--   Two sessions that change queues of one migration take turns, from here to their commits: each sees the other's.
+--   Writes: nothing. Called by: any INSERT of a queue, any UPDATE of queue.next or of its name, when the statement has
+--   ended.
 create or replace function rowferry.guard_next()
 returns trigger
 language plpgsql
@@ -11,6 +13,7 @@ as $$
 declare
     v_circle text;
 begin
+    perform from rowferry.migration as m where m.id = new.migration_id for no key update;
     with recursive followers as (
         select
             q.migration_id,
@@ -49,7 +52,10 @@ when (new.next <> '{}')
 execute function rowferry.guard_next();
 
 create or replace trigger queue_next_changed
-after update of next on rowferry.queue
+after update of next, name, migration_id on rowferry.queue
 for each row
-when (new.next <> '{}' and new.next is distinct from old.next)
+when (
+    new.next <> '{}'
+    and (new.next, new.name, new.migration_id) is distinct from (old.next, old.name, old.migration_id)
+)
 execute function rowferry.guard_next();

@@ -2,7 +2,8 @@
 --   Puts the entries that a claimed batch has settled in each queue that is next to its own (rowferry.queue.next), as
 --   one batch due now; returns how many batches. None where nothing was settled.
 --   The new payload is what the batch's own says of its entries, with what rowferry.queue.payload says of the next
---   queue. `p_is_whole`: the range itself, as it is; else the ids `p_settled` alone (`only`), of the range that the batch
+--   queue. Where no plan has said anything of that one, its retries read what the last attempt has left (`unsettled`), so
+--   that no entry is counted twice. A queue that is named twice gets one batch. `p_is_whole`: the range itself, as it is; else the ids `p_settled` alone (`only`), of the range that the batch
 --   had before its time budget cut it. Items: those of these ids.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
 --   Writes: batch_queue. Called by: rowferry.finish_batch, whose settings its plan needs.
@@ -30,7 +31,7 @@ begin
                 and (not q.payload ? 'items' or jsonb_array_length(q.payload -> 'items') = cardinality(p_settled))
                 and not exists (
                     select from jsonb_object_keys(q.payload) as own (key)
-                    where own.key <> all(v_source) and not coalesce(f.payload ? own.key, false)
+                    where own.key <> all(v_source) and not f.payload ? own.key
                 )
                 and not exists (
                     select from jsonb_each(f.payload) as said
@@ -56,7 +57,7 @@ begin
                     end
                 from jsonb_each(q.payload) as p
                 where p.key = any(v_source)
-            ) || coalesce(f.payload, '{}')
+            ) || f.payload
         end,
         cardinality(p_settled),
         q.max_attempts,
@@ -64,8 +65,19 @@ begin
         clock_timestamp()
     from rowferry.batch_queue as q
     inner join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name
-    cross join unnest(k.next) with ordinality as n (name, place)
-    left join rowferry.queue as f on k.migration_id = f.migration_id and n.name = f.name
+    cross join lateral (
+        select
+            u.name,
+            min(u.place) as place
+        from unnest(k.next) with ordinality as u (name, place)
+        group by u.name
+    ) as n
+    left join rowferry.queue as o on k.migration_id = o.migration_id and n.name = o.name
+    cross join lateral (
+        select
+            case when o.planned is null then '{"unsettled": null}'::jsonb else '{}' end
+            || coalesce(o.payload, '{}') as payload
+    ) as f
     where q.id = p_batch_id and cardinality(p_settled) > 0
     order by n.place;
     get diagnostics v_added = row_count;

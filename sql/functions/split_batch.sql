@@ -3,7 +3,8 @@
 --   `p_part` patches the payload of the claimed batch into that of the new one, which has `p_entry_count` entries and
 --   inherits `p_crashes` crashes; `p_keep` patches it into what the claimed batch keeps, null: all. Both are parts of
 --   the claimed batch's own source: see rowferry.check_part. `is_begun` in the new payload says that entries of it may
---   have been settled, and handed on, by the batch that it was split from.
+--   have been settled, and handed on, by the batch that it was split from: by an earlier attempt, or by this one, where
+--   `p_part` says so.
 --   `last_before` in what the claimed batch keeps is the `last` that it had: entries behind its new one may be settled
 --   with it, and are handed on with it.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value

@@ -2,7 +2,8 @@
 
 -- name: work_left
 -- Whether a worker that stops on empty queues has anything to wait for, in them or in those that lead to them. A batch
--- that another worker has locked is still INIT here. Batches that are paused, passed over or due much later do not count.
+-- that another worker has locked is still INIT here. Batches that are paused, passed over (of whole migrations, or of
+-- single queues of theirs) or due much later do not count.
 select exists (
     select
     from rowferry.migration as m
@@ -19,6 +20,11 @@ select exists (
         and l.paused_at is null
         and (%(migrations)s::text [] is null or m.name = any(%(migrations)s::text []))
         and m.id <> all(%(passed_over)s::bigint [])
+        and not exists (
+            select
+            from unnest(%(skipped_migrations)s::bigint [], %(skipped_queues)s::text []) as s (migration_id, queue_name)
+            where s.migration_id = m.id and s.queue_name = l.queue_name
+        )
         and oldest.run_after <= statement_timestamp() + %(horizon)s
 ) as work_left;
 

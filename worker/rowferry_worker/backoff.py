@@ -1,4 +1,4 @@
-"""Migrations that this worker skips for a while, so that one in trouble does not hold up the others."""
+"""Migrations, and single queues of them, that this worker skips for a while: one in trouble holds up no other."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ MAX_PASSING_FAULTS = 10
 
 @dataclass(slots=True)
 class _Trouble:
-    """The trouble of one migration since its last success."""
+    """The trouble of one migration, or of one queue of it, since its last success."""
 
     outages: int = 0
     faults: int = 0
@@ -39,24 +39,35 @@ class _Trouble:
     """Why it is unusable here; None: it is usable, perhaps after a wait."""
 
 
+Line = tuple[int, str]
+"""A queue of a migration: the id of that, and the name of the queue."""
+
+
 class Backoff:
-    """The troubles of each migration, by its id; shared by the slots of a process."""
+    """The troubles of each migration, by its id, and of each queue; shared by the slots of a process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._turn = Lock()
-        self.troubles: dict[int, _Trouble] = {}
-        """By migration; empty while all is well."""
+        self.troubles: dict[int | Line, _Trouble] = {}
+        """By migration, or by its queue; empty while all is well."""
 
     def passed_over(self) -> list[int]:
         """Return the ids of the migrations to skip now."""
-        with self._turn:
-            return [number for number, trouble in self.troubles.items() if trouble.until > self._clock()]
+        return [known for known in self._list_waiting() if isinstance(known, int)]
 
-    def unusable(self) -> dict[int, UsageError]:
-        """Return why migrations are unusable here, by id."""
+    def passed_over_queues(self) -> list[Line]:
+        """Return the queues to skip now, of migrations whose other queues are not."""
+        return [known for known in self._list_waiting() if not isinstance(known, int)]
+
+    def _list_waiting(self) -> list[int | Line]:
         with self._turn:
-            return {number: trouble.error for number, trouble in self.troubles.items() if trouble.error}
+            return [known for known, trouble in self.troubles.items() if trouble.until > self._clock()]
+
+    def unusable(self) -> dict[int | Line, UsageError]:
+        """Return why migrations, by id, and queues of others are unusable here."""
+        with self._turn:
+            return {known: trouble.error for known, trouble in self.troubles.items() if trouble.error}
 
     def shorten(self, wait: timedelta) -> timedelta:
         """Return `wait`, or less where a migration is to be tried again before."""
@@ -64,16 +75,20 @@ class Backoff:
             ends = [trouble.until for trouble in self.troubles.values() if trouble.until > self._clock()]
             return min([wait, *(timedelta(seconds=end - self._clock()) for end in ends)])
 
-    def set_aside(self, migration_id: int, error: UsageError) -> None:
+    def set_aside(self, migration_id: int, error: UsageError, queue: str | None = None) -> None:
         """Skip a migration that is unusable here: for 5 s, then twice as long each time, up to 5 min.
 
-        The reason is logged once, and again when it changes.
+        `queue`: only this queue of it. The reason is logged once, and again when it changes.
         """
         with self._turn:
-            trouble = self.troubles.setdefault(migration_id, _Trouble())
+            trouble = self.troubles.setdefault(migration_id if queue is None else (migration_id, queue), _Trouble())
             if trouble.error is None or str(trouble.error) != str(error):
                 fields = {"migration_id": migration_id, "error": str(error)}
-                _log.error("migration unusable on this worker, skipping it for now", extra=fields)
+                if queue is None:
+                    _log.error("migration unusable on this worker, skipping it for now", extra=fields)
+                else:
+                    fields["queue"] = queue
+                    _log.error("queue unusable on this worker, skipping it for now", extra=fields)
             trouble.error = error
             if trouble.until <= self._clock():
                 wait = min(UNUSABLE_BASE * 2 ** min(trouble.setbacks, 16), UNUSABLE_LONGEST)
@@ -103,13 +118,20 @@ class Backoff:
         with self._turn:
             self.troubles.setdefault(migration_id, _Trouble()).until = self._clock() + wait.total_seconds()
 
-    def note_usable(self, migration_id: int) -> None:
-        """Forget that a migration was unusable here."""
+    def note_usable(self, migration_id: int, queue: str | None = None) -> None:
+        """Forget that a migration, and this queue of it, was unusable here."""
         with self._turn:
-            trouble = self.troubles.get(migration_id)
-            if trouble is not None and trouble.error is not None:
-                del self.troubles[migration_id]
+            if self._forget_unusable(migration_id):
                 _log.info("migration usable again", extra={"migration_id": migration_id})
+            if queue is not None and self._forget_unusable((migration_id, queue)):
+                _log.info("queue usable again", extra={"migration_id": migration_id, "queue": queue})
+
+    def _forget_unusable(self, known: int | Line) -> bool:
+        trouble = self.troubles.get(known)
+        if trouble is None or trouble.error is None:
+            return False
+        del self.troubles[known]
+        return True
 
     def note_return(self, migration_id: int) -> None:
         """End the wait of a migration whose servers were away: they respond again."""

@@ -12,7 +12,15 @@ from rowferry.batch import Batch
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.errors import BucketNotFound, MigrationFault, ObjectError, RowferryError, UsageError
+from rowferry.errors import (
+    BucketNotFound,
+    MigrationFault,
+    ObjectError,
+    PlanError,
+    QueueUnusable,
+    RowferryError,
+    UsageError,
+)
 from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
@@ -220,7 +228,8 @@ class MigrationContextCache:
     ) -> MigrationContext:
         """Return the migration of a batch, with these sides open, and those that the plan says for its queue.
 
-        Raises UsageError when this worker cannot work on it: credentials are missing, or a bucket is not there.
+        Raises UsageError when this worker cannot work on it: credentials are missing, or a bucket is not there;
+        QueueUnusable where that is so of this queue alone.
         """
         known = (batch.migration_id, batch.revision)
         with self._turn:
@@ -231,8 +240,7 @@ class MigrationContextCache:
                 on_return = partial(self.on_return, batch.migration_id)
                 migration = MigrationContext(plan, {}, self._cluster, self._bodies, on_return)
             try:
-                chosen: Iterable[SideName] = queue.find_sides(migration.read_settings(queue)) if queue else ()
-                for name in sorted(set(sides).union(chosen) - migration.clients.keys()):
+                for name in sorted(_choose_sides(migration, sides, queue) - migration.clients.keys()):
                     migration.add_client(name, self._open_client(migration.plan, name))
             except RowferryError:
                 if known not in self._open:
@@ -264,6 +272,17 @@ class MigrationContextCache:
                 client.close()
                 raise UsageError(f"The {side.name} bucket {side.bucket} cannot be used: {error}.") from error
         return client
+
+
+def _choose_sides(migration: MigrationContext, sides: Iterable[SideName], queue: QueueSpec | None) -> set[SideName]:
+    """Return the sides that a batch needs. Raises QueueUnusable where the plan and its queue do not fit."""
+    if queue is None:
+        return set(sides)
+    try:
+        chosen = queue.find_sides(migration.read_settings(queue)).union(sides)
+        return {migration.plan.side(name).name for name in chosen}
+    except PlanError as error:
+        raise QueueUnusable(str(error)) from error
 
 
 def _get_revision(item: tuple[tuple[int, int], MigrationContext]) -> int:

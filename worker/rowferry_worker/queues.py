@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from rowferry import queues
 from rowferry.errors import UsageError
+from rowferry.queue_spec import describe_fault
 from rowferry_worker.batch.context import Perform, Queue
 from rowferry_worker.service import PROCESS_NUMBER
 
@@ -51,7 +52,7 @@ def find_queue(name: str) -> Queue:
     try:
         perform: Any = getattr(import_module(module), function)
     except (Exception, SystemExit) as error:
-        words = queues.describe_fault(error)
+        words = describe_fault(error)
         raise UsageError(f"The work of queue {name}, {spec.perform}, cannot be loaded ({words}): mend it.") from error
     if not callable(perform):
         raise UsageError(f"The work of queue {name}, {spec.perform}, is no function: mend the specification.")

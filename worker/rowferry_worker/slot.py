@@ -125,7 +125,8 @@ class Slot:
                 continue
             connection = self._connect()
             with metrics.claim_seconds.time():
-                batch = claim_batch(connection, state.queues, state.migrations, state.passed_over())
+                skipped = state.backoff.passed_over_queues()
+                batch = claim_batch(connection, state.queues, state.migrations, state.passed_over(), skipped)
             if batch is not None:
                 self._note_claimed(batch)
                 return batch

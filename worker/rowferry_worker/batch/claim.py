@@ -1,6 +1,8 @@
 """Step 1 of 5: claim a batch; without one, find out whether any work is left."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from random import sample
 from typing import Any
 
 from rowferry.batch import Batch
@@ -10,52 +12,86 @@ from rowferry.errors import UsageError, WorkLeft
 from rowferry.formatting import count_batches
 from rowferry.s3.retry import LONGEST
 
+Line = tuple[int, str]
+"""A queue of a migration: the id of that, and the name of the queue."""
+
 
 def claim_batch(
     connection: Connection,
     queues: list[str],
     migrations: list[str] | None = None,
     passed_over: Sequence[int] = (),
+    passed_over_queues: Sequence[Line] = (),
 ) -> Batch | None:
     """Lock the oldest due batch of these queues and return it; None when none is free.
 
-    `migrations`: names to serve, None: all; `passed_over`: ids of migrations to skip.
+    `migrations`: names to serve, None: all; `passed_over`: ids of migrations to skip, `passed_over_queues`: of single
+    queues of theirs.
 
     This opens a transaction on `connection`, which is the lease: when it ends, the batch is free again.
     """
-    rows = call(connection, "claim_batch", queues, migrations, list(passed_over))
-    return Batch(**rows[0]) if rows else None
+    for names, skipped in group_queues(queues, passed_over_queues):
+        if rows := call(connection, "claim_batch", names, migrations, [*passed_over, *skipped]):
+            return Batch(**rows[0])
+    return None
+
+
+def group_queues(queues: list[str], passed_over: Sequence[Line]) -> list[tuple[list[str], list[int]]]:
+    """Return the queues to ask for at once, with the migrations to skip for them; several in a random order.
+
+    Nearly always one group: all of them.
+    """
+    if not passed_over:
+        return [(queues, [])]
+    skipped: dict[str, list[int]] = {
+        name: sorted(one for one, queue in passed_over if queue == name) for name in queues
+    }
+    groups: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for name in queues:
+        groups[*skipped[name]].append(name)
+    found = [(names, list(skips)) for skips, names in groups.items()]
+    return sample(found, len(found))
 
 
 def is_work_left(
     connection: Connection,
     queues: list[str],
     migrations: list[str] | None = None,
-    passed_over: Sequence[int] = (),
+    passed_over: Sequence[int | Line] = (),
 ) -> bool:
     """Return whether a batch of these queues, or of one that leads to them, is still INIT, claimed or not.
 
-    A batch that is due later counts if a retry could have put it off for as long.
+    A batch that is due later counts if a retry could have put it off for as long. `passed_over`: migrations, and single
+    queues of others, that do not count.
     """
-    parameters = {"queues": queues, "migrations": migrations, "passed_over": list(passed_over), "horizon": LONGEST}
+    lines = [known for known in passed_over if not isinstance(known, int)]
+    parameters = {
+        "queues": queues,
+        "migrations": migrations,
+        "passed_over": [known for known in passed_over if isinstance(known, int)],
+        "skipped_migrations": [migration_id for migration_id, _ in lines],
+        "skipped_queues": [queue for _, queue in lines],
+        "horizon": LONGEST,
+    }
     return bool(fetch_one(connection, statement("work_left"), parameters)["work_left"])
 
 
 def is_finished(
-    connection: Connection, queues: list[str], migrations: list[str] | None, unusable: Mapping[int, UsageError]
+    connection: Connection, queues: list[str], migrations: list[str] | None, unusable: Mapping[int | Line, UsageError]
 ) -> bool:
     """Return whether a worker that stops when its queues are empty has nothing to wait for.
 
-    `unusable`: why migrations cannot be used on this host, by id. Raises UsageError where one of them has batches left,
-    WorkLeft where batches are paused or due much later.
+    `unusable`: why migrations, by id, or queues of others cannot be used on this host. Raises UsageError where one of
+    them has batches left, WorkLeft where batches are paused or due much later.
     """
     if is_work_left(connection, queues, migrations, list(unusable)):
         return False
     parameters = {"queues": queues, "migrations": migrations}
     left = connection.execute(statement("deferred_work"), parameters).fetchall()
     connection.rollback()
+    why = {known if isinstance(known, int) else known[0]: error for known, error in unusable.items()}
     for row in left:
-        if error := unusable.get(row["migration_id"]):
+        if error := why.get(row["migration_id"]):
             raise UsageError(f"Migration {row['migration']} cannot be worked on here: {error}")
     if left:
         raise WorkLeft(" ".join(_describe_left(row) for row in left))

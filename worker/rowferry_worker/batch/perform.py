@@ -18,6 +18,7 @@ from rowferry_worker.batch.crash_policy import (
     count_strikes,
     describe_crashes,
 )
+from rowferry_worker.batch.promises import call_perform, refuse_source
 from rowferry_worker.batch.sources import find_source
 from rowferry_worker.batch.verdict import judge
 from rowferry_worker.objects.scheduler import CopyScheduler
@@ -78,10 +79,11 @@ def is_meant(context: BatchContext) -> bool:
 def _run_queue(context: BatchContext) -> BatchResult:
     """Do the queue's work, and put back what the time budget did not suffice for."""
     batch, started = context.batch, context.started
+    refuse_source(context)
     source = find_source(batch.payload)
     if source.expand(context):
         return BatchResult(Judgement(Verdict.DONE))
-    results, remaining = _choose_remaining(context, context.queue.perform(context, source.read(context)))
+    results, remaining = _choose_remaining(context, call_perform(context, source.read(context)))
     if remaining and not started:
         return _put_back_first(context, results, remaining)
     if remaining:
@@ -123,7 +125,8 @@ def _put_back_first(context: BatchContext, results: Sequence[EntryResult], remai
 
 def _put_back(context: BatchContext, entries: Sequence[Entry]) -> None:
     """Put all entries but the first back as a batch of their own; the claimed batch ends with that one."""
-    new_id = split_remaining(context.connection, context.batch, entries)
+    # What ended behind the first entry is handed on with the claimed batch: the new one must not do so again.
+    new_id = split_remaining(context.connection, context.batch, entries, is_begun=bool(context.ended))
     fields = {"batch": context.batch.id, "rest": len(entries) - 1, "new_batch": new_id}
     _log.info("time budget exceeded, remaining entries put back", extra=fields)
 
@@ -141,9 +144,13 @@ def bisect_batch(connection: Connection, batch: Batch, entries: Sequence[Entry],
     ]
 
 
-def split_remaining(connection: Connection, batch: Batch, entries: Sequence[Entry]) -> int:
-    """Put all entries but the first back as a batch, and return its id; the claimed batch ends with the first now."""
+def split_remaining(connection: Connection, batch: Batch, entries: Sequence[Entry], *, is_begun: bool = False) -> int:
+    """Put all entries but the first back as a batch, and return its id; the claimed batch ends with the first now.
+
+    `is_begun`: entries of the new batch's range are settled with the claimed one.
+    """
     kept, rest = find_source(batch.payload).cut(batch.payload, entries, 1)
+    rest = {**rest, "is_begun": True} if is_begun else rest
     return _split(connection, batch, rest, entry_count=len(entries) - 1, crashes=batch.crashes, keep=kept)
 
 

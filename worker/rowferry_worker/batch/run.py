@@ -10,7 +10,15 @@ import psycopg
 
 from rowferry.batch import Attempt, Batch, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, summarise, translate
-from rowferry.errors import DatabaseUnavailable, MigrationFault, ObjectError, RowferryError, UsageError, VerdictRefused
+from rowferry.errors import (
+    DatabaseUnavailable,
+    MigrationFault,
+    ObjectError,
+    QueueUnusable,
+    RowferryError,
+    UsageError,
+    VerdictRefused,
+)
 from rowferry.logs import log_fields
 from rowferry_worker.backoff import pause_after_faults
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
@@ -51,7 +59,7 @@ class ClaimedBatch:
             self._try(migration, exclusive=True)
 
     def _find_migration(self) -> MigrationContext | None:
-        """Return the batch's migration; None, with the migration set aside, where this worker cannot use it."""
+        """Return the batch's migration; None, with it or its queue set aside, where this worker cannot use it."""
         state, batch = self.state, self.batch
         try:
             sides = self.queue.spec.sides | list_sides(batch.payload)
@@ -61,10 +69,11 @@ class ClaimedBatch:
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))
             if state.end_when_unusable:
                 raise unusable from error
-            state.backoff.set_aside(batch.migration_id, unusable)
+            queue = batch.queue_name if isinstance(error, QueueUnusable) else None
+            state.backoff.set_aside(batch.migration_id, unusable, queue)
             return None
         if state.backoff.troubles:
-            state.backoff.note_usable(batch.migration_id)
+            state.backoff.note_usable(batch.migration_id, batch.queue_name)
         return migration
 
     def _hold_back(self, migration: MigrationContext) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rowferry.batch import Entry
 from rowferry.plan import SideName
+from rowferry.queue_spec import SourceName
 from rowferry_worker.batch.context import BatchContext, Patch
 from rowferry_worker.batch.sources.items import ItemsSource
 from rowferry_worker.batch.sources.listing import ListingSource
@@ -38,6 +39,13 @@ def find_source(payload: Mapping[str, Any]) -> Source:
     if "items" in payload:
         return ItemsSource()
     return ListingSource() if "objects" in payload else TableSource()
+
+
+def name_source(payload: Mapping[str, Any]) -> SourceName:
+    """Return the source of a batch as the specification of a queue names it."""
+    if "items" in payload:
+        return "items"
+    return "listing" if "objects" in payload else "table"
 
 
 def list_sides(payload: Mapping[str, Any]) -> frozenset[SideName]:
