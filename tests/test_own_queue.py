@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cli import run_in_own_process
 from doc_pages import ROOT
 from entry_table import TO
 from migration import Migration
@@ -18,6 +19,7 @@ from worker_process import WorkerProcess
 
 PAGE = ROOT / "docs" / "own-queue.md"
 FILE = re.compile(r"^`(?P<name>[\w./-]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINES = re.compile(r"^```text\n(?P<text>\{.*?)^```$", re.MULTILINE | re.DOTALL)
 SQL = re.compile(r"^```sql\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 ENTRIES = 400
 KILLS = 6
@@ -118,18 +120,22 @@ def test_the_items_of_the_page_are_written_without_s3(shop: Migration, path_to_i
     for name in ("legacy", "production", "entries"):
         del shop.plan[name]
     shop.write_plan()
-    done = shop.run("run", "prices", "--processes", "0", "--yes", **path_to_it)
+    (lines,) = LINES.finditer(PAGE.read_text(encoding="utf-8"))
+    (shop.folder / "prices.jsonl").write_text(lines["text"], encoding="utf-8")
+    command = "rowferry enqueue --queue prices --items prices.jsonl"
+    assert command in PAGE.read_text(encoding="utf-8").splitlines()
+    done = run_in_own_process([*command.split()[1:], "--yes"], {**os.environ, **path_to_it}, shop.folder)
     assert done.returncode == 0, done.stderr
     for block in SQL.finditer(PAGE.read_text(encoding="utf-8")):
         for statement in split_statements(block["text"]):
-            if statement.startswith("insert"):
+            if statement.startswith("select"):
                 shop.execute(statement)
     without_s3 = {name: "" for name in shop.environment if name.startswith("ROWFERRY_") and name != "ROWFERRY_PLAN"}
     with shop.workers(1, "--until-empty", **path_to_it, **without_s3) as (worker,):
         assert worker.wait() == 0
     prices = shop.execute("select sku, price::text from public.price order by sku")
-    assert [tuple(row.values()) for row in prices] == [("A-1", "9.90"), ("A-2", "24.00")]
-    assert shop.counts() == {"migrated": 2}
+    assert [tuple(row.values()) for row in prices] == [("A-1", "9.90"), ("A-2", "24.00"), ("A-3", "7.50")]
+    assert shop.counts() == {"migrated": 3}
 
 
 @pytest.mark.parametrize("queue", ["sizes", "prices"])
