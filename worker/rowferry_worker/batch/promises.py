@@ -31,9 +31,12 @@ def call_perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryR
 
 
 def refuse_source(context: BatchContext) -> None:
-    """Raise QueueFault where the queue does not work on such batches: an operator made another queue lead to it."""
+    """Raise QueueFault where the queue does not work on such batches: an operator made another queue lead to it.
+
+    Parts of an upload are items that their queue has made for itself.
+    """
     spec, source = context.queue.spec, name_source(context.batch.payload)
-    if source not in spec.sources:
+    if source not in spec.sources and not context.batch.is_of_parts:
         takes = " and ".join(SOURCE_WORDS[each] for each in sorted(spec.sources))
         raise QueueFault(
             f"The queue {spec.name} works on {takes}, not on {SOURCE_WORDS[source]}: correct `next` of the queues that "
