@@ -42,6 +42,10 @@ def return_much(_stream: io.BufferedReader) -> dict[str, Any]:
     return {"words": "x" * 2_000_000}
 
 
+def return_much_in_a_list(_stream: io.BufferedReader) -> dict[str, Any]:
+    return {"words": ["x" * 1000] * 2000}
+
+
 def leave(_stream: io.BufferedReader) -> dict[str, Any]:
     raise SystemExit
 

@@ -278,11 +278,19 @@ def test_what_was_migrated_is_inspected_next(site: Migration) -> None:
 def test_a_connection_that_breaks_in_the_body_costs_nothing(make_migration: Callable[..., Migration]) -> None:
     with running_fakes(Deviations()) as (server,), fresh_buckets(server) as buckets:
         migration = prepare(make_migration(buckets, buckets))
-        body = os.urandom(2 * MiB)
+        body = os.urandom(48 * MiB)
         add(migration, 1, body)
-        cut_off = iter([True, True])
-        server.fake.before = lambda request: request.operation == "GetObject" and next(cut_off, None) and cut(server)
+        tried: list[str] = []
+
+        def interfere(request: Any) -> None:
+            if request.operation == "GetObject":
+                tried.append(request.key)
+                if len(tried) <= 2:
+                    cut(server)
+
+        server.fake.before = interfere
         assert run(migration) == {"migrated": 1}
+        assert len(tried) == 3
         assert facts(migration)[1][:2] == (len(body), hashlib.sha256(body).hexdigest())
 
 

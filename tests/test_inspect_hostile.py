@@ -10,13 +10,16 @@ import pytest
 from backports import zstd
 
 from entry_table import TO
+from fake_s3 import running_fakes
 from migration import Migration
 from request_log import RequestLog
-from rowferry_queues.inspecting import inflating, reading
+from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3_store import make_object
+from rowferry_queues.inspecting import inflating, pieces, reading
 from rowferry_queues.inspecting.inspection import Computed, Inspection, measure_image
 from rowferry_queues.inspecting.spec import MiB
-from servers import Buckets
-from test_inspect import add, run
+from servers import Buckets, fresh_buckets
+from test_inspect import add, cut, run
 from test_inspect_functions import use, words_of
 
 ADD_COLUMNS = "alter table public.avatars add words text, add type text, add width int, add height int, add size int"
@@ -116,8 +119,8 @@ def test_small_zstd_objects_wait_for_room_for_their_windows(site: Migration, mon
         await asyncio.sleep(0.05)
         return await computed(function, *arguments)
 
-    computed = reading.compute
-    monkeypatch.setattr(reading, "compute", compute)
+    computed = pieces.compute
+    monkeypatch.setattr(pieces, "compute", compute)
     body = zstd.compress(b"line\n" * MiB)
     for number in range(40):
         add(site, number, body)
@@ -131,10 +134,10 @@ def test_thousands_of_empty_members_do_not_hold_up_the_event_loop(encoding: str)
     """Each of them begins a decompressor anew; all of them inflate to nothing."""
     member = gzip.compress(b"") if encoding == "gzip" else zstd.compress(b"")
     inflater = inflating.Inflater(encoding)
-    pieces = list(inflater.inflate(member * 1000))
-    assert b"".join(pieces) == b""
-    assert len(pieces) == 1000, "there is no moment to go on elsewhere"
-    assert reading.count_cost(b"") * 1000 > reading.INLINE_BYTES
+    found = list(inflater.inflate(member * 1000))
+    assert b"".join(found) == b""
+    assert len(found) == 1000, "there is no moment to go on elsewhere"
+    assert pieces.count_cost(b"") * 1000 > pieces.INLINE_BYTES
 
 
 @pytest.mark.parametrize("head", [b"\x1f\x8b\x07\0", b"\x1f\x8b\x08\xe0", b"\x1f\x8bzz"])
@@ -156,3 +159,34 @@ def test_a_value_that_no_row_can_hold_is_the_failure_of_its_object(site: Migrati
     assert run(site) == {"migrated": 3, "failed": 1}
     assert words_of(site) == {0: "good", 1: "good", 2: None, 3: "good"}
     assert site.failure_of(2)[1]
+
+
+def test_a_function_sees_one_version_of_an_object_from_its_first_byte(make_migration: Callable[..., Migration]) -> None:
+    """The connection breaks in the middle, and the object is another one when it is read again."""
+    with running_fakes(Deviations()) as (server,), fresh_buckets(server) as buckets:
+        migration = make_migration(buckets, buckets)
+        migration.execute(ADD_COLUMNS)
+        use(migration, "count_words", columns={"words": "words", "size": "size"})
+        add(migration, 1, b"a b c\n" * (8 * MiB))
+        new = make_object(b"one\n" * MiB, {}, {})
+        tried: list[str] = []
+
+        def interfere(request: Any) -> None:
+            if request.operation == "GetObject":
+                tried.append(request.key)
+                if len(tried) == 1:
+                    cut(server)
+                else:
+                    server.fake.store.bucket(buckets.production).put(request.key, new)
+
+        server.fake.before = interfere
+        assert run(migration) == {"migrated": 1}
+        assert len(tried) == 2
+        assert migration.execute("select words, size from public.avatars") == [{"words": str(MiB), "size": 4 * MiB}]
+
+
+def test_much_in_a_list_is_as_long_as_its_json(site: Migration) -> None:
+    use(site, "return_much_in_a_list")
+    add(site, 1, b"body")
+    assert run(site) == {"failed": 1}
+    assert "more than 1048576 bytes as words" in site.failure_of(1)[2]

@@ -5,17 +5,17 @@ import ctypes
 import io
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
 from rowferry.errors import MigrationFault, ObjectError
-from rowferry.http import event_loop
 from rowferry.http.stream import BodyStream
 from rowferry_queues.inspecting.content import ContentFault
+from rowferry_queues.inspecting.function_content import Clock, Content, Interrupted
+from rowferry_queues.inspecting.function_values import choose_values, describe
 from rowferry_queues.inspecting.inspection import Inspection
 
 Function = Callable[[io.BufferedReader], Mapping[str, Any]]
@@ -27,12 +27,6 @@ BUFFER_BYTES = 64 * 1024
 MOST_STUCK = 8
 """After so many calls that do not end whatever is done, no further one is made: each keeps a thread."""
 LOOK_EVERY = 0.5
-MOST_VALUE_BYTES = 1024 * 1024
-MOST_WORDS = 1000
-
-
-class Interrupted(BaseException):
-    """The call is given up: its time is over, or nobody waits for it any more."""
 
 
 @cache
@@ -55,108 +49,19 @@ def load_function(name: str) -> Function:
     return cast("Function", found)
 
 
-class Clock:
-    """How long a call has computed itself: the time that it waits for bytes does not count."""
-
-    def __init__(self) -> None:
-        """Start it."""
-        self._spent = 0.0
-        self._since: float | None = time.monotonic()
-
-    def stop(self) -> None:
-        """Note that the call waits for bytes."""
-        since, self._since = self._since, None
-        self._spent += 0.0 if since is None else time.monotonic() - since
-
-    def go_on(self) -> None:
-        """Note that they have come."""
-        self._since = time.monotonic()
-
-    def read(self) -> float:
-        """Return the seconds so far; any thread may ask."""
-        since = self._since
-        return self._spent + (0.0 if since is None else time.monotonic() - since)
-
-
-class Content(io.RawIOBase):
-    """The content of an object, as the function reads it: it is inflated as it goes."""
-
-    def __init__(self, inspection: Inspection, source: bytes | BodyStream, clock: Clock, name: str) -> None:
-        """`source`: the whole body, or the stream that it comes by; `name`: the object's key."""
-        self.name = name
-        self.error: ObjectError | None = None
-        """Why it could not be read on; what the function made of that does not count."""
-        self.is_interrupted = False
-        self._clock = clock
-        self._source = source
-        self._left = memoryview(b"")
-        self._pieces = self._read_pieces(inspection, source)
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer as far as there are bytes; 0: the end. Raises ObjectError."""
-        while not self._left:
-            piece = self._take_piece()
-            if piece is None:
-                return 0
-            self._left = memoryview(piece)
-        count = min(len(self._left), len(buffer))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
-
-    def interrupt(self) -> None:
-        """Have each further read fail. Event-loop thread only."""
-        self.is_interrupted = True
-        if not isinstance(self._source, bytes):
-            self._source.wake()
-
-    def read_rest(self) -> None:
-        """Take all that is left, without keeping it. Raises ObjectError."""
-        while self._take_piece() is not None:
-            pass
-
-    def _take_piece(self) -> bytes | None:
-        if self.error is not None:
-            raise self.error
-        try:
-            return next(self._pieces, None)
-        except ObjectError as error:
-            self.error = error
-            raise
-
-    def _read_pieces(self, inspection: Inspection, source: bytes | BodyStream) -> Iterator[bytes]:
-        for chunk in (source,) if isinstance(source, bytes) else self._read_chunks(source):
-            yield from inspection.feed(chunk)
-        yield from inspection.end()
-
-    def _read_chunks(self, stream: BodyStream) -> Iterator[bytes]:
-        while True:
-            self._clock.stop()
-            try:
-                chunk = b"".join(event_loop.submit(stream.read()).result())
-            finally:
-                self._clock.go_on()
-            if self.is_interrupted:
-                raise Interrupted
-            if not chunk:
-                return
-            yield chunk
-
-
 class Call(threading.Thread):
     """One call of the function. A daemon: the end of the process does not wait for it."""
 
-    def __init__(self, function: Function, content: Content, clock: Clock, *, reads_all: bool) -> None:
-        """`reads_all`: what the function leaves of the object is read as well."""
+    def __init__(
+        self, function: Function, content: Content, clock: Clock, *, names: Sequence[str], reads_all: bool
+    ) -> None:
+        """`names`: of the values that are kept; `reads_all`: what the function leaves of the object is read as well."""
         super().__init__(name="rowferry-function", daemon=True)
         self.result: Future[Mapping[str, Any]] = Future()
         self.clock = clock
         self._function = function
         self._content = content
+        self._names = names
         self._reads_all = reads_all
 
     def run(self) -> None:
@@ -180,26 +85,7 @@ class Call(threading.Thread):
             raise TypeError(f"it returned {type(returned).__name__}, not a dict")
         if self._reads_all:
             self._content.read_rest()
-        return dict(returned)
-
-
-def describe(error: BaseException) -> str:
-    """Return the type of an error and what it says, at most MOST_WORDS characters of it; it may be anything."""
-    try:
-        return f"{type(error).__name__}: {error}"[:MOST_WORDS]
-    except Exception:  # noqa: BLE001 - of the error's own code
-        return type(error).__name__
-
-
-def choose_values(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the values of these names. Raises ContentFault where one is missing, or too long for a row."""
-    for name in names:
-        if name not in values:
-            found = ", ".join(name for name in values if isinstance(cast("Any", name), str))[:MOST_WORDS] or "nothing"
-            raise ContentFault("FunctionFailed", f"the function returned {found}, but no {name}")
-        if isinstance(values[name], str | bytes) and len(values[name]) > MOST_VALUE_BYTES:
-            raise ContentFault("FunctionFailed", f"the function returned more than {MOST_VALUE_BYTES} bytes as {name}")
-    return {name: values[name] for name in names}
+        return choose_values(dict(returned), self._names)
 
 
 class Functions:
@@ -217,14 +103,18 @@ class Functions:
         source: bytes | BodyStream,
         key: str,
         *,
+        names: Sequence[str],
         reads_all: bool,
         seconds: float,
     ) -> Mapping[str, Any]:
-        """Return what the function returns. Raises ContentFault where it fails, ObjectError where the body does."""
+        """Return the values of these names that the function returns.
+
+        Raises ContentFault where it fails, ObjectError where the body does.
+        """
         async with self._turns[not isinstance(source, bytes)]:
             self._refuse_more_stuck()
             clock = Clock()
-            call = Call(function, Content(inspection, source, clock, key), clock, reads_all=reads_all)
+            call = Call(function, Content(inspection, source, clock, key), clock, names=names, reads_all=reads_all)
             call.start()
             try:
                 await self._wait_for(call, seconds)

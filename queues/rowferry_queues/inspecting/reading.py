@@ -1,7 +1,6 @@
 """Streams one object through its inspection: small ones on the event loop, all else beside it."""
 
 import asyncio
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -17,8 +16,9 @@ from rowferry.s3.responses import Response
 from rowferry.s3.results import read_content_range
 from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_queues.inspecting import inflating
-from rowferry_queues.inspecting.function import Function, Functions, choose_values
+from rowferry_queues.inspecting.function import Function, Functions
 from rowferry_queues.inspecting.inspection import DIMENSIONS, IMAGE_HEAD_BYTES, Computed, Inspection
+from rowferry_queues.inspecting.pieces import INLINE_BYTES, exhaust, read_whole
 from rowferry_queues.inspecting.spec import InspectSettings
 from rowferry_worker.compute import compute
 from rowferry_worker.machine import count_cores
@@ -31,8 +31,6 @@ PARTIAL, NO_SUCH_RANGE = 206, 416
 """Statuses of HTTP."""
 WHOLE_BYTES = 128 * 1024
 """The largest object that is taken whole: it comes with its headers."""
-INLINE_BYTES = 256 * 1024
-"""How much content is computed with on the event loop: 0.3 ms to 1 ms of inflating, SHA-256 and counting lines."""
 INLINE_CHUNK_BYTES = 16 * 1024
 """The same of one piece of a stream: a larger one is worth the way to another thread."""
 WINDOWS_BYTES = 16 * inflating.WINDOW_BYTES
@@ -40,8 +38,6 @@ WINDOWS_BYTES = 16 * inflating.WINDOW_BYTES
 STREAMED_CALLS = 16
 HEAD_BYTES = IMAGE_HEAD_BYTES
 """What is asked for of an object whose beginning tells all: compressed, it may have to inflate to a little less."""
-PIECE_COST_BYTES = 2 * 1024
-"""What a piece without content counts for: the beginning of another member."""
 
 
 class Reading(Struct, frozen=True):
@@ -160,7 +156,7 @@ class _InspectedObject:
             return await self._call(self._reading.function, inspection, body)
         windows = inflating.WINDOW_BYTES if inflating.needs_window(body[: inflating.HEAD_BYTES]) else 0
         with await get_windows().hold(windows):
-            await _exhaust(_read_whole(inspection, body), INLINE_BYTES)
+            await exhaust(read_whole(inspection, body), INLINE_BYTES)
         return {}
 
     async def _take_stream(self, inspection: Inspection, stream: BodyStream, *, is_cut: bool) -> dict[str, Any]:
@@ -174,18 +170,19 @@ class _InspectedObject:
         windows = inflating.WINDOW_BYTES if inflating.needs_window(chunk[: inflating.HEAD_BYTES]) else 0
         with await get_windows().hold(windows):
             while chunk:
-                await _exhaust(inspection.feed(chunk), INLINE_BYTES if len(chunk) <= INLINE_CHUNK_BYTES else 0)
+                await exhaust(inspection.feed(chunk), INLINE_BYTES if len(chunk) <= INLINE_CHUNK_BYTES else 0)
                 chunk = b"" if inspection.is_complete else await _read_chunk(stream)
-            await _exhaust(inspection.end(is_cut=is_cut), INLINE_BYTES)
+            await exhaust(inspection.end(is_cut=is_cut), INLINE_BYTES)
         return {}
 
     async def _call(self, function: Function, inspection: Inspection, source: bytes | BodyStream) -> dict[str, Any]:
         reading, key = self._reading, self._request.key
         reads_all = bool(reading.computed.facts)
+        seconds = reading.function_seconds
         values = await get_functions().call(
-            function, inspection, source, key, reads_all=reads_all, seconds=reading.function_seconds
+            function, inspection, source, key, names=reading.returned, reads_all=reads_all, seconds=seconds
         )
-        return choose_values(values, reading.returned)
+        return {**values}
 
 
 def _read_size(response: Response) -> int:
@@ -204,28 +201,3 @@ async def _read_chunk(stream: BodyStream) -> bytes:
         return b"".join(await stream.read())
     except ObjectError as error:
         raise _BrokenBody(error) from error
-
-
-def _read_whole(inspection: Inspection, body: bytes) -> Iterator[bytes]:
-    yield from inspection.feed(body)
-    yield from inspection.end()
-
-
-async def _exhaust(pieces: Iterator[bytes], inline_bytes: int) -> None:
-    """Take all pieces: the first of them, up to `inline_bytes`, here, and the others beside the event loop."""
-    while inline_bytes > 0:
-        piece = next(pieces, None)
-        if piece is None:
-            return
-        inline_bytes -= count_cost(piece)
-    await compute(_exhaust_all, pieces)
-
-
-def count_cost(piece: bytes) -> int:
-    """Return what a piece costs of INLINE_BYTES."""
-    return len(piece) or PIECE_COST_BYTES
-
-
-def _exhaust_all(pieces: Iterator[bytes]) -> None:
-    for _ in pieces:
-        pass
