@@ -120,6 +120,7 @@ def work_and_kill(migration: Migration) -> None:
                     len(migration.attempts()) >= enough or all(worker.process.poll() is not None for worker in workers)
                 )
             )
+        migration.execute("delete from rowferry.worker")  # so that no claim waits for the heartbeat of a dead worker
 
 
 def check(migration: Migration, application: Application) -> None:

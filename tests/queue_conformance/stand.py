@@ -116,9 +116,9 @@ class Stand:
         self.migration.execute("select pg_terminate_backend(%s, 10000)", (backend_pid,))
 
     def run_worker(self) -> None:
-        """Let a worker process do all that is left."""
-        status = self._run("-m", "rowferry_cli", "worker", "--processes=1", f"--queue={self.queue}", "--until-empty")
-        assert status == 0
+        """Let another worker, which is in this process, do all that is left."""
+        with working(self.queue) as worker:
+            worker.work()
 
     def run_doomed(self, step: str, **environment: str) -> bool:
         """Run a worker process that kills itself after a step; return whether it did, else it has done all."""
