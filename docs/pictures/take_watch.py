@@ -123,7 +123,7 @@ def wait_for_frame(capture: Callable[[], str]) -> str:
         frame = capture()
         plain = Text.from_ansi(frame).plain
         shares = [int(share) for share in re.findall(r"(\d+)% ", plain)]
-        if len(shares) == 2 and 30 <= min(shares) <= 70 and "Errors" in plain and " for " in plain:
+        if len(shares) == 2 and 30 <= min(shares) <= 70 and "Latest errors" in plain and " for " in plain:
             return frame
         time.sleep(0.05)
     raise SystemExit(f"{plain}\nthe migration never showed its middle: change the numbers above")
