@@ -137,7 +137,7 @@ def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[
         queries = EntryQueries.of(connection, entries)
         row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
         if entries.rows == "stay":
-            last_pass = _describe_last_pass(connection, plan, queue, entries.label)
+            last_pass = _describe_last_pass(connection, plan, queue, entries.label) if plan.has_both_sides else None
             yield EntryCounts(entries.label, 0, 0, row["unexpected"], row["legacy"], last_pass)
         else:
             yield EntryCounts(entries.label, **row)

@@ -16,8 +16,9 @@ from rowferry.s3.listing import ObjectCount
 
 def print_data_status(status: DataStatus, console: Console) -> None:
     """Print the status as tables: lines and colours on a terminal, bare columns elsewhere."""
-    console.print("Current data status", style="bold")
-    console.print(_tabulate_entries(status, console))
+    if status.tables or status.objects is not None:  # else the plan has neither, as one for items alone
+        console.print("Current data status", style="bold")
+        console.print(_tabulate_entries(status, console))
     for counts in status.tables:
         if counts.last_pass is not None:
             console.print(f"{counts.label}: {counts.last_pass}", markup=False, soft_wrap=True)
@@ -58,7 +59,7 @@ def _describe_activity(status: DataStatus) -> str:
 
 def _tabulate_entries(status: DataStatus, console: Console) -> Table:
     """Return a column per form: objects by bucket, then entries by table, then their sum if there are several."""
-    stays = any(counts.last_pass is not None for counts in status.tables)
+    stays = any(counts.stay or counts.last_pass is not None for counts in status.tables)
     table = _new_table(console, "", "legacy", "production", *(["stay"] if stays else []), "unexpected", "total")
     if status.objects is not None:
         legacy, production = status.objects["legacy"], status.objects["production"]
