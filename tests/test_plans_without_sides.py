@@ -61,6 +61,17 @@ def test_commands_that_need_no_side_work(written: str, run_rowferry: Run) -> Non
         assert (name, done.returncode) == (name, 0), done.stdout + done.stderr
 
 
+def test_status_shows_what_the_plan_has_and_nothing_else(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
+    noted.plan["entries"][0] |= {"to": "image/", "rows": "stay"}
+    write_plan(noted, tmp_path, {"note": {}})
+    shown = run_rowferry("status").stdout
+    assert "entries public.avatars.path" in shown
+    assert "pass" not in shown
+    noted.plan["entries"] = []
+    write_plan(noted, tmp_path, {"items_alone": {}})
+    assert "Current data status" not in run_rowferry("status").stdout
+
+
 @pytest.mark.parametrize("name", NEED_SIDES)
 def test_commands_that_need_both_sides_say_so(written: str, run_rowferry: Run, name: str) -> None:
     done = run_rowferry(name, *NEED_SIDES[name])

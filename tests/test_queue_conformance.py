@@ -25,6 +25,8 @@ from servers import Buckets
 COUNT = 7
 SPOILED = 4
 POISON = 5
+HALVED_ALIKE = {"inspect", "revert", "tag", "verify"}
+"""Queues of rows, whose batches are halved by the same statement as those of `migrate`."""
 LONGEST_STEP_SECONDS = 0.1
 """Of CPU time, which no load adds to: a hundred times what a coroutine may compute."""
 
@@ -276,6 +278,11 @@ def test_a_worker_that_is_killed_leaves_nothing_undone_and_nothing_doubled(stand
     stand.check_done()
 
 
+@pytest.mark.parametrize(
+    "fixture",
+    [pytest.param(queue, marks=[pytest.mark.soak] if queue in HALVED_ALIKE else []) for queue in list_queues()],
+    indirect=True,
+)
 def test_an_entry_that_kills_workers_ends_up_alone(stand: Stand) -> None:
     with stand.enqueued():
         poison = next(entry for entry in stand.read_entry_ids() if stand.fixture.number_of(entry) == POISON)

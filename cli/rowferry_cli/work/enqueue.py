@@ -89,7 +89,9 @@ def _open(path: str) -> Generator[BinaryIO]:
         with click.open_file(path, "rb") as found:
             yield cast("BinaryIO", found)
     except OSError as error:
-        raise UsageError(f"The items of {path} cannot be read ({error.strerror}): name another file with --items.") from error
+        raise UsageError(
+            f"The items of {path} cannot be read ({error.strerror}): name another file with --items."
+        ) from error
 
 
 def _choose(spec: QueueSpec, on_conflict: OnConflict | None) -> QueueChoices:

@@ -193,14 +193,11 @@ def command(context: click.Context, **chosen: Any) -> int:
 
     Processes that die or hang are replaced, and one port serves the metrics of all.
     """
-    from rowferry.queues import find_queue
     from rowferry_worker.machine import choose_processes
     from rowferry_worker.service import PROCESS_NUMBER
 
     arguments = Arguments(**chosen)
     arguments.check()
-    for name in arguments.queues:
-        find_queue(name)  # so that a wrong name is told before any process starts
     set_up_logging(arguments.log_format, verbose=arguments.verbose)
     arguments.set_timeouts()
     if PROCESS_NUMBER:
