@@ -64,5 +64,5 @@ class Chain:
         following = {name: [*queue.then] for name, queue in read_settings(self.plan).items()}
         for row in rows:
             following.setdefault(row["name"], []).extend(row["next"])
-        settings = {name: QueueSettings(then=tuple(then)) for name, then in following.items()}
+        settings = {name: QueueSettings(then=tuple(dict.fromkeys(then))) for name, then in following.items()}
         return [find_queue(name).name for name in list_following(self.queue.name, settings)]
