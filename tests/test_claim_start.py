@@ -180,3 +180,18 @@ def test_one_batch_is_passed_over_only_while_others_are_due(
     assert claim_batch(worker, QUEUES) is None
     other.execute(DUE_NOW, (1,))
     assert finish(worker) == 3
+
+
+def test_a_claim_in_vain_tries_what_others_hold_once(worker: Connection, other: psycopg.Connection[tuple[int]]) -> None:
+    """It looks from the beginning as well, but tries again only where something is due before its start."""
+    other.execute(FILL, (3,))
+    assert finish(worker) == 1
+    with closing(connect("holder")) as holder:
+        holder.execute("select from rowferry.batch_queue for update")
+        with explained(worker) as plans:
+            assert claim_batch(worker, QUEUES) is None
+            tried = [plan for plan in plans.take_inner() if "skip locked" in plan.text]
+            assert len(tried) == 1
+            worker.rollback()
+            (older,) = other.execute(OLDER).fetchone() or ()
+            assert claim(worker).id == older

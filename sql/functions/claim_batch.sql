@@ -43,17 +43,18 @@ declare
     v_line record;
     v_claimed rowferry.batch_queue;
     v_starts jsonb := nullif(current_setting('rowferry.claim_starts', true), '');
+    v_found jsonb;
     v_is_fresh boolean := false;
 begin
-    loop
-        if v_starts is null
-            or (v_starts ->> 'looked_at')::timestamptz not between
-            statement_timestamp() - interval '10 seconds' and statement_timestamp()
-        then
-            v_starts := rowferry.find_oldest(p_queues);
-            v_is_fresh := true;
-        end if;
+    if v_starts is null
+        or (v_starts ->> 'looked_at')::timestamptz not between
+        statement_timestamp() - interval '10 seconds' and statement_timestamp()
+    then
+        v_starts := rowferry.find_oldest(p_queues);
+        v_is_fresh := true;
+    end if;
 
+    loop
         for v_line in
             with lines as (
                 select
@@ -169,7 +170,17 @@ begin
         end loop;
 
         exit when v_is_fresh;
-        v_starts := null;
+        -- All that is due from the starts on has just been tried: only what is before them is worth another look.
+        v_found := rowferry.find_oldest(p_queues);
+        exit when not exists (
+            select
+            from jsonb_each(v_found - 'looked_at') as f
+            where
+                ((f.value ->> 0)::timestamptz, (f.value ->> 1)::bigint)
+                < ((v_starts -> f.key ->> 0)::timestamptz, (v_starts -> f.key ->> 1)::bigint)
+        );
+        v_starts := v_found;
+        v_is_fresh := true;
     end loop;
 end;
 $$;
