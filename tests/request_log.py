@@ -56,6 +56,8 @@ class Refusal:
 
     matches: Callable[[LoggedRequest], bool]
     answer: bytes
+    reaches_server: bool = False
+    """Whether the server does what it is asked, before its own answer is lost."""
 
 
 class RequestLog:
@@ -121,9 +123,11 @@ class RequestLog:
             yield
 
     @contextmanager
-    def answering(self, matches: Callable[[LoggedRequest], bool], answer: bytes) -> Iterator[None]:
-        """Respond to what matches with these bytes, unseen by the server, until the block ends."""
-        refusal = Refusal(matches, answer)
+    def answering(
+        self, matches: Callable[[LoggedRequest], bool], answer: bytes, *, reaches_server: bool = False
+    ) -> Iterator[None]:
+        """Respond to what matches with these bytes, unseen by the server or in its stead, until the block ends."""
+        refusal = Refusal(matches, answer, reaches_server)
         self._refusals.append(refusal)
         try:
             yield
@@ -188,7 +192,8 @@ class RequestLog:
         if self._listener is not None:
             self._listener(seen)
         await self._wait("request", seen)
-        if refusal := next((refusal for refusal in self._refusals if refusal.matches(seen)), None):
+        refusal = next((refusal for refusal in self._refusals if refusal.matches(seen)), None)
+        if refusal and not refusal.reaches_server:
             await client.readexactly(int(seen.headers.get("content-length", 0)))
             to_client.write(refusal.answer)
             await to_client.drain()
@@ -198,6 +203,10 @@ class RequestLog:
             to_client.write(await server.readuntil(b"\r\n\r\n"))
         await relay_body(seen.headers, client, to_server)
         head = await server.readuntil(b"\r\n\r\n")
+        if refusal:
+            to_client.write(refusal.answer)
+            await to_client.drain()
+            return False
         await self._wait("answer", seen)
         status, headers = read_answer(head)
         to_client.write(head)

@@ -205,6 +205,35 @@ def test_the_record_of_an_upload_is_found_among_many(worker: Connection) -> None
         check_small(plans.take_inner(), 20)
 
 
+def list_uploads(worker: Connection, batch: Batch, keys: list[str]) -> dict[str, bool]:
+    return {row["key"]: row["is_awaited"] for row in call(worker, "list_uploads", batch.id, "new", keys)}
+
+
+def test_what_large_objects_wait_for_is_found_among_many(worker: Connection) -> None:
+    """Every batch of the queue asks that at each attempt, however many wait beside it."""
+    worker.execute(UPLOADS)
+    worker.execute("update rowferry.upload set size_bytes = 10000, part_bytes = 1 where key = 'avatar/70000'")
+    worker.execute("analyze rowferry.upload")
+    batch = claim_batch(worker, QUEUES)
+    assert batch is not None
+    attempt = begin(worker, batch)
+    upload, keys = ("new", "avatar/70000", "70000"), [f"avatar/{number}" for number in range(69_951, 70_051)]
+    with explained(worker) as plans:
+        assert list_uploads(worker, batch, keys) == dict.fromkeys(keys, False)
+        check_small(plans.take_inner(), 800)
+        (shared,) = call(worker, "add_parts", batch.id, *upload, [*range(1, 10_001)], 16)
+        assert (shared["waiting"], shared["failed"]) == (625, 0)
+        (finding,) = [plan for plan in plans.take_inner() if "batch_queue_upload_idx" in plan.indexes]
+        check_small([finding], 10)
+        call(worker, "record_part", batch.id, attempt.id, *upload, 7, "e" * 32, "e" * 32)
+        check_small(plans.take_inner(), 80)
+        assert list_uploads(worker, batch, keys) == {key: key == "avatar/70000" for key in keys}
+        check_small(plans.take_inner(), 2000)
+        (found,) = call(worker, "find_upload", *upload)
+        assert found["recorded"] == [7]
+        check_small(plans.take_inner(), 20)
+
+
 def test_a_split_reads_the_uploads_of_its_batch_and_no_others(worker: Connection) -> None:
     worker.execute(UPLOADS)
     worker.execute("analyze rowferry.upload")

@@ -79,7 +79,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.record_upload",
         "EXECUTE rowferry.record_parts",
         "EXECUTE rowferry.add_parts",
-        "EXECUTE rowferry.list_awaited",
+        "EXECUTE rowferry.list_uploads",
         "EXECUTE rowferry.find_upload",
         "EXECUTE rowferry.record_part",
         "EXECUTE rowferry.record_copy",

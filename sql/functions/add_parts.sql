@@ -34,26 +34,17 @@ begin
     where u.production = p_production and u.key = p_key;
 
     select
-        count(*) filter (where b.status = 'INIT'),
-        count(*) filter (where b.status = 'ERROR')
+        count(*) filter (where q.status = 'INIT'),
+        count(*) filter (where q.status = 'ERROR')
     into strict waiting, failed
-    from (
-        select q.status
-        from rowferry.batch_queue as q
-        where
-            q.status = 'INIT'
-            and q.migration_id = v_own.migration_id
-            and q.queue_name = v_own.queue_name
-            and q.payload -> 'upload' = v_upload
-        union all
-        select q.status
-        from rowferry.batch_queue as q
-        where
-            q.status = 'ERROR'
-            and q.migration_id = v_own.migration_id
-            and q.queue_name = v_own.queue_name
-            and q.payload -> 'upload' = v_upload
-    ) as b;
+    from rowferry.batch_queue as q
+    where
+        q.status in ('INIT', 'ERROR')
+        and q.payload ? 'upload'
+        and q.payload -> 'upload' ->> 'key' = p_key
+        and q.payload -> 'upload' = v_upload
+        and q.migration_id = v_own.migration_id
+        and q.queue_name = v_own.queue_name;
     if waiting + failed = 0 then
         insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts, run_after)
         select

@@ -158,6 +158,9 @@ where status = 'INIT';
 create index batch_queue_finished_idx on rowferry.batch_queue (finished_at) where finished_at is not null;
 -- For failures, and for the ranges that an enqueue must not hand out again.
 create index batch_queue_error_idx on rowferry.batch_queue (migration_id, id) where status = 'ERROR';
+-- For the parts that an object waits for: each batch of objects asks, beside any number of others.
+create index batch_queue_upload_idx on rowferry.batch_queue ((payload -> 'upload' ->> 'key'))
+where status in ('INIT', 'ERROR') and payload ? 'upload';
 -- Tells the planner how few tables a queue has. Without it the planner takes every batch for a table of its own and
 -- sorts the whole queue to count it: 4 s instead of 1 s for a million batches.
 create statistics rowferry.batch_queue_label on (payload ->> 'entries') from rowferry.batch_queue;

@@ -26,7 +26,7 @@ grant execute on function
     rowferry.claim_batch, rowferry.find_lines, rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
     rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges, rowferry.heartbeat,
     rowferry.deregister_worker, rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload,
-    rowferry.record_parts, rowferry.end_upload, rowferry.add_parts, rowferry.list_awaited, rowferry.find_upload,
+    rowferry.record_parts, rowferry.end_upload, rowferry.add_parts, rowferry.list_uploads, rowferry.find_upload,
     rowferry.record_part, rowferry.record_copy, rowferry.find_copy
 to {role};
 

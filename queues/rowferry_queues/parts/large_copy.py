@@ -1,11 +1,12 @@
 """One large object, from its first look to its completion: what a batch of objects does for it in one attempt."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from rowferry.batch import Outcome
-from rowferry.errors import Awaited, NotRecorded, ObjectDamaged, ObjectError
+from rowferry.errors import Awaited, NotRecorded, ObjectDamaged, ObjectError, ObjectNotFound
 from rowferry.formatting import count
-from rowferry.s3.operations import list_parts
+from rowferry.s3.operations import abort_multipart_upload, list_parts
 from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import PartsSettings, Replaces
 from rowferry_queues.parts.standing import judge_standing, may_replace
@@ -39,13 +40,18 @@ class SharedCopies:
         options: CopyOptions,
         settings: PartsSettings,
         replaces: Replaces,
+        begun: frozenset[str],
     ) -> None:
-        """`records`: those of the attempt; `replaces`: which different production objects may be replaced."""
+        """`records`: those of the attempt; `replaces`: which different production objects may be replaced.
+
+        `begun`: the production keys that have an upload recorded.
+        """
         self._s3 = s3
         self._records = records
         self._options = options
         self._settings = settings
         self._replaces: Replaces = replaces
+        self._begun = begun
         self.wanted: dict[str, Wanted] = {}
         """By legacy key: parts that are to be batches, unless they are."""
 
@@ -56,13 +62,13 @@ class SharedCopies:
         there, and was left alone. Raises Awaited where parts are to be sent, ObjectNotFound where there is no legacy
         object, and any other ObjectError as it comes.
         """
-        seen = await self._s3.head("legacy", source_key)
-        if size_of(seen) < self._settings.least_bytes:
+        seen = await self._look(source_key, target_key)
+        if seen is None:
             return CopyResult(Outcome.KEPT)
         existing = await self._s3.find("production", target_key)
         known = await self._find_known(source_key, target_key)
         standing = judge_standing(seen, existing, known)
-        if standing == "same":
+        if standing == "same" and target_key not in self._begun:
             return CopyResult(Outcome.KEPT)
         record = await self._records.take(target_key)
         if record is None:
@@ -72,7 +78,7 @@ class SharedCopies:
             return await self._settle(copy, completed)
         if not may_replace(standing, self._replaces):
             await copy.work.forget()
-            return CopyResult(Outcome.KEPT if standing == "unknown" else Outcome.CONFLICT)
+            return CopyResult(Outcome.KEPT if standing in {"same", "unknown"} else Outcome.CONFLICT)
         upload, plan = await copy.open(self._choose_part(size_of(seen), known if standing == "own" else None))
         sent = {part.number for part in upload.parts}
         missing = [part.number for part in split_range(plan.size_bytes, plan.part_bytes) if part.number not in sent]
@@ -80,6 +86,25 @@ class SharedCopies:
             self.wanted[source_key] = Wanted(self._records.production, target_key, upload.id, missing)
             raise Awaited("PartsLeft", f"{count(len(missing), 'part', 'parts')} not sent yet")
         return await self._complete(copy, upload, existing)
+
+    async def _look(self, source_key: str, target_key: str) -> Response | None:
+        """Return the headers of the legacy object; None, with an upload of an earlier one aborted, if it is not large."""
+        try:
+            seen = await self._s3.head("legacy", source_key)
+        except ObjectNotFound:
+            await self._abort_begun(target_key)
+            raise
+        if size_of(seen) >= self._settings.least_bytes:
+            return seen
+        await self._abort_begun(target_key)
+        return None
+
+    async def _abort_begun(self, target_key: str) -> None:
+        """Abort the upload that an earlier attempt has begun, unless another batch holds it."""
+        record = await self._records.take(target_key) if target_key in self._begun else None
+        if record is not None and await record.end() and record.recorded is not None:
+            with suppress(ObjectError):
+                await self._s3.send(abort_multipart_upload(target_key, upload_id=record.recorded.upload_id))
 
     async def _find_known(self, source_key: str, target_key: str) -> KnownCopy | None:
         """Return what is remembered of an earlier copy of this legacy object."""

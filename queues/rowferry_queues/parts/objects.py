@@ -67,21 +67,26 @@ def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool
     settings, options, s3 = context.settings, context.migration.copy_options("fail"), context.object_requests()
     assert isinstance(settings, PartsSettings)
     assert s3.large.records is not None
-    awaited = list_awaited(context, s3.large.records.production, list(objects.values()))
-    copies = SharedCopies(s3, s3.large.records, options, settings, settings.choose_replaces(stays=stays))
-    ready = [key for key in objects if objects[key] not in awaited]
+    uploads = list_uploads(context, s3.large.records.production, list(objects.values()))
+    replaces = settings.choose_replaces(stays=stays)
+    copies = SharedCopies(s3, s3.large.records, options, settings, replaces, frozenset(uploads))
+    awaited = {key for key in objects if uploads.get(objects[key])}
+    ready = [key for key in objects if key not in awaited]
     by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), ready)
     for key, wanted in copies.wanted.items():
         by_key[key] = share_parts(context, wanted, settings.batch_parts)
-    by_key |= {key: Awaited("PartsLeft", "parts are not sent yet") for key in objects if objects[key] in awaited}
+    by_key |= {key: Awaited("PartsLeft", "parts are not sent yet") for key in awaited}
     context.awaited.extend(key for key, result in by_key.items() if isinstance(result, Awaited))
     return by_key
 
 
-def list_awaited(context: BatchContext, production: str, keys: Sequence[str]) -> set[str]:
-    """Return the production keys that other batches are at work on: nothing is asked of S3 for these."""
-    rows = call(context.connection, "list_awaited", context.batch.id, production, keys)
-    return {row["key"] for row in rows if row["key"]}
+def list_uploads(context: BatchContext, production: str, keys: Sequence[str]) -> dict[str, bool]:
+    """Return by production key whether other batches are at work on its upload; nothing for a key that has none.
+
+    Nothing is asked of S3 for those that others are at work on.
+    """
+    rows = call(context.connection, "list_uploads", context.batch.id, production, keys)
+    return {row["key"]: row["is_awaited"] for row in rows}
 
 
 def share_parts(context: BatchContext, wanted: Wanted, batch_parts: int) -> Awaited | ObjectRejected:
