@@ -5,11 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Literal
 
-from entry_table import TO
+from entry_table import FROM, TO
 from fake_s3 import running_fakes
 from migration import Migration
+from processes import wait_for
 from request_log import LoggedRequest, RequestLog, logged
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from servers import Buckets, fresh_buckets
@@ -21,6 +22,7 @@ NAME = "large.bin"
 PART_NUMBER = re.compile(r"partNumber=(\d+)")
 
 MakeMigration = Callable[..., Migration]
+Change = Callable[[bytes], bytes]
 
 
 class Site:
@@ -116,3 +118,63 @@ def sends_part(*numbers: int) -> Callable[[LoggedRequest], bool]:
 
 def is_completion(seen: LoggedRequest) -> bool:
     return seen.method == "POST" and seen.query.startswith("uploadId=")
+
+
+def begins(seen: LoggedRequest) -> bool:
+    return seen.method == "POST" and seen.query in {"uploads", "uploads="}
+
+
+def kill_when(
+    site: Site,
+    matches: Callable[[LoggedRequest], bool],
+    ready: Callable[[], bool],
+    where: Literal["request", "answer"] = "request",
+) -> None:
+    """Kill a worker that is held where a request matches, once all is as it should be."""
+    arguments = ("--queue=parts", "--queue=migrate", "--processes=1")
+    with site.log.holding(matches, where=where) as held, site.migration.workers(1, *arguments) as (worker,):
+        wait_for(lambda: held and ready())
+        worker.kill()
+    forget_workers(site)
+
+
+def forget_workers(site: Site) -> None:
+    """Let no claim wait for the heartbeats of workers that are killed."""
+    site.migration.execute("delete from rowferry.worker")
+
+
+def go_on(site: Site) -> None:
+    """Let other workers finish, as on other hosts."""
+    arguments = ("--queue=parts", "--queue=migrate", "--processes=1", "--until-empty")
+    with site.migration.workers(2, *arguments) as workers:
+        assert [worker.wait() for worker in workers] == [0, 0]
+
+
+def copy_first(site: Site, body: bytes = BODY) -> None:
+    site.migration.add(1, NAME, body, ContentType="video/mp4")
+    site.enqueue()
+    site.work()
+    site.check_arrived(body)
+
+
+def copy_again(site: Site, body: bytes, *, works: bool = True) -> None:
+    """Have the application write the object, and make another pass; or only put that in the queue."""
+    site.migration.legacy.put(FROM + NAME, body, ContentType="video/mp4")
+    site.migration.bodies["1"] = body
+    site.migration.execute("delete from rowferry.batch_queue")
+    site.log.seen.clear()
+    site.enqueue()
+    if works:
+        site.work()
+
+
+def change_bytes(*places: int) -> Change:
+    """Return what changes single bytes."""
+
+    def change(body: bytes) -> bytes:
+        changed = bytearray(body)
+        for place in places:
+            changed[place] ^= 1
+        return bytes(changed)
+
+    return change

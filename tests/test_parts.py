@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -15,7 +15,11 @@ from parts_site import (
     PARTS,
     MakeMigration,
     Site,
+    begins,
+    forget_workers,
+    go_on,
     is_completion,
+    kill_when,
     sends_part,
     site_on,
     site_on_fake,
@@ -100,32 +104,6 @@ def test_two_processes_share_the_parts_of_one_object(site: Site) -> None:
     site.migration.audit()
 
 
-def kill_when(
-    site: Site,
-    matches: Callable[[LoggedRequest], bool],
-    ready: Callable[[], bool],
-    where: Literal["request", "answer"] = "request",
-) -> None:
-    """Kill a worker that is held where a request matches, once all is as it should be."""
-    arguments = ("--queue=parts", "--queue=migrate", "--processes=1")
-    with site.log.holding(matches, where=where) as held, site.migration.workers(1, *arguments) as (worker,):
-        wait_for(lambda: held and ready())
-        worker.kill()
-    forget_workers(site)
-
-
-def forget_workers(site: Site) -> None:
-    """Let no claim wait for the heartbeats of workers that are killed."""
-    site.migration.execute("delete from rowferry.worker")
-
-
-def go_on(site: Site) -> None:
-    """Let other workers finish, as on other hosts."""
-    arguments = ("--queue=parts", "--queue=migrate", "--processes=1", "--until-empty")
-    with site.migration.workers(2, *arguments) as workers:
-        assert [worker.wait() for worker in workers] == [0, 0]
-
-
 def recorded(site: Site) -> set[int]:
     return {row["number"] for row in site.migration.execute("select number from rowferry.upload_part")}
 
@@ -140,10 +118,6 @@ def test_a_killed_worker_costs_the_parts_that_were_under_way(both: Site) -> None
     assert both.begun() == 1
     both.check_arrived()
     both.migration.audit()
-
-
-def begins(seen: LoggedRequest) -> bool:
-    return seen.method == "POST" and seen.query in {"uploads", "uploads="}
 
 
 @pytest.mark.parametrize("where", ["request", "answer"])

@@ -3,20 +3,33 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from entry_table import FROM, TO
-from parts_site import BODY, NAME, PART_BYTES, PARTS, MakeMigration, Site, is_completion, site_on, site_on_fake
+from parts_site import (
+    BODY,
+    NAME,
+    PART_BYTES,
+    PARTS,
+    Change,
+    MakeMigration,
+    Site,
+    change_bytes,
+    copy_again,
+    copy_first,
+    is_completion,
+    site_on,
+    site_on_fake,
+)
 from request_log import LoggedRequest
 from rowferry_worker.objects.parts_in_place import list_comparable
 from servers import Buckets
 
 ALL = {*range(1, PARTS + 1)}
-Change = Callable[[bytes], bytes]
 
 
 @pytest.fixture
@@ -25,35 +38,6 @@ def site(make_migration: MakeMigration) -> Iterator[Site]:
     with site_on_fake(make_migration, replace="own", then=[]) as site:
         copy_first(site)
         yield site
-
-
-def copy_first(site: Site, body: bytes = BODY) -> None:
-    site.migration.add(1, NAME, body, ContentType="video/mp4")
-    site.enqueue()
-    site.work()
-    site.check_arrived(body)
-
-
-def copy_again(site: Site, body: bytes) -> None:
-    """Have the application write the object, and make another pass."""
-    site.migration.legacy.put(FROM + NAME, body, ContentType="video/mp4")
-    site.migration.bodies["1"] = body
-    site.migration.execute("delete from rowferry.batch_queue")
-    site.log.seen.clear()
-    site.enqueue()
-    site.work()
-
-
-def change_bytes(*places: int) -> Change:
-    """Return what changes single bytes."""
-
-    def change(body: bytes) -> bytes:
-        changed = bytearray(body)
-        for place in places:
-            changed[place] ^= 1
-        return bytes(changed)
-
-    return change
 
 
 def test_an_unchanged_object_is_neither_read_nor_written(site: Site) -> None:

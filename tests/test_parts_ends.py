@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from entry_table import FROM, TO
-from parts_site import BODY, NAME, PART_BYTES, PARTS, MakeMigration, Site, is_completion, site_on_fake
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from parts_site import BODY, NAME, MakeMigration, Site, site_on_fake
 
 
 @pytest.fixture
@@ -50,20 +49,3 @@ def test_an_upload_that_is_not_needed_any_more_is_aborted(
     work_on(site)
     assert site.count(site.object_batches()) == {outcome: 1}
     check_nothing_left(site)
-
-
-@pytest.mark.parametrize("reaches_server", [True, False])
-def test_a_completion_that_answers_200_with_an_error_is_looked_after(site: Site, reaches_server: bool) -> None:
-    body = b"<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"
-    answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-    seen = 0
-
-    def once(request) -> bool:
-        nonlocal seen
-        seen += is_completion(request)
-        return is_completion(request) and seen == 1
-
-    with site.log.answering(once, answer, reaches_server=reaches_server):
-        work_on(site)
-    site.check_arrived()
-    site.migration.audit()

@@ -43,11 +43,16 @@ class Operations:
         return stored
 
     def _write(self, request: Request, stored: StoredObject) -> None:
-        """Write an object. Raises S3Error when If-None-Match is honoured and there is one already."""
+        """Write an object. Raises S3Error when a condition is honoured and does not hold."""
         bucket = self.store.bucket(request.bucket)
+        existing = bucket.find(request.key)
         honoured = request.operation in self.deviations.if_none_match
-        if honoured and request.header(b"if-none-match") == "*" and bucket.find(request.key) is not None:
+        if honoured and request.header(b"if-none-match") == "*" and existing is not None:
             raise S3Error(412, "PreconditionFailed")
+        if request.operation in self.deviations.if_match and request.etag_of(b"if-match") is not None:
+            if existing is None:
+                raise S3Error(404, "NoSuchKey")
+            self._check_if_match(request, existing)
         bucket.put(request.key, stored)
 
     def _read_tagging(self, request: Request) -> dict[str, str]:

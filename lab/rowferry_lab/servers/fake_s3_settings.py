@@ -19,6 +19,8 @@ class Deviations:
 
     if_none_match: frozenset[str] = frozenset(WRITES)
     """The operations that honour If-None-Match."""
+    if_match: frozenset[str] = frozenset({"PutObject", "CompleteMultipartUpload"})
+    """The operations that honour If-Match when they write."""
     source_if_match: bool = True
     """Whether x-amz-copy-source-if-match is honoured."""
     tagging_count: bool = True

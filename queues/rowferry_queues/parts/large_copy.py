@@ -40,6 +40,7 @@ class SharedCopies:
         options: CopyOptions,
         settings: PartsSettings,
         replaces: Replaces,
+        *,
         begun: frozenset[str],
     ) -> None:
         """`records`: those of the attempt; `replaces`: which different production objects may be replaced.
@@ -88,7 +89,7 @@ class SharedCopies:
         return await self._complete(copy, upload, existing)
 
     async def _look(self, source_key: str, target_key: str) -> Response | None:
-        """Return the headers of the legacy object; None, with an upload of an earlier one aborted, if it is not large."""
+        """Return the headers of the legacy object; None if it is not large, or not any more."""
         try:
             seen = await self._s3.head("legacy", source_key)
         except ObjectNotFound:

@@ -69,7 +69,7 @@ def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool
     assert s3.large.records is not None
     uploads = list_uploads(context, s3.large.records.production, list(objects.values()))
     replaces = settings.choose_replaces(stays=stays)
-    copies = SharedCopies(s3, s3.large.records, options, settings, replaces, frozenset(uploads))
+    copies = SharedCopies(s3, s3.large.records, options, settings, replaces, begun=frozenset(uploads))
     awaited = {key for key in objects if uploads.get(objects[key])}
     ready = [key for key in objects if key not in awaited]
     by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), ready)

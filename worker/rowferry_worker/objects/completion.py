@@ -6,7 +6,15 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rowferry.errors import Cancelled, CutOff, ObjectDamaged, ObjectError, PreconditionFailed, ServerFault
+from rowferry.errors import (
+    Cancelled,
+    CutOff,
+    ObjectDamaged,
+    ObjectError,
+    ObjectNotFound,
+    PreconditionFailed,
+    ServerFault,
+)
 from rowferry.s3.operations import Request, complete_multipart_upload
 from rowferry.s3.responses import Response, name_request
 from rowferry.s3.results import read_completed_etag
@@ -14,11 +22,11 @@ from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.compare import are_same, is_digest, is_encrypted
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
-from rowferry_worker.objects.requests import ObjectRequests, demand, size_of
+from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
 COMPLETE = "CompleteMultipartUpload"
 CONDITION_REFUSED = frozenset({"NotImplemented", "InvalidArgument", "HTTP 501"})
-"""Error codes by which a server may say that it does not know If-None-Match."""
+"""Error codes by which a server may say that it does not know If-None-Match, or If-Match."""
 
 _COMPOSITE = re.compile(r"[0-9a-f]{32}-\d+")
 
@@ -92,6 +100,9 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard)
             return None
         if existing is not None and not guard.may_replace(existing):
             raise ObjectExists(existing)
+        if existing is not None and guard.completion_pin and error.status == 412 and tried < TRIES:
+            guard.note_refused(COMPLETE)  # it has just the ETag that was asked for
+            continue
         if is_last:
             raise error
         metrics.request_retries.labels("production").inc()
@@ -112,12 +123,14 @@ async def _complete_once(s3: ObjectRequests, upload: Upload, guard: WriteGuard, 
 async def _send(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> tuple[Request, Response]:
     """Send the request, and once more without the condition to a server that does not know it."""
     parts = [(part.number, part.etag) for part in upload.parts]
-    key = upload.large.target_key
-    request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=condition)
+    key, pin = upload.large.target_key, guard.completion_pin
+    request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=condition, if_match=pin)
     try:
         return request, await s3.send_in_turn(request)
+    except ObjectNotFound as error:  # Amazon S3, to If-Match: what was to be replaced has gone
+        raise object_changed("production", key) from error
     except ObjectError as error:
-        if not condition or error.code not in CONDITION_REFUSED:
+        if not (condition or pin) or error.code not in CONDITION_REFUSED:
             raise
     request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=False)
     response = await s3.send_in_turn(request)

@@ -43,6 +43,8 @@ class ConditionalWriteSupport:
         """Whether an object was found at the last key that was looked at: this is probably a rerun."""
         self.confirms_digests: bool | None = None
         """Whether the ETags of PutObject were the MD5 of what was sent; False for good once one was not."""
+        self.pins_completions = True
+        """Whether If-Match goes with completions that replace an object; False for good once one was refused for it."""
 
     def supported(self, operation: WriteOperation) -> bool | None:
         """Return whether the server heeds the condition on an operation; None while that is unknown."""
@@ -115,6 +117,11 @@ class WriteGuard:
         The object that is probed with is written already: to be on the safe side it is hashed.
         """
         return self._mode != "probe" and self._support.confirms_digests is True
+
+    @property
+    def completion_pin(self) -> str | None:
+        """Return the unquoted ETag that a completion is pinned to: that of the object to be replaced; None: of none."""
+        return self._own_etag if self._mode == "replace" and self._support.pins_completions else None
 
     def note_digest(self, *, confirmed: bool) -> None:
         """Note whether the ETag of what was written is the MD5 of what was sent."""
@@ -190,7 +197,10 @@ class WriteGuard:
 
     def note_refused(self, operation: WriteOperation) -> None:
         """Note that the server does not take the condition with this operation at all."""
-        self._support.note(operation, supported=False)
+        if self._mode == "replace":
+            self._support.pins_completions = False
+        else:
+            self._support.note(operation, supported=False)
 
     async def _look(self) -> None:
         self._looked = True

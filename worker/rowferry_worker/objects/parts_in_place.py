@@ -109,12 +109,14 @@ class UpdatedParts(StreamedParts):
         )
         try:
             response = await self._s3.send(request)
-        except (PreconditionFailed, ObjectNotFound) as error:
-            raise _copy_gone(key) from error
-        except (ObjectRejected, AccessDenied) as error:
-            self._distrust(key, str(error))
+            etag = demand(read_copied_etag, response, request)
+        except (PreconditionFailed, ObjectNotFound, ObjectRejected, AccessDenied, ServerFault) as error:
+            if error.code == "NoSuchUpload":
+                raise
+            await self._look_at_source()
+            if not isinstance(error, ServerFault) or error.status < 300:  # any other may pass
+                self._distrust(key, str(error))
             return None
-        etag = demand(read_copied_etag, response, request)
         if etag == digest and not is_encrypted(response):
             return Part(part.number, etag, etag)
         await self._look_at_source()
