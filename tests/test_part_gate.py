@@ -69,3 +69,30 @@ def test_who_waits_past_its_deadline_or_is_cancelled_leaves_the_line() -> None:
         assert (behind.exception(), gate._under_way) == (None, 0)
 
     asyncio.run(send_all())
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_first_part_that_would_end_late_begins_only_if_its_turn_came_at_once(
+    monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    """Its batch, whose transaction is open, is given back otherwise."""
+    monkeypatch.setattr("rowferry_queues.parts.gate.AT_ONCE_SECONDS", 100.0 if at_once else 0.0)
+
+    async def send(gate: PartGate, deadline: float, end: asyncio.Event) -> None:
+        async with gate.passing(MB, deadline, has_begun=lambda: False):
+            await end.wait()
+
+    async def send_one_late() -> None:
+        gate, end = PartGate(), asyncio.Event()
+        holding = [asyncio.create_task(send(gate, LATER, end)) for _ in range(FIRST)]
+        await asyncio.sleep(0.01)
+        gate._part_seconds = 1000.0
+        late = asyncio.create_task(send(gate, time.monotonic() + 500, end))
+        await asyncio.sleep(0.01)
+        holding[0].cancel()
+        await asyncio.sleep(0.01)
+        end.set()
+        await asyncio.gather(*holding, late, return_exceptions=True)
+        assert isinstance(late.exception(), NotStarted) == (not at_once)
+
+    asyncio.run(send_one_late())

@@ -1,5 +1,6 @@
 """However a large object's upload ends, no part stays at the production server, and none is recorded."""
 
+import copy
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -49,3 +50,35 @@ def test_an_upload_that_is_not_needed_any_more_is_aborted(
     work_on(site)
     assert site.count(site.object_batches()) == {outcome: 1}
     check_nothing_left(site)
+
+
+def enqueue_second(site: Site, body: bytes) -> None:
+    """Put an object of the same key in the queue, by a second migration with another legacy bucket."""
+    migration, first = site.migration, site.migration.plan
+    bucket = f"{migration.legacy.bucket}-2"
+    migration.legacy.client.create_bucket(Bucket=bucket)
+    migration.legacy.client.put_object(Bucket=bucket, Key=FROM + NAME, Body=body)
+    migration.plan = copy.deepcopy(first)
+    migration.plan["migration"]["name"], migration.plan["legacy"]["bucket"] = "second", bucket
+    site.enqueue()
+    migration.plan = first
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"), [(BODY, "kept"), (BODY + b"more", "conflict")], ids=["the same", "another"]
+)
+def test_two_migrations_to_one_key_do_not_abort_each_other(site: Site, body: bytes, outcome: str) -> None:
+    """Each looks again while the parts of the other are sent."""
+    enqueue_second(site, body)
+    with site.migration.at_work(queues=["parts"]) as take_turn:
+        for _ in range(20):
+            site.migration.execute(
+                "update rowferry.batch_queue set run_after = now() - interval '1 h' "
+                "where status = 'INIT' and not payload ? 'upload'"
+            )
+            take_turn()
+            take_turn()
+            take_turn()
+    assert site.count(site.object_batches()) == {"migrated": 1, outcome: 1}
+    assert site.begun() == 1
+    site.check_arrived(BODY if site.migration.production.head(TO + NAME)["ContentLength"] == len(BODY) else body)

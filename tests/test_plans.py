@@ -198,7 +198,7 @@ def test_the_record_of_an_upload_is_found_among_many(worker: Connection) -> None
         assert batch is not None
         attempt = begin(worker, batch)
         plans.take()
-        (taken,) = call(worker, "take_upload", batch.id, attempt.id, "new", "avatar/70000")
+        (taken,) = call(worker, "take_upload", batch.id, attempt.id, "new", "avatar/70000", "old", "image/70000")
         assert (taken["is_held"], taken["upload_id"]) == (True, "70000")
         check_small(plans.take_inner(), 80)
         call(worker, "end_upload", attempt.id, "new", "avatar/70000")

@@ -34,7 +34,7 @@ class Workers:
         return session, batch, begin_attempt(self.ledger, batch, "test")
 
     def take(self, batch: Batch, attempt: Attempt) -> dict[str, Any]:
-        (row,) = self.ledger.call("take_upload", batch.id, attempt.id, WHERE, KEY)
+        (row,) = self.ledger.call("take_upload", batch.id, attempt.id, WHERE, KEY, "old", "image/large.bin")
         return row
 
     def begin(self, batch: Batch, attempt: Attempt) -> None:

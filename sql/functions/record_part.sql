@@ -4,7 +4,7 @@
 --   has ended. After the last part, the batch of the object is due at once: it completes the upload.
 --   Call it on an autocommit connection of its own, so that the part outlives a crash.
 --   Raises no_data_found where the attempt is not an open one at this batch.
---   Writes: upload_part, batch_queue (run_after). Called by: rowferry_worker/objects/uploads.py.
+--   Writes: upload_part, upload (touched_at, once a minute), batch_queue (run_after). Called by: rowferry_worker/objects/uploads.py.
 create or replace function rowferry.record_part(
     p_batch_id bigint,
     p_attempt_id bigint,
@@ -43,6 +43,10 @@ begin
     values (v_upload.id, p_number, p_etag, p_digest)
     on conflict on constraint upload_part_pkey do update
     set etag = excluded.etag, digest = excluded.digest;
+    update rowferry.upload as u
+    set touched_at = clock_timestamp()
+    where
+        u.production = p_production and u.key = p_key and u.touched_at < clock_timestamp() - interval '1 minute';
 
     if (select count(*) from rowferry.upload_part as p where p.upload = v_upload.id)
         = ceil(v_upload.size_bytes::numeric / v_upload.part_bytes) then

@@ -1,12 +1,15 @@
--- rowferry.take_upload(p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text)
+-- rowferry.take_upload(p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text, p_legacy text,
+--                      p_legacy_key text)
 --   Gives the multipart upload to a production key to an attempt, and returns what an earlier attempt has recorded of it;
 --   `upload_id` is null where there is nothing to continue. `is_held` is false, and nothing is taken, while an attempt at
---   another batch holds it: the attempt is open, and that batch is claimed. The caller waits then.
+--   another batch holds it: the attempt is open, and that batch is claimed. Nor while an upload of another legacy object than `p_legacy_key` of `p_legacy` was
+--   worked on in the last ten minutes, and its batch waits to go on: two that abort each other's uploads would never
+--   end. The caller waits then.
 --   Call it on an autocommit connection of its own, so that the record outlives a crash.
 --   Raises no_data_found where the attempt is not an open one at this batch.
 --   Writes: upload. Called by: rowferry_worker/objects/uploads.py.
 create or replace function rowferry.take_upload(
-    p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text
+    p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text, p_legacy text, p_legacy_key text
 )
 returns table (
     is_held boolean,
@@ -50,6 +53,17 @@ begin
     if found then
         perform from rowferry.batch_queue as q where q.id = v_holder for key share skip locked;
         if not found and exists (select from rowferry.batch_queue as q where q.id = v_holder) then
+            is_held := false;
+            return next;
+            return;
+        end if;
+    end if;
+
+    if (v_upload.legacy, v_upload.legacy_key) <> (p_legacy, p_legacy_key)
+        and v_upload.batch_id <> p_batch_id
+        and v_upload.touched_at > clock_timestamp() - interval '10 minutes' then
+        perform from rowferry.batch_queue as q where q.id = v_upload.batch_id and q.status = 'INIT';
+        if found then
             is_held := false;
             return next;
             return;

@@ -12,6 +12,9 @@ from rowferry_worker.objects.part_width import PartWidth
 FIRST = 16
 """Parts at a time to begin with, as many as those of an object that one batch sends."""
 
+AT_ONCE_SECONDS = 1.0
+"""A turn that comes sooner has cost its batch no time budget to speak of."""
+
 
 class PartGate:
     """Lets parts of all batches of a process through, in the order in which they came; event loop only."""
@@ -28,13 +31,15 @@ class PartGate:
     async def passing(self, size_bytes: int, deadline: float, *, has_begun: Callable[[], bool]) -> AsyncGenerator[None]:
         """Hold a place while a part is sent. Raises NotStarted where it would end after the deadline of its batch.
 
-        `has_begun`: whether its batch has sent another. The first one whose turn comes is never too late, so that each
-        batch comes to its end.
+        `has_begun`: whether its batch has sent another. The first of a batch is not too late where its turn comes at
+        once: so each batch comes to its end, even if a part takes longer than the time budget.
         """
+        asked = time.monotonic()
         await self._wait(deadline)
         started = time.monotonic()
         try:
-            if has_begun() and started + self._part_seconds >= deadline:
+            is_late = started + self._part_seconds >= deadline
+            if is_late and (has_begun() or started - asked > AT_ONCE_SECONDS):
                 raise NotStarted("NotStarted", "its turn did not come")
             yield
             now = time.monotonic()

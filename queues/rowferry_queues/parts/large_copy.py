@@ -71,7 +71,7 @@ class SharedCopies:
         standing = judge_standing(seen, existing, known)
         if standing == "same" and target_key not in self._begun:
             return CopyResult(Outcome.KEPT)
-        record = await self._records.take(target_key)
+        record = await self._records.take(target_key, source_key)
         if record is None:
             raise Awaited("UploadBusy", "another batch is at work on the same object")
         copy = await self._describe(Large(source_key, seen, target_key), record)
@@ -93,16 +93,16 @@ class SharedCopies:
         try:
             seen = await self._s3.head("legacy", source_key)
         except ObjectNotFound:
-            await self._abort_begun(target_key)
+            await self._abort_begun(source_key, target_key)
             raise
         if size_of(seen) >= self._settings.least_bytes:
             return seen
-        await self._abort_begun(target_key)
+        await self._abort_begun(source_key, target_key)
         return None
 
-    async def _abort_begun(self, target_key: str) -> None:
+    async def _abort_begun(self, source_key: str, target_key: str) -> None:
         """Abort the upload that an earlier attempt has begun, unless another batch holds it."""
-        record = await self._records.take(target_key) if target_key in self._begun else None
+        record = await self._records.take(target_key, source_key) if target_key in self._begun else None
         if record is not None and await record.end() and record.recorded is not None:
             with suppress(ObjectError):
                 await self._s3.send(abort_multipart_upload(target_key, upload_id=record.recorded.upload_id))

@@ -26,15 +26,15 @@ class LargeObjects:
     """False once the production server did not tell the parts of an unfinished upload: another attempt would begin anew
     as well, so objects go on to their end, however long that takes."""
 
-    async def take(self, key: str) -> UploadRecord:
-        """Return the record of the upload to a production key; wait while another batch works on it.
+    async def take(self, key: str, legacy_key: str) -> UploadRecord:
+        """Return the record of the upload of an object to a production key; wait while another batch works on it.
 
         Raises NotFinished where that takes longer than the time budget.
         """
         if self.records is None:
             return UploadRecord(None, key)
         while True:
-            record = await self.records.take(key)
+            record = await self.records.take(key, legacy_key)
             if record is not None:
                 return record
             await asyncio.sleep(ASK_AGAIN.total_seconds())

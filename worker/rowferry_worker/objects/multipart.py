@@ -45,7 +45,7 @@ async def send_in_parts(
     """
     if not size_of(large.seen):
         raise ObjectRejected("EmptyUpload", "an empty object has no parts")
-    record = await s3.large.take(large.target_key)
+    record = await s3.large.take(large.target_key, large.source_key)
     work = LargeCopy(s3, large, headers, source, record)
     try:
         await guard.look_early()

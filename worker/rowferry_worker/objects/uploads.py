@@ -67,9 +67,13 @@ class UploadRecords:
     """Endpoint and bucket of that side."""
     production: str
 
-    async def take(self, key: str) -> "UploadRecord | None":
-        """Take the upload to a production key; None while an attempt at another batch holds it."""
-        rows = await self._call("take_upload", self.batch_id, self.attempt_id, self.production, key)
+    async def take(self, key: str, legacy_key: str) -> "UploadRecord | None":
+        """Take the upload to a production key, of a legacy object; None while an attempt at another batch holds it.
+
+        None as well while another batch has lately worked on an upload of another object to that key.
+        """
+        where = self.batch_id, self.attempt_id, self.production, key
+        rows = await self._call("take_upload", *where, self.legacy, legacy_key)
         if rows is None:
             return UploadRecord(None, key)
         row = rows[0]
