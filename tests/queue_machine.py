@@ -34,11 +34,12 @@ from rowferry.migration returning id
 QUEUES = ("migrate", "after")
 """What the first settles, the second is given."""
 STEER = """
-insert into rowferry.queue (migration_id, name, max_in_hand, next, payload)
-select m.id, q.name, q.max_in_hand, q.next, q.payload
+insert into rowferry.queue (migration_id, name, max_in_hand, next, payload, planned)
+select m.id, q.name, q.max_in_hand, q.next, q.payload, '{}'
 from rowferry.migration as m, (values ('migrate', %s::int, '{after}'::text[], '{}'::jsonb), ('after', null, '{}', %s))
 as q (name, max_in_hand, next, payload)
-on conflict (migration_id, name) do update set max_in_hand = excluded.max_in_hand, payload = excluded.payload
+on conflict (migration_id, name) do update set max_in_hand = excluded.max_in_hand, payload = excluded.payload,
+    planned = excluded.planned
 """
 TRACKS = '{"unsettled": null}'
 VISIBLE = "select id, queue_name from rowferry.batch_queue"
