@@ -64,13 +64,13 @@ Settings = dict[str, dict[str, object]]
         ({"verify": {}}, "the queue verify needs the legacy bucket, which the plan does not have; add [legacy]"),
         (
             {"note": {"column": "colour"}},
-            "public.avatars has no column colour, which the queue note uses; correct [queue.note], or add it",
+            "the table public.avatars has no column colour, which the queue note uses; correct [queue.note], or add it",
         ),
         (
             {"note": {"into": "public.nowhere"}},
             "there is no table public.nowhere, which the queue note uses; correct [queue.note]",
         ),
-        ({"note": {"column": "odd"}}, "public.avatars has no column odd"),
+        ({"note": {"column": "odd"}}, "the table public.avatars has no column odd"),
         ({"note": {"then": ["items_alone"]}}, "the queue note hands rows on to items_alone, which takes none"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else value[:40],

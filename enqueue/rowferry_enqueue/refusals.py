@@ -7,6 +7,8 @@ from rowferry.plan import Plan
 from rowferry.queue_spec import QueueSpec
 from rowferry.queues import find_queue, list_following, list_queues, read_settings
 from rowferry.reports.progress import read_counts
+from rowferry_enqueue.checks.queue_columns import find_missing_columns
+from rowferry_enqueue.checks.queue_plan import read_queue
 from rowferry_enqueue.request import Request
 
 
@@ -21,6 +23,13 @@ def refuse_missing_sides(plan: Plan, queue: QueueSpec) -> None:
                 f"The queue {name} needs {sides}, which the plan {plan.name} does not have: add it, or work on another "
                 "queue (see `rowferry queues`)."
             )
+
+
+def refuse_missing_columns(connection: Connection, plan: Plan, queue: QueueSpec) -> None:
+    """Raise UsageError where a table or column is not there that a queue, or one that it leads to, uses."""
+    for name in list_following(queue.name, read_settings(plan)):
+        for finding in find_missing_columns(connection, plan, read_queue(plan, name)):
+            raise UsageError(f"{finding.what[:1].upper()}{finding.what[1:]}: {finding.remedy}.")
 
 
 def refuse_undoing(connection: Connection, plan: Plan, request: Request) -> None:

@@ -3,19 +3,14 @@
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from psycopg import sql
-
 from rowferry.db.connection import Connection
-from rowferry.db.description import split_table
-from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Plan
-from rowferry.queue_spec import TableUse
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_enqueue.checks.queue_check import QueueCheck, run_own_check
+from rowferry_enqueue.checks.queue_columns import check_columns
 from rowferry_enqueue.checks.queue_plan import PlannedQueue, judge_chain, judge_queue, read_queue
-from rowferry_enqueue.checks.table_shape import GRANTS
 from rowferry_enqueue.checks.tables import CheckedTable
 
 
@@ -41,7 +36,7 @@ def check_queues(
     for queue in planned.values():
         findings = [*judge_queue(plan, queue), *judge_chain(queue, planned)]
         on_progress(f"looking at the queue {queue.spec.name}")
-        findings += _check_columns(connection, plan, queue)
+        findings += check_columns(connection, plan, queue)
         meant = [table.usable[0] for table in checked if table.usable and table.entries in queue.entries]
         context = QueueCheck(
             spec=queue.spec,
@@ -77,29 +72,3 @@ def _find_circle(plan: Plan) -> Iterator[Finding]:
 def _list_followers_of(queue: dict[str, object]) -> list[str]:
     then = queue.get("then")
     return [str(name) for name in then] if isinstance(then, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-
-
-def _check_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
-    """Yield the tables and columns that a queue needs, and that are not there, or not for this role."""
-    name, settings = queue.spec.name, queue.settings
-    uses = [
-        TableUse(entries.table, selects=columns)
-        for entries in queue.entries
-        if (columns := queue.spec.columns(settings, entries))
-    ]
-    for use in (*uses, *queue.spec.tables(settings, plan)):
-        wanted = {"select": use.selects, "insert": use.inserts, "update": use.updates}
-        columns = list(dict.fromkeys(column for each in wanted.values() for column in each))
-        table = sql.Identifier(*split_table(use.table)).as_string(connection)
-        with connection.transaction():
-            rows = connection.execute(statement("describe_columns"), {"table": table, "columns": columns}).fetchall()
-        if not any(row["is_table"] for row in rows):
-            yield problem(f"there is no table {use.table}, which the queue {name} uses", f"correct [queue.{name}]")
-            continue
-        found = {row["name"]: row for row in rows if row["is_column"]}
-        if missing := [column for column in columns if column not in found]:
-            lacks = f"{use.table} has no column {', '.join(missing)}, which the queue {name} uses"
-            yield problem(lacks, f"correct [queue.{name}], or add it")
-        for right, those in wanted.items():
-            if refused := [column for column in those if column in found and not found[column][f"may_{right}"]]:
-                yield problem(f"this role may not {right} {', '.join(refused)} of {use.table}", GRANTS)
