@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from cli import Run, run_rowferry_in
 from entry_table import TO, EntryTable
 from migration import Migration
-from plug_in import NOTES, PlugIn, forget, write_plan
+from plug_in import NOTES, PlugIn, write_plan
 from request_log import RequestLog, logged
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from rowferry_worker.batch import verdict
@@ -186,8 +186,9 @@ def versitygw_migration(versitygw_buckets: Buckets, make_migration: Callable[...
 @pytest.fixture
 def plug_in(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlugIn]:
     """A package of somebody else, with queues that rowferry does not know."""
-    yield PlugIn(tmp_path_factory.mktemp("site"), monkeypatch)
-    forget()
+    package = PlugIn(tmp_path_factory.mktemp("site"), monkeypatch)
+    yield package
+    package.uninstall()
 
 
 @pytest.fixture

@@ -105,8 +105,6 @@ class PlugIn:
         monkeypatch.syspath_prepend(folder)
         path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
-        for name in ("notes_queues", "notes_work"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
         self.install("notes", POINTS)
 
     def install(self, package: str, points: dict[str, str]) -> None:
@@ -116,6 +114,13 @@ class PlugIn:
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.5\n")
         lines = [f"[{queues.GROUP}]", *(f"{name} = {value}" for name, value in points.items())]
         (info / "entry_points.txt").write_text("\n".join(lines))
+        forget()
+
+    def uninstall(self) -> None:
+        """Forget the modules that this process has loaded from it: another test's may have the same names."""
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(str(self.folder)):
+                del sys.modules[name]
         forget()
 
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from time import monotonic, sleep
 from typing import Any
 
@@ -50,7 +50,7 @@ def enqueued(make_migration: MakeMigration, server: FakeS3Server, entries: int) 
 
 
 def sample_until_done(migration: Migration, port: int, name: str, **labels: str) -> list[float]:
-    """Return what a metric of the worker said, again and again, until no batch waits any more."""
+    """Return what a metric of the worker said, from its first value on, until no batch waits any more."""
     samples: list[float] = []
 
     def is_done() -> bool:
@@ -59,7 +59,7 @@ def sample_until_done(migration: Migration, port: int, name: str, **labels: str)
         return "INIT" not in migration.statuses()
 
     wait_for(is_done, deadline=SOON)
-    return samples
+    return list(dropwhile(lambda sample: not sample, samples))
 
 
 def check_all_moved(migration: Migration, entries: int) -> None:

@@ -280,7 +280,7 @@ def _choose_sides(migration: MigrationContext, sides: Iterable[SideName], queue:
         return set(sides)
     try:
         chosen = queue.find_sides(migration.read_settings(queue)).union(sides)
-        return {migration.plan.side(name).name for name in chosen}
+        return {migration.plan.side(name).name for name in sorted(chosen)}  # the first that is missing is told
     except PlanError as error:
         raise QueueUnusable(str(error)) from error
 
