@@ -48,10 +48,12 @@ KILL_EVERY_SECONDS = 3.0
 MAX_KILLS = 10
 NAIVE_SECONDS = 20
 NOTE = (
-    "A worker of rowferry claims as many batches as its limit asks for, here two a process; `all 80 busy` makes each "
-    "of the 80 consumers hold one, which two cores pay for with switches. pgqueuer has ten connections a process."
+    "A worker of rowferry claims as many batches as its limit asks for, here two a process, which pays where the "
+    "database is on another host; `one batch a process` is `--max-batches=1`, and `all 80 busy` makes each of the 80 "
+    "consumers hold one, which two cores pay for with switches. pgqueuer has ten connections a process."
 )
-CHAIN, ALL, KILLED = "rowferry", "rowferry, all 80 busy", "rowferry, a process killed every 3 s"
+CHAIN, SINGLE, ALL = "rowferry", "rowferry, one batch a process", "rowferry, all 80 busy"
+KILLED = "rowferry, a process killed every 3 s"
 ONE, HOT, BOUND = "one queue", "one queue of hot rows, 80 busy", "the same, max_in_hand 8"
 PGQUEUER, NAIVE = "pgqueuer", "naive"
 
@@ -81,6 +83,7 @@ def run(record: Record) -> None:
         use = partial(measure, postgres.pid, processes)
         contestants: dict[str, Callable[[], Figures]] = {
             CHAIN: partial(use, batches, tables),
+            SINGLE: partial(use, batches, tables, options=("--max-batches=1",)),
             PGQUEUER: partial(measure_pgqueuer, postgres.pid, processes, batches, record.versions),
             ALL: partial(use, batches, tables, options=(BUSY,)),
             ONE: partial(use, cut(many, BATCH_SIZE), tables[:1]),
@@ -95,9 +98,10 @@ def run(record: Record) -> None:
         record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
     record.notes.append(NOTE)
     record.compare("batches/s against pgqueuer", "batches_per_second", CHAIN, PGQUEUER, at_least=1)
+    record.compare("the same with one batch at a time a process", "batches_per_second", SINGLE, PGQUEUER)
     record.compare("the same with all 80 consumers busy", "batches_per_second", ALL, PGQUEUER)
     record.compare("p95 of a claim, 30 queues against one", "claim_p95_ms", CHAIN, ONE, at_most=2)
-    for name in (CHAIN, ALL, KILLED, HOT, BOUND):
+    for name in (CHAIN, SINGLE, ALL, KILLED, HOT, BOUND):
         record.expect(f"deadlocks, {name}", max(record.values(name, "deadlocks")), at_most=0)
     for name in (HOT, BOUND):
         record.expect(f"retries, {name}", max(record.values(name, "retries")), at_most=0)

@@ -38,7 +38,7 @@ DEADLINE_SECONDS = 600.0
 
 TABLE: tuple[LiteralString, ...] = (
     "create table {table} (id bigint generated always as identity primary key, path text not null)",
-    "insert into {table} (path) select 'image/' || lpad(i::text, 9, '0') from generate_series(1, {rows}) as i",
+    "insert into {table} (path) select 'image/' || lpad(i::text, 9, '0') || '.png' from generate_series(1, {rows}) as i",
     "analyze {table}",
 )
 CLAIMED = """
@@ -129,6 +129,7 @@ def measure_share(url: str, batches: int, weight: int, rounds: int) -> Figures:
         prepare(url, {"large": batches, "small": 10})
         execute(sql.SQL(WEIGHT).format(sql.Literal(weight)))
         run_worker("--max-batches=4")
+        check_settled(batches)
         claimed = [name for (name,) in execute(CLAIMED)]
         last = max(place for place, name in enumerate(claimed, 1) if name == "small")
         small, claims = small + claimed[:last].count("small"), claims + last
@@ -187,4 +188,11 @@ def measure_good(url: str, batches: int, bucket: str | None) -> Figures:
             assert time.monotonic() < began + DEADLINE_SECONDS, "the good migration did not end"
             time.sleep(0.05)
         seconds = time.monotonic() - began
-    return {"seconds": seconds, "entries_settled": execute(COUNTS)[0][0]}
+    check_settled(batches)
+    return {"seconds": seconds}
+
+
+def check_settled(batches: int) -> None:
+    """AssertionError unless each entry of the large migration has been migrated, or kept by a later round."""
+    ((settled,),) = execute(COUNTS)
+    assert settled == batches * BATCH_SIZE, f"{settled} entries of {batches * BATCH_SIZE} were settled"

@@ -19,7 +19,7 @@ LATENCY_MS = 70
 THREADS = 128
 """Of boto3: more of them do not pay, since Python's lock is their bound."""
 PROCESSES = 10
-MOST_PER_SECOND = 6_000
+MOST_PER_SECOND = 15_000
 BUCKET = "legacy"
 """The one that the fake server has filled: it is the production bucket of the plan."""
 ROWS = """

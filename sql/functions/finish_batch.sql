@@ -65,7 +65,18 @@ begin
     end if;
 
     -- The counts that stay from earlier attempts. An entry that was migrated once, and is kept when it is read again,
-    -- counts as migrated.
+    -- counts as migrated. The payload is decompressed once: each operator on the stored one would do so again.
+    with own as materialized (
+        select
+            q.migration_id,
+            q.queue_name,
+            q.migrated,
+            q.kept,
+            q.payload || '{}' as payload
+        from rowferry.batch_queue as q
+        where q.id = p_batch_id
+    )
+
     select
         case when r.read_again ? 'migrated' then least(q.migrated, p_kept) else q.migrated end as migrated,
         case
@@ -80,14 +91,13 @@ begin
         -- The parts of an upload are no entries: the batch of its object is what others go on with.
         coalesce(k.next <> '{}', false) and not q.payload ? 'upload' as hands_on
     into strict v_before
-    from rowferry.batch_queue as q
+    from own as q
     cross join lateral (
         select case
             when jsonb_typeof(q.payload -> 'unsettled') is distinct from 'array' then q.payload -> 'read_again'
         end as read_again
     ) as r
-    left join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name
-    where q.id = p_batch_id;
+    left join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name;
 
     -- Before the payload says what this attempt leaves.
     if v_before.hands_on then

@@ -3,8 +3,9 @@
 --   one batch due now; returns how many batches. None where nothing was settled.
 --   The new payload is what the batch's own says of its entries, with what rowferry.queue.payload says of the next
 --   queue. Where no plan has said anything of that one, its retries read what the last attempt has left (`unsettled`), so
---   that no entry is counted twice. A queue that is named twice gets one batch. `p_is_whole`: the range itself, as it is; else the ids `p_settled` alone (`only`), of the range that the batch
---   had before its time budget cut it. Items: those of these ids.
+--   that no entry is counted twice. A queue that is named twice gets one batch.
+--   `p_is_whole`: the range itself, as it is; else the ids `p_settled` alone (`only`), of the range that the batch had
+--   before its time budget cut it. Items: those of these ids.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
 --   Writes: batch_queue. Called by: rowferry.finish_batch, whose settings its plan needs.
 create or replace function rowferry.hand_on(p_batch_id bigint, p_settled text [], p_is_whole boolean)
@@ -16,9 +17,20 @@ declare
     v_source constant text [] := array[
         'entries', 'first', 'last', 'since', 'objects', 'size', 'side', 'prefix', 'only', 'items'
     ];
+    v_payload jsonb;
+    v_has_all boolean;
     v_added integer;
 begin
     perform rowferry.check_claim(p_batch_id);
+    if cardinality(p_settled) = 0 then
+        return 0;
+    end if;
+
+    -- Decompressed, once: each operator on the stored one would do so again.
+    select q.payload || '{}' into strict v_payload from rowferry.batch_queue as q where q.id = p_batch_id;
+    v_has_all := p_is_whole
+    and (not v_payload ? 'items' or jsonb_array_length(v_payload -> 'items') = cardinality(p_settled));
+
     insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts, run_after)
     select
         q.migration_id,
@@ -27,35 +39,34 @@ begin
             -- Most batches of a chain are handed on as they are. That copies the stored value, however large it is; to
             -- take it apart and put it together again costs a millisecond for 40 kB.
             when
-                p_is_whole
-                and (not q.payload ? 'items' or jsonb_array_length(q.payload -> 'items') = cardinality(p_settled))
+                v_has_all
                 and not exists (
-                    select from jsonb_object_keys(q.payload) as own (key)
+                    select from jsonb_object_keys(v_payload) as own (key)
                     where own.key <> all(v_source) and not f.payload ? own.key
                 )
                 and not exists (
                     select from jsonb_each(f.payload) as said
-                    where q.payload -> said.key is distinct from said.value
+                    where v_payload -> said.key is distinct from said.value
                 )
                 then q.payload
             else (
                 select
                     coalesce(jsonb_object_agg(p.key, p.value) filter (where p.key <> 'items'), '{}')
                     || case
-                        when q.payload ? 'last_before' then jsonb_build_object('last', q.payload -> 'last_before')
+                        when v_payload ? 'last_before' then jsonb_build_object('last', v_payload -> 'last_before')
                         else '{}'
                     end
                     || case
-                        when q.payload ? 'items'
+                        when v_payload ? 'items'
                             then jsonb_build_object('items', (
                                 select coalesce(jsonb_agg(i.value order by i.place), '[]')
-                                from jsonb_array_elements(q.payload -> 'items') with ordinality as i (value, place)
+                                from jsonb_array_elements(v_payload -> 'items') with ordinality as i (value, place)
                                 where i.value ->> 'id' = any(p_settled)
                             ))
                         when p_is_whole then '{}'
                         else jsonb_build_object('only', to_jsonb(p_settled))
                     end
-                from jsonb_each(q.payload) as p
+                from jsonb_each(v_payload) as p
                 where p.key = any(v_source)
             ) || f.payload
         end,
@@ -78,7 +89,7 @@ begin
             case when o.planned is null then '{"unsettled": null}'::jsonb else '{}' end
             || coalesce(o.payload, '{}') as payload
     ) as f
-    where q.id = p_batch_id and cardinality(p_settled) > 0
+    where q.id = p_batch_id
     order by n.place;
     get diagnostics v_added = row_count;
     return v_added;

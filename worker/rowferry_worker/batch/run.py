@@ -24,6 +24,7 @@ from rowferry_worker.backoff import pause_after_faults
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
 from rowferry_worker.batch.perform import BatchResult, perform
+from rowferry_worker.batch.savepoints import savepoint
 from rowferry_worker.batch.sources import list_sides
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_result
 from rowferry_worker.migration import MigrationContext
@@ -217,7 +218,7 @@ def _perform_isolated(context: BatchContext) -> BatchResult:
     """
     connection, batch, attempt = context.connection, context.batch, context.attempt
     try:
-        with connection.transaction():
+        with savepoint(connection, "work"):
             result = perform(context)
             write_result(connection, batch, attempt, result.judgement, result.results)
             return result

@@ -9,9 +9,9 @@ from psycopg import errors
 from psycopg.sql import Composed
 
 from rowferry.db.connection import Connection, summarise, translate
-from rowferry.db.statements import own_queries
 from rowferry.db.written_tables import WrittenTable
 from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
+from rowferry_worker.batch.savepoints import savepoint
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -48,7 +48,6 @@ def apply_in_halves(
     """
     if not rows:
         return []
-    connection.execute(own_queries()["check_constraints_now"])
     return _Halving(connection, write, refuse, check_table).run(rows, wait_for_locks=True)
 
 
@@ -63,7 +62,7 @@ class _Halving(Generic[Row, Result]):
 
     def run(self, rows: Sequence[Row], *, wait_for_locks: bool) -> list[Result]:
         try:
-            with self.connection.transaction():
+            with savepoint(self.connection, "rows"):
                 return self.write(rows, wait_for_locks)
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             if wait_for_locks:
