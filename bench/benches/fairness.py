@@ -38,7 +38,7 @@ DEADLINE_SECONDS = 600.0
 
 TABLE: tuple[LiteralString, ...] = (
     "create table {table} (id bigint generated always as identity primary key, path text not null)",
-    "insert into {table} (path) select 'image/' || lpad(i::text, 9, '0') || '.png' from generate_series(1, {rows}) as i",
+    "insert into {table} (path) select 'image/' || lpad(i::text, 9, '0') || '.png' from generate_series(1, {rows}) i",
     "analyze {table}",
 )
 CLAIMED = """
