@@ -19,23 +19,6 @@ order by {columns};
 -- Whether the bounds of a batch still are ids: fails where they are not.
 select ({first}) <= ({last}) as are_ids;
 
--- name: begin_work
--- What a batch does to rows and queue is undone if it fails, and its claim is kept.
-savepoint rowferry_work;
-
--- name: undo_work
-rollback to savepoint rowferry_work;
-release savepoint rowferry_work;
-
--- name: begin_rows
--- Rows that are written at once. A deferred constraint would fail only at COMMIT, too late to leave one row out.
-savepoint rowferry_rows;
-set constraints all immediate;
-
--- name: undo_rows
-rollback to savepoint rowferry_rows;
-release savepoint rowferry_rows;
-
 -- name: prefer_indexes
 -- For one transaction: PostgreSQL 14 takes ids of several columns for more rows than there are, and would read the whole
 -- table for each batch. Where no index has the id, it still does.

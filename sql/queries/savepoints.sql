@@ -1,0 +1,21 @@
+-- Savepoints of a batch's transaction; its COMMIT releases them.
+-- noqa: disable=PRS
+
+-- name: begin_work
+-- What a batch does to rows and queue is undone if it fails, and its claim is kept.
+savepoint rowferry_work;
+
+-- name: undo_work
+-- As if the batch had only been claimed.
+rollback to savepoint rowferry_work;
+release savepoint rowferry_work;
+
+-- name: begin_rows
+-- Rows that are written at once. A deferred constraint would fail only at COMMIT, too late to leave one row out.
+savepoint rowferry_rows;
+set constraints all immediate;
+
+-- name: undo_rows
+-- As if none of these rows had been written.
+rollback to savepoint rowferry_rows;
+release savepoint rowferry_rows;
