@@ -51,6 +51,15 @@ def test_items_become_batches_and_are_worked_on(noted: EntryTable, run_rowferry:
     assert {row["value"] for row in noted.execute("select value from public.notes")} == {"good"}
 
 
+def test_an_item_that_failed_is_named_once(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
+    path = write_items(tmp_path, [7], value="bad")
+    run_rowferry("enqueue", "--queue", QUEUE, "--items", path, "--yes")
+    noted.execute("update rowferry.batch_queue set max_attempts = 1")
+    assert run_rowferry("run", QUEUE, "--processes", "1", "--yes").returncode == 1
+    first, second, *_ = run_rowferry("errors", "--entries").stdout.splitlines()
+    assert (first.rstrip(), second.strip().partition("  (")[0]) == ("items 7", "failed: the value is bad")
+
+
 def test_items_follow_the_chain(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
     path = write_items(tmp_path, range(5))
     assert run_rowferry("enqueue", "--queue", "note", "--items", path, "--yes").returncode == 0

@@ -47,6 +47,13 @@ def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
         assert words in shown
 
 
+def test_what_a_plan_says_of_a_queue_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
+    tag = '[queue.tag]\nset = {tier = "cold", tenant = {column = "owner"}}\n'
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text() + tag)
+    shown = run_rowferry("plan").stdout.splitlines()
+    assert [line.strip() for line in shown if "tier" in line] == ["set: tier = cold, tenant = column owner"]
+
+
 @pytest.mark.parametrize(
     ("form", "lines"),
     [

@@ -93,7 +93,7 @@ def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_que
 def _print_entries(rows: list[DictRow]) -> None:
     for row in rows:
         click.secho(f"{row['entries']} {show_text(row['entry_id'])}", bold=True, nl=False)
-        click.echo(f"  {show_text(shorten(row['key']))}")
+        click.echo(f"  {show_text(shorten(row['key']))}" if row["key"] != row["entry_id"] else "")
         where = f"batch {row['batch_id']}, attempt {row['attempt']}"
         click.echo(f"    {row['outcome']}: {show_text(row['error'])}  ({where})")
     _print_rest(rows)

@@ -1,6 +1,7 @@
 """Says in plain English which rows a plan moves, and what becomes of their texts and objects."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from rowferry.plan import Entries, Plan, QueueSettings
 from rowferry.queue_spec import QueueSpec
@@ -75,12 +76,22 @@ def _describe_queue(spec: QueueSpec, settings: QueueSettings, plan: Plan) -> Ite
     said = plan.queue.get(spec.name, {})
     for name in own:
         if name in said:
-            yield f"{name}: {_in_one_line(str(said[name]))}"
+            yield f"{name}: {_in_one_line(_say(said[name]))}"
     if settings.then:
         yield f"what it has settled goes on to {', '.join(settings.then)}, batch by batch"
     claims = f"claimed with priority {settings.priority} and weight {settings.weight:g}"
     limit = "" if settings.max_in_hand is None else f", at most {settings.max_in_hand:,} batches at once on all hosts"
     yield f"{claims}{limit}"
+
+
+def _say(value: object, joint: str = " = ") -> str:
+    """Return a value of the plan in words: `{a = "x", b = {column = "t"}}` as a = x, b = column t."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, object]", value).items()
+        return ", ".join(f"{name}{joint}{_say(one, ' ')}" for name, one in pairs)
+    if isinstance(value, list):
+        return ", ".join(_say(one, " ") for one in cast("list[object]", value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _in_one_line(expression: str) -> str:
