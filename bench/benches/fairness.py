@@ -106,7 +106,7 @@ def run(record: Record) -> None:
 
 def prepare(url: str, tables: dict[str, int], buckets: dict[str, str] | None = None) -> None:
     """Make the tables anew, with so many batches each, and enqueue them in this order."""
-    execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.batch_attempt cascade")
+    execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.batch_attempt, rowferry.worker cascade")
     for name, batches in tables.items():
         table = sql.Identifier(name)
         execute(sql.SQL("drop table if exists {}").format(table))
