@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
-from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from rowferry_queues.inspecting import inflating
 from rowferry_queues.inspecting.content import ContentFault
 from rowferry_queues.inspecting.inspection import Computed, Inspection
 from rowferry_queues.inspecting.spec import FACTS, MiB
+from zstd_module import zstd
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": lambda data: gzip.compress(data, mtime=0), "zstd": zstd.compress}
 ENCODINGS = st.sampled_from(sorted(PACK))

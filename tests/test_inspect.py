@@ -10,7 +10,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from backports import zstd
 
 from entry_table import FROM, TO
 from fake_s3 import FakeAddress, running_fakes
@@ -28,6 +27,7 @@ from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_queues.inspecting import perform as performing
 from rowferry_queues.inspecting.spec import MiB
 from servers import Buckets, fresh_buckets
+from zstd_module import zstd
 
 COLUMNS = {"size": "byte_size", "sha256": "digest", "lines": "line_count"}
 ADD_COLUMNS = "alter table public.avatars add byte_size bigint, add digest text, add line_count integer"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from backports import zstd
 
 from entry_table import TO
 from fake_s3 import running_fakes
@@ -21,6 +20,7 @@ from rowferry_queues.inspecting.spec import MiB
 from servers import Buckets, fresh_buckets
 from test_inspect import add, cut, run
 from test_inspect_functions import use, words_of
+from zstd_module import zstd
 
 ADD_COLUMNS = "alter table public.avatars add words text, add type text, add width int, add height int, add size int"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4) + (480).to_bytes(4) + b"\x08\x06\0\0\0"
