@@ -57,8 +57,8 @@ SERIAL = f'{LIST} | while read -r url; do curl -sf "$url" | zcat | wc -l; done |
 
 def run(record: Record) -> None:
     """Measure all contestants in turn."""
-    objects = record.pick(100_000, short=300, reduced=60_000)
-    slower = record.pick(100_000, short=200, reduced=10_000)
+    objects = record.pick(100_000, short=300)
+    slower = record.pick(100_000, short=200)
     serial = record.pick(100, short=5, reduced=50)
     record.settings |= {"latency_ms": LATENCY_MS, "batch_size": BATCH_SIZE, "lines": LINES, "objects": objects}
     record.settings |= {"objects_of_curl": slower, "objects_one_by_one": serial}
@@ -74,7 +74,7 @@ def run(record: Record) -> None:
             "curl, to disk": partial(count_by_shell, DISK, slower),
             "curl, one by one": partial(count_by_shell, SERIAL, serial),
         }
-        record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
+        record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=1))
     record.notes.append(f"one by one without kept connections: {serial} objects, whose rate stands for all")
     tell(record)
 
