@@ -14,26 +14,24 @@ import signal
 import sys
 import time
 from functools import partial
-from typing import cast
+from typing import Any
 
-import asyncpg
+import asyncpg  # pyright: ignore[reportMissingImports]
 from book_import.tables import TABLES, WRITE, compose
-from pgqueuer.models import Job
-from pgqueuer.qm import QueueManager
-from pgqueuer.queries import Queries
+from pgqueuer.models import Job  # pyright: ignore[reportMissingImports]
+from pgqueuer.qm import QueueManager  # pyright: ignore[reportMissingImports]
+from pgqueuer.queries import Queries  # pyright: ignore[reportMissingImports]
 from psycopg import sql
 
-Pool = asyncpg.Pool
 ended: list[float] = []
 
 
-async def write(pool: Pool, statement: str, table: str, follower: str | None, job: Job) -> None:
+async def write(pool: Any, statement: str, table: str, follower: str | None, job: Job) -> None:
     """Write the items of a job into a table, and put them in the queue of the next one."""
     assert job.payload is not None
     items = json.loads(job.payload)
     names, published = [item[table] for item in items], [item["published"] for item in items]
-    async with pool.acquire() as acquired, acquired.transaction():
-        connection = cast("asyncpg.Connection", acquired)
+    async with pool.acquire() as connection, connection.transaction():
         await connection.execute(statement, names, published)
         if follower is not None:
             await Queries.from_asyncpg_connection(connection).enqueue(follower, job.payload)

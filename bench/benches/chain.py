@@ -184,8 +184,8 @@ def measure_pgqueuer(postgres_pid: int, processes: int, batches: Batches, versio
 
 async def fill_pgqueuer(batches: Batches) -> None:
     """Install pgqueuer's tables anew where there are no batches; else put them in its first queue."""
-    import asyncpg  # noqa: PLC0415 - of one contestant
-    from pgqueuer.queries import Queries  # noqa: PLC0415
+    import asyncpg  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
+    from pgqueuer.queries import Queries  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
 
     connection = await asyncpg.connect(os.environ["DATABASE_URL"])
     try:
