@@ -20,7 +20,8 @@ from grafana import BOARDS, FOLDER, Target, View, list_panels, list_targets, lis
 from queue_states import acting, missing
 from rowferry.db.connection import connect
 from rowferry.db.grants import apply_grants, compose_grants
-from rowferry_exporter.metrics import Reading, describe
+from rowferry_exporter.metrics import describe
+from rowferry_exporter.reader import Reading
 
 CORE_PANELS = {"stat", "timeseries", "table", "bargauge", "piechart", "text", "gauge"}
 OTHERS = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
@@ -71,6 +72,13 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
         "rowferry_queue_batches",
         "rowferry_host_claimed_batches",
         "rowferry_queue_estimated_end_timestamp_seconds",
+    } | {
+        "rowferry_database_oldest_transaction_seconds",
+        "rowferry_migration_entries_in_need",
+        "rowferry_migration_seconds_left",
+        "rowferry_migration_state",
+        "rowferry_step_seconds_total",
+        "rowferry_table_dead_rows",
     }
 
 
@@ -102,7 +110,7 @@ def known_metrics() -> set[str]:
     }
     own = [metric for metric in vars(metrics).values() if isinstance(metric, (Counter, Gauge, Histogram))]
     names = {next(iter(m.describe())).name + suffix for m in own for suffix in suffixes[type(m)]}
-    return names | {family.name for family in describe(Reading([], [], [], 0.0, 0.0))}
+    return names | {family.name for family in describe(Reading([], [], [], [], [], 0.0, 0.0))}
 
 
 @pytest.fixture

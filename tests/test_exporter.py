@@ -13,9 +13,10 @@ from migration import Migration
 from processes import wait_for
 from queue_states import acting, missing
 from rowferry_exporter.collector import MIN_AGE, QueueCollector, is_fresh
-from rowferry_exporter.metrics import Reading, describe
+from rowferry_exporter.metrics import describe
+from rowferry_exporter.reader import Reading
 
-READING = Reading([], [], [], seconds=0.0, read_at=100.0)
+READING = Reading([], [], [], [], [], seconds=0.0, read_at=100.0)
 
 
 @pytest.fixture
@@ -27,6 +28,11 @@ def queue() -> Iterator[QueueCollector]:
 def read_gauges(queue: QueueCollector) -> dict[tuple[str, ...], float]:
     """Return the samples by name and label values."""
     return {(s.name, *s.labels.values()): s.value for family in queue.collect() for s in family.samples}
+
+
+def read_states(gauges: dict[tuple[str, ...], float]) -> list[str]:
+    """Return the states that the one migration is in."""
+    return [key[2] for key, value in gauges.items() if key[0] == "rowferry_migration_state" and value == 1]
 
 
 def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueCollector) -> None:
@@ -57,6 +63,13 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     assert gauges["rowferry_queue_paused", *here] == 0
     assert gauges["rowferry_migration_done", "avatars"] == 0
     assert gauges["rowferry_migration_paused", "avatars"] == 0
+    assert read_states(gauges) == ["running"]
+    assert gauges["rowferry_migration_seconds_left", "avatars"] > 0
+    assert gauges["rowferry_migration_entries_in_need", "avatars"] == 1
+    assert gauges["rowferry_database_oldest_transaction_seconds", "rowferry"] > 0
+    assert gauges["rowferry_database_oldest_transaction_seconds", "others"] == 0
+    assert gauges["rowferry_table_dead_rows", "rowferry.batch_queue"] >= 0
+    assert gauges["rowferry_table_dead_rows", "public.avatars"] >= 0
     assert gauges["rowferry_live_workers", "host-a"] == gauges["rowferry_live_workers", "host-b"] == 1
     assert gauges["rowferry_host_claimed_batches", "host-a"] == 1
     assert gauges["rowferry_host_claimed_batches", "host-b"] == 0
@@ -77,6 +90,8 @@ def test_a_paused_migration_says_so(table: EntryTable, queue: QueueCollector) ->
     gauges = read_gauges(queue)
     assert gauges["rowferry_migration_paused", "avatars"] == 1
     assert gauges["rowferry_queue_paused", "avatars", "migrate"] == 1
+    assert read_states(gauges) == ["paused"]
+    assert ("rowferry_migration_seconds_left", "avatars") not in gauges
     assert ("rowferry_queue_estimated_end_timestamp_seconds", "avatars", "migrate") not in gauges
 
 
@@ -108,7 +123,7 @@ def test_each_queue_of_a_chain_has_its_own_gauges_and_the_migration_ends_with_th
 def test_the_number_of_queues_with_metrics_is_bounded(
     table: EntryTable, queue: QueueCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rowferry_exporter.metrics.MOST", 3)
+    monkeypatch.setattr("rowferry_exporter.reader.MOST", 3)
     table.execute(
         "insert into rowferry.migration (name, plan) select 'm' || i, '{}' from generate_series(1, 9) as i; "
         "insert into rowferry.queue (migration_id, name) select id, 'migrate' from rowferry.migration"

@@ -14,7 +14,8 @@ from grafana import Target, View, list_targets, list_variables, read_board
 from migration import Migration
 from queue_runs import migrate, verify
 from rowferry.batch import Outcome
-from rowferry_exporter.metrics import Reading, describe
+from rowferry_exporter.metrics import describe
+from rowferry_exporter.reader import Reading
 
 ENTRIES, STEP = 30, 10
 QUEUES = ("migrate", "verify")
@@ -123,7 +124,7 @@ def metrics_by_queue() -> set[str]:
     batches = ("batches_init", "batches_done", "batches_error", "claimed", "max_in_hand", "due_seconds")
     others = ("position", "paused", "entries", "waiting", "rate", "ends_at", "total")
     row |= dict.fromkeys((*batches, *others, *map(str, Outcome)), 1)
-    told = describe(Reading([row], [], [], 0.0, 0.0))
+    told = describe(Reading([row], [], [], [], [], 0.0, 0.0))
     return names | {family.name for family in told if any("queue" in sample.labels for sample in family.samples)}
 
 

@@ -16,7 +16,7 @@ from request_log import RequestLog
 from rowferry.db.connection import Connection, connect
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import LOCK_TIMEOUT, PGBOUNCER, PooledConnection
-from rowferry_exporter.metrics import Reader
+from rowferry_exporter.reader import Reader
 from rowferry_worker.ledger import Ledger
 from worker_process import eventually
 

@@ -33,6 +33,12 @@ VIEWS = {
     "SELECT rowferry.recent_attempts",
     "SELECT rowferry.table_progress",
     "SELECT rowferry.worker_hosts",
+    "SELECT rowferry.migration_state",
+    "SELECT rowferry.events",
+    "SELECT rowferry.pace",
+    "SELECT rowferry.oldest_transactions",
+    "SELECT rowferry.dead_rows",
+    "EXECUTE rowferry.measure_transactions",
 }
 QUEUE = VIEWS | {
     "SELECT rowferry.batch_queue",

@@ -11,7 +11,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from rowferry.errors import RowferryError
-from rowferry_exporter.metrics import Reader, Reading, describe
+from rowferry_exporter.metrics import describe
+from rowferry_exporter.reader import Reader, Reading
 
 _log = logging.getLogger(__name__)
 

@@ -1,73 +1,15 @@
 """All metrics of the exporter. Tests compare the dashboards with this file."""
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from prometheus_client.metrics_core import GaugeMetricFamily
 from psycopg.rows import DictRow
 
 from rowferry.batch import Outcome
-from rowferry.db.connection import Connection, connect, translated_errors
-from rowferry.db.statements import statement
+from rowferry_exporter.reader import MOST, Reading
 
-MOST = 1_000
-"""Of so many queues, and of so many migrations, there are metrics: of the unfinished, then of the newest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The rows of the views, read in one transaction."""
-
-    queues: list[DictRow]
-    """One row a migration and queue, MOST at most."""
-    migrations: list[DictRow]
-    hosts: list[DictRow]
-    seconds: float
-    """Duration of the queries."""
-    read_at: float
-    """When the queries ended, by time.monotonic()."""
-
-
-class Reader:
-    """Holds the connection; not thread-safe."""
-
-    def __init__(self) -> None:
-        # Opened by the first reading, and again after every failure.
-        self._connection: Connection | None = None
-
-    def read(self) -> Reading:
-        """Return a reading. Raises DatabaseUnavailable, DatabaseBusy or UsageError."""
-        try:
-            with translated_errors():
-                return _read(self._connect())
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the connection; another reading would open a new one."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _connect(self) -> Connection:
-        if self._connection is None:
-            self._connection = connect("exporter", autocommit=True)
-        return self._connection
-
-
-def _read(connection: Connection) -> Reading:
-    began = time.monotonic()
-    names = ("exporter_queues", "exporter_migrations", "exporter_hosts")
-    with connection.transaction():
-        connection.execute(statement("exporter_transaction"))
-        rows = (connection.execute(statement(name), {"limit": MOST}).fetchall() for name in names)
-        queues, migrations, hosts = rows
-    ended = time.monotonic()
-    return Reading(queues, migrations, hosts, ended - began, ended)
-
-
+STATES = ("done", "need_somebody", "paused", "no_workers", "waiting", "running")
+"""The words of rowferry.migration_state."""
 STATUSES = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_error"}
 
 
@@ -87,7 +29,9 @@ def describe(reading: Reading | None) -> Iterator[GaugeMetricFamily]:
     yield from _describe_entries(reading.queues)
     yield from _describe_queues(reading.queues)
     yield from _describe_migrations(reading.migrations)
+    yield from _describe_states(reading.migrations)
     yield from _describe_hosts(reading.hosts)
+    yield from _describe_database(reading.transactions, reading.tables)
 
 
 def _gauge(name: str, text: str, *more: str) -> GaugeMetricFamily:
@@ -150,6 +94,41 @@ def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]
         if row["ends_at"] is not None:
             end.add_metric([row["migration"]], row["ends_at"])
     yield from (paused, done, end)
+
+
+def _describe_states(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
+    labels = ["migration"]
+    state = GaugeMetricFamily("rowferry_migration_state", "1 for the present state, else 0.", labels=[*labels, "state"])
+    left = GaugeMetricFamily(
+        "rowferry_migration_seconds_left",
+        "Seconds until all is done, at the pace of ten minutes; absent unless it runs and all its queues move.",
+        labels=labels,
+    )
+    need = GaugeMetricFamily(
+        "rowferry_migration_entries_in_need", "Entries that need somebody: missing, conflict, failed.", labels=labels
+    )
+    for row in rows:
+        for word in STATES:
+            state.add_metric([row["migration"], word], float(row["state"] == word))
+        if row["seconds_left"] is not None:
+            left.add_metric([row["migration"]], row["seconds_left"])
+        need.add_metric([row["migration"]], row["need_somebody"])
+    yield from (state, left, need)
+
+
+def _describe_database(transactions: Sequence[DictRow], tables: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
+    oldest = GaugeMetricFamily(
+        "rowferry_database_oldest_transaction_seconds",
+        "Age of the oldest transaction that holds VACUUM back, by whose it is; absent where PostgreSQL hides it.",
+        labels=["of"],
+    )
+    for row in transactions:
+        if row["seconds"] is not None:
+            oldest.add_metric([row["of"]], row["seconds"])
+    dead = GaugeMetricFamily("rowferry_table_dead_rows", "Rows that VACUUM has not removed yet.", labels=["table"])
+    for row in tables:
+        dead.add_metric([row["table_name"]], row["dead_rows"])
+    yield from (oldest, dead)
 
 
 def _describe_hosts(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:

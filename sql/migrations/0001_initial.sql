@@ -92,6 +92,24 @@ comment on column rowferry.queue.planned is
 -- The turns of the claims: rowferry.claim_batch takes the next one wherever several queues have batches that are due.
 create sequence rowferry.claim_turn maxvalue 2147483647 cycle;
 
+create table rowferry.event (
+    id bigint generated always as identity,
+    at timestamptz not null default now(),
+    migration_id bigint not null,
+    queue_name text,
+    kind text not null,
+    text text not null,
+    constraint event_pkey primary key (id),
+    constraint event_migration_fkey foreign key (migration_id) references rowferry.migration (id) on delete cascade,
+    constraint event_kind_check check (kind in ('paused', 'resumed', 'requeued'))
+);
+comment on table rowferry.event is
+'What people did to a migration, or a worker for them: one row a transaction, kind and queue. Triggers write it; '
+'`rowferry prune` removes old rows.';
+comment on column rowferry.event.queue_name is
+'Null: all queues of the migration.';
+create unique index event_at_idx on rowferry.event (at, migration_id, kind, coalesce(queue_name, ''));
+
 create table rowferry.batch_queue (
     id bigint generated always as identity,
     migration_id bigint not null,

@@ -37,14 +37,33 @@ order by s.is_done, s.migration_id desc, s.position
 limit %(limit)s;
 
 -- name: exporter_migrations
--- Which migrations are paused, which are done, and when each ends: with the last of its queues. The newest first.
+-- The state of each migration, and when it ends: with the last of its queues. The newest first.
 select
     s.migration,
+    s.state,
     s.paused_at is not null as paused,
-    s.is_done,
-    extract(epoch from now() + s.time_left)::double precision as ends_at
-from rowferry.migration_status as s
-order by s.is_done, s.migration_id desc
+    s.state = 'done' as is_done,
+    s.need_somebody,
+    s.seconds_left,
+    extract(epoch from s.ends_at)::double precision as ends_at
+from rowferry.migration_state as s
+order by s.state = 'done', s.migration_id desc
+limit %(limit)s;
+
+-- name: exporter_transactions
+-- The oldest transactions that keep VACUUM from its work; `seconds` is null where PostgreSQL hides it.
+select
+    of,
+    seconds
+from rowferry.oldest_transactions;
+
+-- name: exporter_tables
+-- The tables of rowferry and of the plans, with their dead rows.
+select
+    table_name,
+    dead_rows
+from rowferry.dead_rows
+order by table_name
 limit %(limit)s;
 
 -- name: exporter_hosts

@@ -9,8 +9,10 @@ to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
-    rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status
+    rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
+    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows
 to {role};
+grant execute on function rowferry.measure_transactions to {role};
 
 -- name: grant_enqueuer
 -- Enqueue: store the plan, and add batches without a status, counts or times of their own.
@@ -47,8 +49,10 @@ grant usage on schema rowferry to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
-    rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status
+    rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
+    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows
 to {role};
+grant execute on function rowferry.measure_transactions to {role};
 
 -- name: grant_reading_columns
 -- Read the entries of {table}: the columns that the plan names, no other.

@@ -1,7 +1,8 @@
 -- rowferry.progress
 --   One row a migration and queue: batches by status, entries by outcome, the rate of the last minute, the time left.
---   `entries` = `waiting` + the seven outcomes of finished work; `rate` is in entries a second; `time_left` is null
---   while nothing moves. Sums `rowferry.table_progress`, then joins `rowferry.throughput`.
+--   `entries` = `waiting` + the seven outcomes of finished work; `rate` is in entries a second, and `pace` is the same
+--   for the last ten minutes; `time_left` goes by the pace, null while nothing moves. Sums `rowferry.table_progress`,
+--   then joins `rowferry.throughput` and `rowferry.pace`.
 create or replace view rowferry.progress as
 with summed as (
     select
@@ -30,7 +31,9 @@ with summed as (
 
 select
     s.*,
-    coalesce(p.rate, 0) as rate,
-    case when p.rate > 0 then make_interval(secs => s.waiting / p.rate) end as time_left
+    coalesce(t.rate, 0) as rate,
+    coalesce(p.pace, 0) as pace,
+    case when p.pace > 0 then make_interval(secs => s.waiting / p.pace) end as time_left
 from summed as s
-left join rowferry.throughput as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;
+left join rowferry.throughput as t on s.migration_id = t.migration_id and s.queue_name = t.queue_name
+left join rowferry.pace as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;

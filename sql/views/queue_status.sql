@@ -5,8 +5,9 @@
 --   `max_in_hand` at most (null: no limit). `due_since`: since when its oldest due batch has been due (null: none is).
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT.
---   `time_left` is how long it takes until nothing is pending, at the rates of the last minute: the longest of its own
---   and those of the queues before it; null while that is unknown, or nothing is pending.
+--   `rate` is that of the last minute, `pace` that of the last ten. `time_left` is how long it takes until nothing is
+--   pending, at this pace: the longest of its own and those of the queues before it; null while that is unknown, one of
+--   them is paused, or nothing is pending. `unsettled`: its entries that are missing, conflict or failed.
 --   `is_done`: it had batches, none waits here or before, and none of its own is in ERROR. `is_slowest`: the first queue of the
 --   migration that takes nearly as long as all of them.
 --   `state`: `paused`, `done`, `slowest`, `running`, `idle` (it waits for the queues before it) or `in ERROR`.
@@ -80,6 +81,8 @@ known as (
         coalesce(p.entries, 0) as entries,
         coalesce(p.waiting, 0) as waiting,
         coalesce(p.rate, 0) as rate,
+        coalesce(p.pace, 0) as pace,
+        coalesce(p.missing + p.conflict + p.failed, 0) as unsettled,
         p.started_at
     from named as u
     inner join rowferry.migration as m on u.migration_id = m.id
@@ -99,7 +102,8 @@ paced as (
         o.batches_init + b.batches_init as pending_batches,
         case
             when o.batches_init + b.batches_init = 0 then 0
-            when o.rate > 0 then (o.waiting + b.waiting) / o.rate
+            when o.batches_init > 0 and o.paused_at is not null then 'infinity'
+            when o.pace > 0 then (o.waiting + b.waiting) / o.pace
             when o.batches_init > 0 then 'infinity'
             else 0
         end as seconds
@@ -161,7 +165,9 @@ select
     r.waiting,
     r.pending,
     r.pending_batches,
+    r.unsettled,
     r.rate,
+    r.pace,
     case
         when r.pending_batches > 0 and r.seconds_left > 0 and r.seconds_left < 'infinity'
             then make_interval(secs => r.seconds_left)

@@ -1,6 +1,7 @@
 """A slot: one thread with one connection that claims and runs one batch after the other until told to stop."""
 
 import logging
+import time
 from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
@@ -124,11 +125,13 @@ class Slot:
             if not state.wait_until_wanted(LOOK_UP_SECONDS):
                 continue
             connection = self._connect()
+            began = time.monotonic()
             with metrics.claim_seconds.time():
                 skipped = state.backoff.passed_over_queues()
                 batch = claim_batch(connection, state.queues, state.migrations, state.passed_over(), skipped)
             if batch is not None:
                 self._note_claimed(batch)
+                metrics.step_seconds.labels(batch.queue_name, "claim").inc(time.monotonic() - began)
                 return batch
             if state.until_empty and is_finished(connection, state.queues, state.migrations, state.backoff.unusable()):
                 connection.rollback()
@@ -198,5 +201,7 @@ class Slot:
         self._disconnect()
         if self._may_end(jittered(pause)):
             return False
+        if self._claimed is not None:
+            metrics.step_seconds.labels(self._claimed.batch.queue_name, "held").inc(wait.total_seconds())
         self._state.stopping.wait(wait.total_seconds())
         return True

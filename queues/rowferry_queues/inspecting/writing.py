@@ -86,7 +86,8 @@ def _write_side_table(
             owners.append((each.entry, found))
     refused = {each.entry for each in several}
     columns = list(settings.columns.values())
-    upserted = upsert(context.connection, settings.table, settings.keys, columns, rows)
+    with context.steps.step("update"):
+        upserted = upsert(context.connection, settings.table, settings.keys, columns, rows)
     by_entry: dict[Entry, list[tuple[Upserted, CopyResult]]] = {}
     for (entry, found), became in zip(owners, upserted, strict=True):
         by_entry.setdefault(entry, []).append((became, found))

@@ -17,6 +17,7 @@ from rowferry.plan import QueueSettings
 from rowferry.queue_spec import QueueSpec
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
+from rowferry_worker.monitoring.steps import StepClock
 from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import CopyScheduler
@@ -66,6 +67,8 @@ class BatchContext:
     """Those of `remaining` that ended all the same; once their rows are updated, they are no longer in the range."""
     awaited: list[str] = field(default_factory=list[str])
     """Keys of objects that other batches are at work on: the batch looks again later, and no attempt counts."""
+    steps: StepClock = field(default_factory=StepClock)
+    """Where the batch's time goes."""
     ledger: Ledger | None = None
     """Keeps the records of unfinished uploads; None: an upload that does not come to its end begins anew."""
 

@@ -81,9 +81,13 @@ def _run_queue(context: BatchContext) -> BatchResult:
     batch, started = context.batch, context.started
     refuse_source(context)
     source = find_source(batch.payload)
-    if source.expand(context):
-        return BatchResult(Judgement(Verdict.DONE))
-    results, remaining = _choose_remaining(context, call_perform(context, source.read(context)))
+    with context.steps.step("read"):
+        if source.expand(context):
+            return BatchResult(Judgement(Verdict.DONE))
+        entries = source.read(context)
+    with context.steps.step("perform"):
+        performed = call_perform(context, entries)
+    results, remaining = _choose_remaining(context, performed)
     if remaining and not started:
         return _put_back_first(context, results, remaining)
     if remaining:

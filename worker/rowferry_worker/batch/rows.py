@@ -42,7 +42,7 @@ def rewrite_rows(
     """
     wait_for_turn(context, len(moves))
     began = time.monotonic()
-    with metrics.row_update_seconds.labels(context.batch.queue_name).time():
+    with metrics.row_update_seconds.labels(context.batch.queue_name).time(), context.steps.step("update"):
         updated = update_rows(context.connection, queries, moves, to)
     if _log.isEnabledFor(logging.DEBUG):
         log_rows(updated, time.monotonic() - began)
@@ -55,9 +55,10 @@ def wait_for_turn(context: BatchContext, rows: int) -> None:
     if wait:
         metrics.limit_wait_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
     end, alive_at = time.monotonic() + wait.total_seconds(), time.monotonic()
-    while (left := end - time.monotonic()) > 0 or context.give_up.is_set():
-        context.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
-        alive_at = context.keep_alive(alive_at)
+    with context.steps.step("held"):
+        while (left := end - time.monotonic()) > 0 or context.give_up.is_set():
+            context.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
+            alive_at = context.keep_alive(alive_at)
 
 
 def log_rows(results: Sequence[EntryResult], seconds: float) -> None:

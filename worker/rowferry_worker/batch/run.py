@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import psycopg
@@ -30,6 +30,7 @@ from rowferry_worker.batch.verdict import judge_failure, write_failure, write_re
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
+from rowferry_worker.monitoring.steps import StepClock
 from rowferry_worker.monitoring.tracing import trace_batch
 from rowferry_worker.state import WorkerState
 
@@ -46,6 +47,7 @@ class ClaimedBatch:
     queue: Queue
     attempt: Attempt | None = None
     """Set while the batch is being processed."""
+    steps: StepClock = field(default_factory=StepClock)
 
     def run(self) -> None:
         """Process the batch, unless its migration must wait; the claim and the ledger end up agreeing."""
@@ -56,8 +58,12 @@ class ClaimedBatch:
             self.connection.rollback()
         elif migration.is_held_up():
             self._hold_back(migration)
-        elif not self._try(migration, exclusive=self.batch.crashes > 0):
-            self._try(migration, exclusive=True)
+        else:
+            try:
+                if not self._try(migration, exclusive=self.batch.crashes > 0):
+                    self._try(migration, exclusive=True)
+            finally:
+                self.steps.report(self.batch.queue_name)
 
     def _find_migration(self) -> MigrationContext | None:
         """Return the batch's migration; None, with it or its queue set aside, where this worker cannot use it."""
@@ -83,17 +89,21 @@ class ClaimedBatch:
         fields = {"max_replica_lag": migration.plan.database.max_replica_lag}
         _log.warning("a replica is behind, holding back", extra=fields)
         metrics.limit_wait_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
+        metrics.step_seconds.labels(self.batch.queue_name, "held").inc(HEARTBEAT_INTERVAL.total_seconds())
         self.state.backoff.hold_back(self.batch.migration_id, HEARTBEAT_INTERVAL)
 
     def _try(self, migration: MigrationContext, *, exclusive: bool) -> bool:
         """Make one attempt. Return False, with nothing done, when it turns out that it must be exclusive."""
         state, batch = self.state, self.batch
         lock = state.batch_lock.exclusive if exclusive else state.batch_lock.shared
+        asked = time.monotonic()
         with lock(unless=state.stopping) as acquired:
+            self.steps.add("held", time.monotonic() - asked)
             if not acquired:
                 self.connection.rollback()
                 return True
-            attempt = state.attempts.begin(batch)
+            with self.steps.step("claim"):
+                attempt = state.attempts.begin(batch)
             if wait := choose_wait(batch, attempt):
                 self._defer(attempt, wait)
                 return True
@@ -122,6 +132,7 @@ class ClaimedBatch:
                 state.scheduler,
                 state.give_up,
                 deadline,
+                steps=self.steps,
                 ledger=state.ledger,
             )
             with trace_batch(batch, attempt, state.worker_id, migration.name) as record:
@@ -196,7 +207,8 @@ def process_batch(context: BatchContext) -> BatchResult:
     """
     result = _perform_isolated(context)
     try:
-        context.connection.commit()
+        with context.steps.step("commit"):
+            context.connection.commit()
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"PostgreSQL did not commit the batch: {summarise(error)}.") from error
     migration, counts = context.migration.name, Counter([entry.outcome for entry in result.results])
@@ -220,7 +232,8 @@ def _perform_isolated(context: BatchContext) -> BatchResult:
     try:
         with savepoint(connection, "work"):
             result = perform(context)
-            write_result(connection, batch, attempt, result.judgement, result.results)
+            with context.steps.step("commit"):
+                write_result(connection, batch, attempt, result.judgement, result.results)
             return result
     except (BatchReleased, DatabaseUnavailable, MigrationFault):
         raise

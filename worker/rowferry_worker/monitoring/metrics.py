@@ -71,6 +71,12 @@ claim_seconds = Histogram("rowferry_claim_seconds", "Claiming a batch, found or 
 row_update_seconds = Histogram(
     "rowferry_row_update_seconds", "The update of the rows of a batch.", ["queue"], buckets=SHORT
 )
+step_seconds = Counter(
+    "rowferry_step_seconds",
+    "Time of batches by step: claim, read, perform (S3 included), update (of rows), commit, held (waiting for a limit "
+    "of the plan, for a batch that runs alone, or for PostgreSQL). Summed over the slots of a process.",
+    ["queue", "step"],
+)
 limit_wait_seconds = Counter("rowferry_limit_wait_seconds", "Time that slots waited for limits of a plan.", ["limit"])
 reconnects = Counter("rowferry_reconnects", "Lost connections to PostgreSQL.")
 

@@ -1,5 +1,6 @@
 """HTTP endpoint for the metrics of one worker process, or of all the processes of one supervisor."""
 
+import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ Pids = Callable[[], Mapping[int, int]]
 
 def serve_own_metrics(host: str, port: int) -> Endpoint:
     """Serve the metrics of this process. Raises UsageError when the address cannot be used."""
-    return Endpoint(host, port, REGISTRY, partial(is_ready, REGISTRY))
+    return Endpoint(host, port, _name_host(REGISTRY), partial(is_ready, REGISTRY))
 
 
 class SharedMetrics:
@@ -56,7 +57,7 @@ class SharedMetrics:
         registry = CollectorRegistry()
         registry.register(FilesCollector(self._folder))
         registry.register(ProcessesCollector(pids))
-        return Endpoint(host, port, registry, partial(is_ready, registry))
+        return Endpoint(host, port, _name_host(registry), partial(is_ready, registry))
 
 
 @contextmanager
@@ -88,6 +89,28 @@ def is_ready(registry: CollectorRegistry) -> bool:
     """Return whether the last heartbeat of every process succeeded within READY_FOR."""
     last_heartbeat = registry.get_sample_value(LAST_HEARTBEAT)
     return last_heartbeat is not None and time.time() - last_heartbeat < READY_FOR.total_seconds()
+
+
+def _name_host(registry: CollectorRegistry) -> CollectorRegistry:
+    """Return a registry of the same metrics with the label `host` on each: what rowferry.worker calls this host."""
+    named = CollectorRegistry()
+    named.register(HostCollector(registry, socket.gethostname()))
+    return named
+
+
+class HostCollector(Collector):
+    """The metrics of a registry, each sample with the label `host`."""
+
+    def __init__(self, registry: CollectorRegistry, host: str) -> None:
+        self._registry = registry
+        self._host = host
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield copies, since a collector may return the same metric again."""
+        for metric in self._registry.collect():
+            copy = Metric(metric.name, metric.documentation, metric.type)
+            copy.samples = [sample._replace(labels={**sample.labels, "host": self._host}) for sample in metric.samples]
+            yield copy
 
 
 class FilesCollector(Collector):

@@ -1,0 +1,87 @@
+-- rowferry.migration_state
+--   One row a migration: its state in one word, and how long it takes, for screens, metrics and alerts alike.
+--   `state`, the first that is true:
+--     done           it had batches, and all batches of all its queues are DONE
+--     need_somebody  no batch waits or runs, and some are in ERROR
+--     paused         all queues with waiting batches are paused, or the migration is
+--     no_workers     no live worker serves a queue with waiting batches that is not paused
+--     waiting        no batch is due: they wait for their next attempt; or there is none yet
+--     running        anything else
+--   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null: by a
+--   person.
+--   `done_share`: 0 to 1, of the queue that is behind the others; null without entries. `waiting`: entries that have not
+--   left all queues of the chain. `need_somebody`: entries of all queues that are missing, conflict or failed, or were
+--   set to ERROR by hand. `rate`: entries a second in the last minute, of the slowest queue that has waiting batches.
+--   `seconds_left`: until the last queue has finished, at the pace of the last ten minutes (rowferry.pace); null unless
+--   it is running and all queues with waiting batches move. `ends_at`: that as a time.
+create or replace view rowferry.migration_state as
+with served as (
+    select distinct q.queue_name
+    from rowferry.live_workers as w
+    cross join unnest(w.queues) as q (queue_name)
+),
+
+queues as (
+    select
+        s.migration_id,
+        count(*) as queues,
+        bool_and(s.batches = s.batches_done) and bool_or(s.batches > 0) as is_done,
+        coalesce(sum(s.batches_init), 0)::bigint as batches_init,
+        coalesce(sum(s.batches_error), 0)::bigint as batches_error,
+        bool_and(s.paused_at is not null) filter (where s.batches_init > 0) as is_paused,
+        max(s.paused_at) filter (where s.batches_init > 0) as paused_at,
+        coalesce(
+            bool_or(s.queue_name in (select v.queue_name from served as v))
+                filter (where s.batches_init > 0 and s.paused_at is null),
+            false
+        ) as is_served,
+        coalesce(bool_or(s.due_since is not null) filter (where s.paused_at is null), false) as is_due,
+        min(case when s.entries > 0 then (s.entries - s.waiting)::double precision / s.entries end) as done_share,
+        coalesce(max(s.pending), 0) as waiting,
+        coalesce(sum(s.unsettled), 0)::bigint as unsettled,
+        coalesce(sum(s.waiting) filter (where s.batches_init = 0), 0)::bigint as parked,
+        coalesce(min(s.rate) filter (where s.batches_init > 0), max(s.rate)) as rate,
+        case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left
+    from rowferry.queue_status as s
+    group by s.migration_id
+),
+
+stated as (
+    select
+        m.id as migration_id,
+        m.name as migration,
+        m.created_at,
+        coalesce(m.paused_at, case when q.is_paused then q.paused_at end) as paused_at,
+        m.pause_reason,
+        q.done_share,
+        coalesce(q.waiting, 0) as waiting,
+        coalesce(q.unsettled + q.parked, 0) as need_somebody,
+        coalesce(q.rate, 0) as rate,
+        q.time_left,
+        case
+            when q.is_done then 'done'
+            when q.batches_init = 0 and q.batches_error > 0 then 'need_somebody'
+            when coalesce(q.is_paused, m.paused_at is not null) then 'paused'
+            when coalesce(q.batches_init, 0) = 0 then 'waiting'
+            when not q.is_served then 'no_workers'
+            when not q.is_due then 'waiting'
+            else 'running'
+        end as state
+    from rowferry.migration as m
+    left join queues as q on m.id = q.migration_id
+)
+
+select
+    s.migration_id,
+    s.migration,
+    s.created_at,
+    s.state,
+    s.paused_at,
+    s.pause_reason,
+    s.done_share,
+    s.waiting,
+    s.need_somebody,
+    s.rate,
+    case when s.state = 'running' then extract(epoch from s.time_left)::double precision end as seconds_left,
+    case when s.state = 'running' then now() + s.time_left end as ends_at
+from stated as s;
