@@ -1,4 +1,4 @@
-"""Writes the dashboards: `python dashboards/generate.py [FOLDER]`; the JSON in grafana/dashboards is what it writes."""
+"""Writes the dashboards and the alerts: `python dashboards/generate.py [FOLDER]`, a folder for the dashboards alone."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from migration_board import build_migration_board
 from workers_board import build_workers_board
+from write_alerts import write_alerts
 
 FOLDER = Path(__file__).parent / "grafana" / "dashboards"
 
@@ -22,10 +23,12 @@ def render(board: Dashboard) -> str:
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Write both dashboards."""
+    """Write both dashboards, and the alerts where all is written in its place."""
     boards = {"migration": build_migration_board(), "workers": build_workers_board()}
     for name, board in boards.items():
         (folder / f"{name}.json").write_text(render(board), encoding="utf-8")
+    if folder == FOLDER:
+        write_alerts()
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     batches = _gauge("batches", "Batches by status.", "status")
     claimed = _gauge("claimed_batches", "Batches claimed by live workers.")
     most = _gauge("max_in_hand", "How many may be claimed at once; absent without a limit.")
+    priority = _gauge("priority", "Queues with a higher one are claimed first.")
     due = _gauge("oldest_due_seconds", "Seconds since the oldest due batch became due.")
     paused = _gauge("paused", "1 while the queue or its migration is paused.")
     end = _gauge(
@@ -72,16 +73,20 @@ def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         claimed.add_metric(names, row["claimed"])
         if row["max_in_hand"] is not None:
             most.add_metric(names, row["max_in_hand"])
+        priority.add_metric(names, row["priority"])
         due.add_metric(names, row["due_seconds"])
         paused.add_metric(names, float(row["paused"]))
         if row["ends_at"] is not None:
             end.add_metric(names, row["ends_at"])
-    yield from (position, batches, claimed, most, due, paused, end)
+    yield from (position, batches, claimed, most, priority, due, paused, end)
 
 
 def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     labels = ["migration"]
     paused = GaugeMetricFamily("rowferry_migration_paused", "1 while a migration is paused.", labels=labels)
+    by_worker = GaugeMetricFamily(
+        "rowferry_migration_paused_by_worker", "1 while it is paused because a worker could not go on.", labels=labels
+    )
     done = GaugeMetricFamily("rowferry_migration_done", "1 once all batches of all queues are DONE.", labels=labels)
     end = GaugeMetricFamily(
         "rowferry_migration_estimated_end_timestamp_seconds",
@@ -90,10 +95,11 @@ def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]
     )
     for row in rows:
         paused.add_metric([row["migration"]], float(row["paused"]))
+        by_worker.add_metric([row["migration"]], float(row["is_paused_by_worker"]))
         done.add_metric([row["migration"]], float(row["is_done"]))
         if row["ends_at"] is not None:
             end.add_metric([row["migration"]], row["ends_at"])
-    yield from (paused, done, end)
+    yield from (paused, by_worker, done, end)
 
 
 def _describe_states(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:

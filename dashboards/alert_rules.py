@@ -1,0 +1,134 @@
+"""The alerts, once for Prometheus and for Grafana; `write_alerts.py` writes both. docs/runbook.md explains each.
+
+Prometheus may scrape the exporters of several databases: every rule keeps `instance`, the exporter, so that the workers
+of one database do not hide that another has none.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+IS_MOVING = 'rowferry_migration_state{state=~"running|waiting|no_workers"} == 1'
+"""Migrations with work that nobody has paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One alert; `summary` has `VALUE` where the value of the expression belongs, or `VALUE | FUNCTION`."""
+
+    name: str
+    severity: Literal["critical", "warning"]
+    lasts: str
+    """How long the condition holds before it fires, as Prometheus writes durations."""
+    expr: str
+    """For Prometheus."""
+    summary: str
+    query: str | None = None
+    """For Grafana without Prometheus: a file in alert_queries, which returns a row for each that is sick. None: only
+    Prometheus knows."""
+
+
+ALERTS = (
+    Alert(
+        "RowferryNoProgress",
+        "critical",
+        "10m",
+        "(max by (instance, migration) "
+        "(rowferry_queue_entries_waiting unless on (instance, migration, queue) (rowferry_queue_paused == 1)) > 0) "
+        "unless on (instance, migration) (sum by (instance, migration) (rowferry_queue_entries_per_second) > 0) "
+        "unless on (instance, migration) (rowferry_migration_paused == 1) "
+        'unless on (instance, migration) (rowferry_migration_state{state=~"done|need_somebody|no_workers"} == 1)',
+        "{{ $labels.migration }}: {{ VALUE }} entries are waiting and none has finished for ten minutes",
+        "no_progress",
+    ),
+    Alert(
+        "RowferryPausedByWorker",
+        "critical",
+        "1m",
+        "rowferry_migration_paused_by_worker == 1",
+        "{{ $labels.migration }}: a worker has paused it, because it cannot go on",
+        "paused_by_worker",
+    ),
+    Alert(
+        "RowferryNoWorkers",
+        "critical",
+        "2m",
+        "max by (instance, migration) (rowferry_queue_entries_waiting) "
+        'and on (instance, migration) (rowferry_migration_state{state="no_workers"} == 1)',
+        "{{ $labels.migration }}: {{ VALUE }} entries are waiting and no worker is alive",
+        "no_workers",
+    ),
+    Alert(
+        "RowferryQueueStarved",
+        "warning",
+        "15m",
+        "rowferry_queue_oldest_due_seconds > 900 "
+        "unless on (instance, migration, queue) (rowferry_queue_claimed_batches > 0) "
+        "unless on (instance, migration, queue) (rowferry_queue_entries_per_second > 0) "
+        "unless on (instance, migration, queue) (rowferry_queue_paused == 1) "
+        "and on (instance, migration, queue) (rowferry_queue_priority >= on (instance) group_left () "
+        "max by (instance) (rowferry_queue_priority and on (instance, migration, queue) "
+        "(rowferry_queue_claimed_batches > 0)))",
+        "{{ $labels.migration }}, {{ $labels.queue }}: its oldest batch has been due for "
+        "{{ VALUE | humanizeDuration }}, and workers claim only from other queues",
+        "queue_starved",
+    ),
+    Alert(
+        "RowferryErrorShare",
+        "warning",
+        "5m",
+        "migration_queue:rowferry_error_share:ratio > 0.01",
+        "{{ $labels.migration }}, {{ $labels.queue }}: {{ VALUE | humanizePercentage }} of the finished entries failed",
+        "error_share",
+    ),
+    Alert(
+        "RowferryNeedsSomebody",
+        "warning",
+        "5m",
+        "rowferry_migration_entries_in_need "
+        'and on (instance, migration) (rowferry_migration_state{state="need_somebody"} == 1)',
+        "{{ $labels.migration }}: all else is done, and {{ VALUE }} entries need somebody",
+        "need_somebody",
+    ),
+    Alert(
+        "RowferryWorkerLost",
+        "warning",
+        "2m",
+        "((rowferry_lost_workers > 0 and on (instance) (sum by (instance) (rowferry_live_workers) "
+        "< max_over_time(sum by (instance) (rowferry_live_workers)[1h:1m]))) or rowferry_lost_workers > 2) "
+        f"and on (instance) (sum by (instance) ({IS_MOVING}) > 0)",
+        "{{ $labels.host }}: {{ VALUE }} worker processes were lost within the last hour",
+        "worker_lost",
+    ),
+    Alert(
+        "RowferryThrottled",
+        "warning",
+        "10m",
+        "host_side:rowferry_throttled_share:ratio5m > 0.05",
+        "{{ $labels.host }}: {{ VALUE | humanizePercentage }} of the requests to the {{ $labels.side }} side were "
+        "throttled",
+    ),
+    Alert(
+        "RowferryOldTransaction",
+        "warning",
+        "5m",
+        "rowferry_database_oldest_transaction_seconds > 3600 "
+        'and on (instance) (sum by (instance) (rowferry_migration_state{state="running"}) > 0)',
+        "A transaction of {{ $labels.of }} has been open for {{ VALUE | humanizeDuration }} and holds VACUUM back",
+        "old_transaction",
+    ),
+    Alert(
+        "RowferryBlind",
+        "warning",
+        "5m",
+        'rowferry_exporter_up == 0 or up{job="rowferry-exporter"} == 0',
+        "{{ $labels.instance }} ({{ $labels.job }}) cannot be read",
+    ),
+    Alert(
+        "RowferryHostUnseen",
+        "warning",
+        "5m",
+        "(sum by (host) (rowferry_live_workers) > 0) unless on (host) rowferry_build_info "
+        "and on (host) last_over_time(rowferry_build_info[6h])",
+        "{{ $labels.host }}: {{ VALUE }} workers live, and Prometheus no longer gets their metrics",
+    ),
+)
