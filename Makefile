@@ -15,6 +15,7 @@ BENCH_ARGS ?=
 TORTURE_ARGS ?=
 MATRIX_ARGS ?=
 SERVERS_ARGS ?=
+PICTURES_ARGS ?=
 
 LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock'
@@ -88,9 +89,10 @@ bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; 
 trace: $(VENV)/.with-dev ## Count the calls, files and threads that one entry takes from its claim to COMMIT.
 	@$(VENV)/bin/python -m bench.trace_entry
 
-pictures: $(VENV)/.with-pictures ## Draw the panels of the dashboards from a real run, for docs/; needs prometheus.
-	@tools/need prometheus promtool
-	@$(VENV)/bin/python docs/pictures/plot_panels.py
+pictures: $(VENV)/.with-dev ## Draw both dashboards with Grafana's own components, in five states of a real migration. As root; 4 minutes.
+	@tools/need prometheus promtool unshare
+	@tools/install-drawing dashboards/drawing
+	@PYTHONPATH=dashboards $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
 
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell. Needs no network.
 	@tools/check $(VENV)
@@ -127,11 +129,11 @@ $(VENV)/.with-dev: requirements/dev.txt requirements/demo.txt pyproject.toml lab
 	@tools/install-pinned $(VENV) dev
 	@touch $(VENV)/.with-demo $@
 
-$(VENV)/.with-pictures: requirements/pictures.txt | $(VENV)/.with-dev
+$(VENV)/.with-plots: requirements/pictures.txt | $(VENV)/.with-dev
 	@tools/install-pinned $(VENV) pictures
 	@touch $@
 
-$(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-pictures
+$(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-plots
 	@tools/install-pinned $(VENV) bench
 	@touch $@
 

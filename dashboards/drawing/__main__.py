@@ -1,0 +1,84 @@
+"""`make pictures`: runs the scenario, draws both dashboards in each of its states, and says what cannot be read."""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from drawing.answers import answer_board
+from drawing.prometheus import SCRAPE_SECONDS
+from drawing.scenario import STATES, Scenario, run
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+BOARDS = ("migration", "workers")
+PICTURES = ROOT / "docs" / "pictures"
+PUBLISHED = (*(f"{board}_{state}" for board in BOARDS for state in STATES), "migration_failing_light")
+WIDTH = 1600
+SHOWN_BEFORE = timedelta(seconds=20)
+
+
+def main() -> None:
+    """Run, draw, and put the pictures into docs; the exit status is 1 if a panel cannot be read."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kept", type=Path, default=ROOT / ".tools" / "pictures", help="where all is kept")
+    parser.add_argument("--again", action="store_true", help="draw the answers of the last run again")
+    parser.add_argument("--boards", type=Path, default=HERE.parent / "grafana/dashboards", help="where the files are")
+    options = parser.parse_args()
+    answers = options.kept / "answers"
+    if not options.again:
+        shutil.rmtree(options.kept, ignore_errors=True)
+        answers.mkdir(parents=True)
+        with tempfile.TemporaryDirectory(prefix="rowferry-pictures-") as folder:
+            run(Path(folder), lambda state, seen: collect(state, seen, options.boards, answers))
+    faults = draw(sorted(answers.glob("*.json")), options.kept)
+    for name in PUBLISHED:
+        shutil.copy(options.kept / f"{name}.png", PICTURES / f"{name}.png")
+    for fault in faults:
+        sys.stderr.write(fault + "\n")
+    raise SystemExit(1 if faults else 0)
+
+
+def collect(state: str, seen: Scenario, boards: Path, folder: Path) -> None:
+    """Write down what both dashboards are answered now: as they open, in light, and with every row opened."""
+    start = datetime.fromtimestamp(seen.started_at, UTC) - SHOWN_BEFORE
+    for name in BOARDS:
+        board = json.loads((boards / f"{name}.json").read_text(encoding="utf-8"))
+        end = datetime.now(UTC)
+        shown = answer_board(board, seen.sources, start, end, width=WIDTH, scrape_seconds=SCRAPE_SECONDS)
+        _write(folder / f"{name}_{state}.json", shown)
+        _write(folder / f"{name}_{state}_light.json", {**shown, "light": True})
+        if any(panel.get("panels") for panel in board["panels"]):
+            _write(folder / f"{name}_{state}_opened.json", {**shown, "expanded": True})
+    sys.stdout.write(f"· {state}: {seen.finished():.0%} of the batches are finished\n")
+    sys.stdout.flush()
+
+
+def draw(documents: list[Path], folder: Path) -> list[str]:
+    """Draw each document to a picture of the same name; return a sentence for each fault."""
+    command = ["node", str(HERE / "draw.mjs"), str(folder), *map(str, documents)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=1200, env=os.environ, check=False)
+    if done.returncode:
+        return [f"node {HERE / 'draw.mjs'} failed with status {done.returncode}."]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    sentences = [sentence(drawn["name"], fault) for drawn in found for fault in drawn["faults"]]
+    return list(dict.fromkeys(sentences))
+
+
+def sentence(name: str, fault: dict[str, str]) -> str:
+    """Return what is wrong with a panel of the picture `BOARD_STATE` or `BOARD_STATE_opened`."""
+    board, state, *_ = name.split("_")
+    return f'The panel "{fault["panel"]}" of the dashboard {board} {fault["what"]} in the state "{state}".'
+
+
+def _write(path: Path, shown: dict[str, object]) -> None:
+    path.write_text(json.dumps(shown), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+// node draw.mjs FOLDER DRAWING.json...: draws each document to FOLDER/NAME.png in Chromium; prints the faults as JSON lines.
+import { build } from 'esbuild';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { basename, dirname, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import puppeteer from 'puppeteer-core';
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json' };
+const PAGE = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/fonts.css"><link rel="stylesheet" href="/page.css"><body style="margin:0"><div id="root"></div>
+<script>window.__grafana_public_path__='/public/';</script><script src="/shown.js"></script><script src="/page.js"></script>`;
+const DEADLINE_MS = 60_000;
+
+async function bundle(folder) {
+  const shared = { bundle: true, logLevel: 'error', absWorkingDir: HERE, loader: { '.svg': 'text', '.woff2': 'dataurl', '.woff': 'empty', '.png': 'dataurl', '.ttf': 'empty' } };
+  await build({ ...shared, entryPoints: ['page.tsx'], outfile: join(folder, 'page.js'), format: 'iife', platform: 'browser', jsx: 'automatic', minify: true,
+    define: { 'process.env.NODE_ENV': '"production"', global: 'globalThis' }, alias: { 'monaco-editor': './empty.js', '@monaco-editor/react': './empty.js' } });
+  await build({ ...shared, entryPoints: ['fonts.css'], outfile: join(folder, 'fonts.css') });
+}
+
+// Icons are files of @grafana/ui; everything else was bundled.
+const ICONS = join(HERE, 'node_modules/@grafana/ui/dist/public');
+function serve(folder, shown) {
+  const server = createServer((request, response) => {
+    const path = decodeURIComponent(request.url.split('?')[0]);
+    const file = path.startsWith('/public/') ? join(ICONS, path.slice('/public/'.length).replace(/^build\//, '')) : join(folder, path);
+    const body = path === '/' ? PAGE : path === '/shown.js' ? `window.SHOWN = ${JSON.stringify(shown())}` : existsSync(file) && extname(file) ? readFileSync(file) : null;
+    response.writeHead(body === null ? 404 : 200, { 'content-type': TYPES[extname(path)] ?? (path === '/' ? 'text/html' : 'application/octet-stream') });
+    response.end(body ?? '');
+  });
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)));
+}
+
+async function draw(page, address, shown, picture) {
+  const broken = [];
+  page.removeAllListeners('pageerror').on('pageerror', (error) => broken.push({ panel: 'the page', what: `throws ${String(error).slice(0, 300)}` }));
+  await page.setViewport({ width: shown.width + 32, height: 1000 });
+  await page.goto(address, { timeout: DEADLINE_MS });
+  await page.waitForSelector('#board', { timeout: DEADLINE_MS });
+  const height = await page.evaluate(() => Math.ceil(document.getElementById('board').getBoundingClientRect().height));
+  await page.setViewport({ width: shown.width + 32, height });
+  await page.waitForNetworkIdle({ idleTime: 1000, timeout: DEADLINE_MS });
+  await page.screenshot({ path: picture });
+  return [...broken, ...await page.evaluate(() => window.faults())];
+}
+
+const [folder, ...documents] = process.argv.slice(2);
+mkdirSync(folder, { recursive: true });
+await bundle(folder);
+let shown;
+const server = await serve(folder, () => shown);
+const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--hide-scrollbars'] });
+try {
+  const page = await browser.newPage();
+  if (process.env.DEBUG) page.on('console', (message) => console.error(message.text().slice(0, 500))).on('response', (r) => r.status() >= 400 && console.error(r.status(), r.url()));
+  for (const document of documents) {
+    shown = JSON.parse(readFileSync(document, 'utf8'));
+    const name = basename(document, '.json');
+    const faults = await draw(page, `http://127.0.0.1:${server.address().port}/`, shown, join(folder, `${name}.png`));
+    console.log(JSON.stringify({ name, faults }));
+  }
+} finally {
+  await browser.close();
+  server.close();
+}

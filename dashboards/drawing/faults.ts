@@ -1,0 +1,57 @@
+// What a reader could not read: an error, a value in small print, an answer that nothing is drawn of.
+import { FieldType } from '@grafana/data';
+import { errorOf, framesOf, PANELS, SHOWN, theme } from './fields';
+
+export type Fault = { panel: string; what: string };
+const LEAST_PIXELS = 20;
+
+/** The faults of all drawn panels; called when everything is drawn. */
+export function faultsOf(panels: any[]): Fault[] {
+  const lost = Object.entries(SHOWN.errors).filter(([name]) => !PANELS.has(Number(name))).map(([panel, what]) => ({ panel, what: `is in error: ${what}` }));
+  const found = panels.filter((panel) => panel.type !== 'row').flatMap((panel) => {
+    const element = document.querySelector<HTMLElement>(`[data-panel="${panel.id}"]`);
+    return faultsOfPanel(panel, element!).map((what) => ({ panel: panel.title || `number ${panel.id}`, what }));
+  });
+  return [...lost, ...found];
+}
+
+function faultsOfPanel(panel: any, element: HTMLElement): string[] {
+  const error = errorOf(panel), broken = element.querySelector<HTMLElement>('[data-broken]');
+  if (error) return [`is in error: ${error}`];
+  if (broken) return [`cannot be drawn: ${broken.dataset.broken}`];
+  if (!isDrawn(panel, element)) return ['has data and draws nothing'];
+  return [...element.querySelectorAll<HTMLElement>('[data-stat]')].flatMap((stat) => {
+    const size = largestPrint(stat);
+    return stat.dataset.stat && size < LEAST_PIXELS ? [`shows "${stat.dataset.stat}" at ${Math.round(size)} px, below ${LEAST_PIXELS} px`] : [];
+  });
+}
+
+/** The size of the largest letters: a stat's value is never smaller than its name. */
+function largestPrint(element: HTMLElement): number {
+  const texts = [...element.querySelectorAll<HTMLElement>('*')].filter((each) => [...each.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent!.trim()));
+  return Math.max(0, ...texts.map((each) => parseFloat(getComputedStyle(each).fontSize)));
+}
+
+function isDrawn(panel: any, element: HTMLElement): boolean {
+  if (panel.type === 'text') return element.querySelector('.markdown-html')!.textContent!.trim() !== '';
+  const fields = framesOf(panel).flatMap((frame) => frame.fields);
+  const has = (wanted: (field: any) => boolean) => fields.some((field) => wanted(field) && field.values.some((value: any) => value !== null && value !== undefined));
+  if (panel.type === 'timeseries') return !has((field) => field.type === FieldType.number && !field.config.custom?.hideFrom?.viz) || drawsCurves(element);
+  if (panel.type === 'table') return !fields.some((field) => field.values.length) || [...element.querySelectorAll('[role="gridcell"]')].some((cell) => cell.textContent!.trim());
+  if (!has((field) => field.type !== FieldType.time)) return true;
+  return [...element.querySelectorAll<HTMLElement>('[data-stat], [data-bar]')].some((value) => value.textContent!.trim() !== '');
+}
+
+/** Whether a pixel of the plot has a colour: grid, axes and background have none. */
+function drawsCurves(element: HTMLElement): boolean {
+  const canvas = element.querySelector<HTMLCanvasElement>('.u-wrap canvas'), over = element.querySelector<HTMLElement>('.u-over');
+  if (!canvas || !over) return false;
+  const ratio = canvas.width / canvas.clientWidth;
+  const box = [over.offsetLeft, over.offsetTop - 2, over.offsetWidth, over.offsetHeight + 4].map((side) => Math.round(side * ratio)) as [number, number, number, number];
+  const { data } = canvas.getContext('2d')!.getImageData(...box);
+  for (let i = 0; i < data.length; i += 4) {
+    const [r, g, b, alpha] = [data[i], data[i + 1], data[i + 2], data[i + 3]];
+    if (alpha > 40 && (Math.max(r, g, b) - Math.min(r, g, b) > 40 || (theme.isDark ? Math.min(r, g, b) > 150 && alpha > 150 : Math.max(r, g, b) < 110 && alpha > 150))) return true;
+  }
+  return false;
+}
