@@ -1,5 +1,7 @@
 -- rowferry.claimed_batches
 --   The batches that live workers have claimed: one row an open attempt of a worker with a recent heartbeat.
+--   A batch whose worker was killed belongs to the worker of its last attempt: a claim is exclusive, so earlier
+--   attempts are over.
 create or replace view rowferry.claimed_batches as
 select
     q.id as batch_id,
@@ -18,4 +20,7 @@ from rowferry.batch_attempt as a
 inner join rowferry.live_workers as w on a.worker_id = w.id
 inner join rowferry.batch_queue as q on a.batch_id = q.id
 inner join rowferry.migration as m on q.migration_id = m.id
-where a.finished_at is null and q.status = 'INIT';
+where
+    a.finished_at is null
+    and q.status = 'INIT'
+    and not exists (select from rowferry.batch_attempt as l where l.batch_id = a.batch_id and l.id > a.id);

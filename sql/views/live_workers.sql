@@ -14,6 +14,9 @@ select
     w.last_seen_at,
     count(a.id) as claimed_batches
 from rowferry.worker as w
-left join rowferry.batch_attempt as a on w.id = a.worker_id and a.finished_at is null
+left join rowferry.batch_attempt as a
+    on w.id = a.worker_id
+    and a.finished_at is null
+    and not exists (select from rowferry.batch_attempt as l where l.batch_id = a.batch_id and l.id > a.id)
 where w.stopped_at is null and w.last_seen_at > now() - interval '30 seconds'
 group by w.id;
