@@ -7,8 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from io import StringIO
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -16,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from rich.console import Console
 
 from entry_table import EntryTable
 from queue_states import Actor, acting, denied, missing
@@ -24,18 +22,16 @@ from rowferry.batch import Verdict
 from rowferry.db.connection import connect
 from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
-from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts, read_counts
-from rowferry_cli.watching.keys import HELP, HELP_WITH_QUEUES, KeyHandler
+from rowferry_cli.watching.keys import KeyHandler
 from rowferry_cli.watching.layout import cut_rows, share_lines
 from rowferry_cli.watching.poller import LONGEST_INTERVAL, State, act, choose_wait
 from rowferry_cli.watching.queue_lines import find_window
-from rowferry_cli.watching.snapshot import ClaimedBatch, Reason, Snapshot, WatchedQueue, Worker, read_snapshot
-from rowferry_cli.watching.view import draw_view
+from rowferry_cli.watching.reading import read_snapshot
+from rowferry_cli.watching.snapshot import Snapshot
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
-
-NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
+from watching import HELP, HELP_WITH_QUEUES, NOW, make_queue, make_snapshot, shown
 
 
 @pytest.fixture
@@ -50,56 +46,15 @@ def busy(table: EntryTable) -> Iterator[list[Actor]]:
         held = second.claim()
         resting = first.claim()
         first.finish(resting, failures=[denied(41)], verdict=Verdict.RETRY)
+        for actor in (first, second):
+            actor.send_heartbeat()
         yield [first, second]
         held.connection.close()
-
-
-def shown(
-    state: State,
-    queue: str | None = None,
-    *,
-    width: int = 80,
-    height: int | None = 24,
-    footer: tuple[str, ...] = (HELP,),
-) -> list[str]:
-    """Return the lines of the view."""
-    drawn = StringIO()
-    console = Console(file=drawn, width=width, height=height or 1000, force_terminal=False)
-    console.print(draw_view(state, queue, database="app on db:5432", now=NOW, height=height, footer=footer))
-    return [line.rstrip() for line in drawn.getvalue().splitlines()]
 
 
 def snapshot_now(migration: str = "avatars") -> Snapshot:
     with connect("test", autocommit=True) as connection:
         return read_snapshot(connection, migration)
-
-
-WAITING = Counts(batches=10, batches_init=5, batches_done=5, entries=100, waiting=50, migrated=50)
-
-
-def make_queue(counts: Counts = WAITING, name: str = "migrate", tables: int = 1, reasons: int = 0) -> WatchedQueue:
-    """Return a queue with as much to show in each table."""
-    status = QueueStatus(queue=name, counts=counts, rate=10.0, is_done=not counts.batches_init)
-    named = {f"public.a_table_with_quite_a_long_name_{n}.path": counts for n in range(tables)}
-    failed = [
-        Reason("failed", f"a reason {n} that takes many words to tell", 3, 2, f"image/u{n}/me.png", NOW, name)
-        for n in range(reasons)
-    ]
-    return WatchedQueue(status, named, tuple(failed))
-
-
-def make_snapshot(tables: int, workers: int, reasons: int, queues: tuple[str, ...] = ("migrate",)) -> Snapshot:
-    """Return a snapshot with a lot to show."""
-    return Snapshot(
-        migration="avatars",
-        moment=NOW,
-        paused_at=None,
-        queues=tuple(make_queue(name=name, tables=tables, reasons=reasons) for name in queues),
-        workers=tuple(
-            Worker(f"w{n}", f"host-{n // 8}.example.net", n, (ClaimedBatch(n, "avatars", timedelta(seconds=n)),))
-            for n in range(workers)
-        ),
-    )
 
 
 # What a frame says
@@ -409,7 +364,7 @@ def test_it_follows_the_size_of_the_window() -> None:
     with in_terminal("watch", size=(80, 24)) as terminal:
         assert "Latest errors" in terminal.wait_for(HELP, "fra-2")
         terminal.resize(40, 12)
-        terminal.wait_for("p pause · r resume · e requeue errors ·…")
+        terminal.wait_for("p pause · r resume · ? help · q quit")
 
 
 @pytest.mark.usefixtures("busy")

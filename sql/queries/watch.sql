@@ -1,15 +1,27 @@
 -- `rowferry watch`: everything on the screen, read again and again.
 
 -- name: watch_migration
--- The migration, whether it is paused, and the server's time.
+-- The migration, its state and the time left, its bounds in the plan, and the server's time. `replica_lag` is null
+-- where there is no replica, or where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last
+-- hour.
 select
-    id,
-    name,
-    paused_at,
-    pause_reason,
+    m.id,
+    m.name,
+    m.paused_at,
+    m.pause_reason,
+    s.state,
+    make_interval(secs => s.seconds_left) as time_left,
+    (m.plan -> 'database' ->> 'max_rows_per_second')::double precision as max_rows_per_second,
+    make_interval(secs => (m.plan -> 'database' ->> 'max_replica_lag')::double precision) as max_replica_lag,
+    r.replica_lag,
+    h.lost,
+    array(select o.name from rowferry.migration as o order by o.name) as migrations,
     clock_timestamp() as moment
-from rowferry.migration
-where name = %(migration)s;
+from rowferry.migration as m
+inner join rowferry.migration_state as s on m.id = s.migration_id
+cross join (select max(p.replay_lag) as replica_lag from pg_stat_replication as p) as r
+cross join (select coalesce(sum(w.lost), 0)::bigint as lost from rowferry.worker_hosts as w) as h
+where m.name = %(migration)s;
 
 -- name: watch_tables
 -- The progress of each table.
@@ -29,7 +41,9 @@ select
     missing,
     conflict,
     failed,
-    bytes
+    bytes,
+    started_at,
+    finished_at
 from rowferry.table_progress
 where migration_id = %(id)s
 order by queue_name, label;
@@ -40,6 +54,8 @@ select
     w.id,
     w.host,
     w.pid,
+    clock_timestamp() - w.last_seen_at as silent_for,
+    w.request_rates,
     h.batch_id,
     h.migration,
     h.claimed_for
@@ -79,3 +95,73 @@ from (
 inner join rowferry.batch_queue as q on u.queue_name = q.queue_name
 where q.status = 'INIT' and q.run_after > statement_timestamp() and q.migration_id = %(id)s
 group by q.queue_name;
+
+-- name: watch_pace
+-- The entries of the batches that were finished since then, by queue and slice of so many seconds; `began`: the slice's
+-- first second since 1970.
+select
+    f.queue_name as queue,
+    (floor(extract(epoch from f.finished_at) / %(seconds)s) * %(seconds)s)::bigint as began,
+    sum(f.entry_count)::bigint as entries
+from rowferry.finished_batches as f
+where f.migration = %(migration)s and f.finished_at >= %(since)s
+group by f.queue_name, began;
+
+-- name: watch_hosts
+-- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.throughput.
+select
+    f.queue_name as queue,
+    f.host,
+    sum(f.entry_count)
+    / extract(
+        epoch from greatest(least(now() - min(f.started_at), interval '1 minute'), interval '1 second')
+    )::double precision as rate
+from rowferry.finished_batches as f
+where f.migration = %(migration)s and f.host is not null and f.finished_at > now() - interval '1 minute'
+group by f.queue_name, f.host;
+
+-- name: watch_finished
+-- The last batches that became DONE or ERROR within half an hour, the last first.
+select
+    f.queue_name as queue,
+    f.batch_id,
+    f.status,
+    f.entry_count as entries,
+    f.duration,
+    f.finished_at,
+    f.host,
+    f.error
+from rowferry.finished_batches as f
+where f.migration = %(migration)s and f.finished_at > now() - interval '30 minutes'
+order by f.finished_at desc
+limit 60;
+
+-- name: watch_released
+-- Why a batch was last given back within a minute: asked where workers claim nothing although batches are due.
+select a.error
+from rowferry.recent_attempts as a
+where
+    a.migration = %(migration)s and a.verdict = 'RELEASED'
+    and a.finished_at > now() - interval '1 minute'
+order by a.finished_at desc
+limit 1;
+
+-- name: watch_entries
+-- The entries that keep batches of one queue in ERROR, the last failure first.
+select
+    f.batch_id,
+    q.payload ->> 'entries' as label,
+    f.entry_id,
+    left(f.key, 500) as key,
+    f.outcome,
+    left(f.error, 500) as error,
+    f.failed_at
+from rowferry.entry_failure as f
+inner join rowferry.batch_queue as q on f.batch_id = q.id
+where
+    q.status = 'ERROR'
+    and q.migration_id = %(id)s
+    and q.queue_name = %(queue)s
+    and f.outcome in ('missing', 'conflict', 'failed')
+order by f.failed_at desc, f.batch_id, f.entry_id
+limit 200;

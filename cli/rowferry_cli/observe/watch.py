@@ -16,14 +16,14 @@ from rowferry_cli.options import Seconds
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
 @click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")
 def command(migration: str | None, plan_path: Path, queue: str | None, interval: float, once: bool) -> None:
-    """Show a migration live: progress by queue and table, rate, time left, workers, claimed batches, latest errors.
+    """Show a migration live: progress by queue and table, pace, time left, what holds it up, workers, latest errors.
 
     With several queues, each has a line. The rest of the view is about one of them: the first that is not done, or the
     one that --queue or the key n chooses. The migration is done when all are.
 
-    Keys: n goes to the next queue, p pauses the migration, r resumes it, e requeues all batches of the queue in ERROR
-    (after a question), q quits. The work goes on when you quit. Watching needs only the database, and reads it for at
-    most a tenth of the time.
+    Keys: p pauses the migration, r resumes it, e requeues all batches of the queue in ERROR (after a question), f lists
+    failed entries, n goes to the next queue, m to the next migration, ? explains the keys, q quits. The work goes on
+    when you quit. Watching needs only the database, and reads it for at most a tenth of the time.
     """
     from rich.console import Console
 

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.live import Live
 
 from rowferry.db.connection import Connection, name_database
-from rowferry_cli.watching.keys import HELP, HELP_WITH_QUEUES, KeyHandler, open_keyboard
-from rowferry_cli.watching.poller import Poller, State
-from rowferry_cli.watching.snapshot import read_snapshot
+from rowferry_cli.watching.keys import KeyHandler, list_keys, open_keyboard
+from rowferry_cli.watching.poller import Focus, Poller, State
+from rowferry_cli.watching.reading import read_snapshot
 from rowferry_cli.watching.view import draw_view
 
 REDRAW_INTERVAL = timedelta(seconds=0.1)
@@ -23,8 +23,8 @@ REDRAW_INTERVAL = timedelta(seconds=0.1)
 SILENT_AFTER = timedelta(seconds=10)
 """How late a snapshot may be before the database is reported as not answering."""
 
-Show = Callable[[State, str | None, list[str]], None]
-"""Shows a state and in it one queue, with these last lines."""
+Show = Callable[[State, KeyHandler], None]
+"""Shows a state, as the keys have chosen."""
 
 
 def watch_once(connection: Connection, migration: str, queue: str | None, console: Console) -> None:
@@ -41,15 +41,34 @@ def watch(migration: str, queue: str | None, interval: timedelta, console: Conso
     poller = Poller(migration, interval)
     with _open_screen(console) as show, open_keyboard() as read_keys, _stop_signals() as stopped:
         poller.start()
-        handler = KeyHandler(queue=queue)
+        handler = KeyHandler(queue=queue, migration=migration)
         while not (handler.is_over or stopped.is_set()):
-            state = _report_silence(poller.state)
-            last_line = handler.question or handler.reply or _choose_help(state)
-            show(state, handler.queue, [line for line in (state.notice, last_line) if line])
+            chosen = handler.migration or migration
+            state = _choose_state(poller.state, chosen)
+            poller.look_at(Focus(chosen, _choose_failures(handler, state)))
+            show(state, handler)
             for key in read_keys(REDRAW_INTERVAL):
                 handler = handler.press(key, state.snapshot)
                 if handler.action is not None:
-                    poller.request(handler.action, handler.queue)
+                    poller.request(handler.action, chosen, handler.queue)
+                chosen = handler.migration or migration
+                state = _choose_state(state, chosen)
+
+
+def _choose_state(state: State, migration: str) -> State:
+    """Return the state without its snapshot if that is of another migration, which was looked at before.
+
+    So no key means the migration that is not on the screen any more.
+    """
+    if state.snapshot is not None and state.snapshot.migration != migration:
+        return replace(state, snapshot=None)
+    return _report_silence(state)
+
+
+def _choose_failures(handler: KeyHandler, state: State) -> str | None:
+    """Return the queue whose failed entries are listed, if they are."""
+    looked_at = state.snapshot.find_queue(handler.queue) if state.snapshot else None
+    return looked_at.name if looked_at and handler.page == "failures" else None
 
 
 @contextmanager
@@ -59,22 +78,31 @@ def _open_screen(console: Console) -> Generator[Show]:
     shown: list[object] = []
     if not console.is_terminal or console.is_dumb_terminal:
 
-        def append(state: State, queue: str | None, _footer: list[str]) -> None:
+        def append(state: State, handler: KeyHandler) -> None:
             if state.snapshot is not None and shown != [state]:
                 shown[:] = [state]
-                console.print(draw_view(state, queue, database=database, now=_now()), "")
+                console.print(draw_view(state, handler.queue, database=database, now=_now()), "")
 
         yield append
         return
 
     with Live(console=console, screen=True, auto_refresh=False) as live:
 
-        def redraw(state: State, queue: str | None, footer: list[str]) -> None:
+        def redraw(state: State, handler: KeyHandler) -> None:
             """Redraw only if something changed: the state, the time in seconds, the size of the window."""
-            if shown != [state, queue, footer, _now(), console.size]:
-                shown[:] = [state, queue, footer, _now(), console.size]
-                height = console.size.height
-                view = draw_view(state, queue, database=database, now=_now(), height=height, footer=footer)
+            footer = _choose_footer(state, handler, console.size.width)
+            look = [state, handler.queue, handler.page, footer, _now(), console.size]
+            if shown != look:
+                shown[:] = look
+                view = draw_view(
+                    state,
+                    handler.queue,
+                    database=database,
+                    now=_now(),
+                    size=console.size,
+                    footer=footer,
+                    page=handler.page,
+                )
                 live.update(view, refresh=True)
 
         yield redraw
@@ -106,8 +134,15 @@ def _report_silence(state: State) -> State:
     return replace(state, trouble="The database does not answer.")
 
 
-def _choose_help(state: State) -> str:
-    return HELP_WITH_QUEUES if state.snapshot is not None and len(state.snapshot.queues) > 1 else HELP
+def _choose_footer(state: State, handler: KeyHandler, width: int) -> list[str]:
+    """Return the last lines: what became of the last action, and a question, a reply or the keys."""
+    snapshot = state.snapshot
+    keys = list_keys(
+        width,
+        has_queues=snapshot is not None and len(snapshot.queues) > 1,
+        has_migrations=snapshot is not None and len(snapshot.migrations) > 1,
+    )
+    return [line for line in (state.notice, handler.question or handler.reply or keys) if line]
 
 
 def _now() -> datetime:

@@ -1,6 +1,7 @@
 """How the parts of the view share the lines of a terminal, and its colours."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from rich.text import Text
@@ -35,8 +36,18 @@ GOOD, WARNING, BAD, QUIET, STRONG = "green", "yellow", "red", "dim", "bold"
 
 ROOMY = 18
 """The height in lines from which blank lines separate the parts."""
+WIDE, TALL = 110, 30
+"""The columns and lines from which the view has two columns."""
 
 STYLES = {"migrated": GOOD, "kept": GOOD, "missing": BAD, "conflict": BAD, "failed": BAD}
+STATE_STYLES = {
+    "done": GOOD,
+    "running": GOOD,
+    "need_somebody": f"{BAD} {STRONG}",
+    "no_workers": f"{BAD} {STRONG}",
+    "paused": WARNING,
+    "waiting": WARNING,
+}
 
 
 def line(content: str | Text, style: str = "") -> Text:
@@ -49,3 +60,9 @@ def line(content: str | Text, style: str = "") -> Text:
 def show_share(counts: Counts) -> str:
     """Return the finished share in per cent, rounded down: 100% only when nothing waits."""
     return f"{100 * counts.finished // counts.entries}%" if counts.entries else "100%"
+
+
+def show_moment(moment: datetime, now: datetime) -> str:
+    """Return a moment in local time, with its date unless that is today's."""
+    local = moment.astimezone()
+    return f"{local:%H:%M:%S}" if local.date() == now.astimezone().date() else f"{local:%Y-%m-%d %H:%M}"

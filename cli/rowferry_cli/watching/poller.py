@@ -10,7 +10,9 @@ from rowferry.db.connection import Connection, connect
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.reports.pause import pause, resume
 from rowferry_cli.watching.keys import Action
-from rowferry_cli.watching.snapshot import Snapshot, read_snapshot, requeue_errors
+from rowferry_cli.watching.pace import PaceHistory
+from rowferry_cli.watching.reading import read_snapshot, requeue_errors
+from rowferry_cli.watching.snapshot import Snapshot
 
 LARGEST_SHARE = 0.1
 """Reading takes at most this share of the time: slow readings become rarer."""
@@ -30,55 +32,90 @@ class State:
     """The result of the last action."""
 
 
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What is read."""
+
+    migration: str
+    failures_of: str | None = None
+    """The queue whose failed entries are listed; None: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be done soon, beside reading a snapshot."""
+
+    action: Action | None = None
+    """None: nothing but reading."""
+    migration: str = ""
+    queue: str | None = None
+    """The queue whose errors are requeued; None: all."""
+
+
 class Poller:
     """Reads a snapshot every `interval`; `state` is replaced as a whole, so any thread may read it."""
 
     def __init__(self, migration: str, interval: timedelta) -> None:
         """Connect only when started."""
         self.state = State()
-        self._migration = migration
+        self._focus = Focus(migration)
         self._interval = interval
-        self._actions: SimpleQueue[tuple[Action, str | None]] = SimpleQueue()
+        self._history = PaceHistory(migration)
+        self._history_of = migration
+        self._requests: SimpleQueue[Request] = SimpleQueue()
         self._connection: Connection | None = None
 
     def start(self) -> None:
         """Start the thread. It ends with the process, since it may wait for a server that never answers."""
         Thread(target=self._run, name="poller", daemon=True).start()
 
-    def request(self, action: Action, queue: str | None) -> None:
-        """Carry out an action soon, on the queue that is looked at, and read a snapshot after it."""
-        self._actions.put((action, queue))
+    def request(self, action: Action, migration: str, queue: str | None) -> None:
+        """Carry out an action soon, on the migration and queue that are looked at, and read a snapshot after it."""
+        self._requests.put(Request(action, migration, queue))
+
+    def look_at(self, focus: Focus) -> None:
+        """Read this from now on; at once if it is another."""
+        if focus != self._focus:
+            self._focus = focus
+            self._requests.put(Request())
 
     def _run(self) -> None:
         wait = timedelta(0)
         while True:
             try:
-                action, queue = self._actions.get(timeout=wait.total_seconds())
+                request = self._requests.get(timeout=wait.total_seconds())
             except Empty:
-                action, queue = None, None
-            wait = self._poll(action, queue)
+                request = Request()
+            wait = self._poll(request)
 
-    def _poll(self, action: Action | None, queue: str | None) -> timedelta:
+    def _poll(self, request: Request) -> timedelta:
         """Carry out the action, if any, read a snapshot, and return how long to wait for the next."""
-        wait = self._interval
+        wait, focus = self._interval, self._focus
         try:
-            notice = self._act(action, queue) if action else self.state.notice
+            notice = self._act(request) or self.state.notice
             started = time.monotonic()
-            snapshot = read_snapshot(self._connect(), self._migration)
+            snapshot = self._read(focus)
             wait = choose_wait(self._interval, timedelta(seconds=time.monotonic() - started))
             self.state = State(snapshot, time.monotonic() + wait.total_seconds(), notice=notice)
         except RowferryError as error:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            notice = f"Not done: {action}." if action else self.state.notice
+            notice = f"Not done: {request.action}." if request.action else self.state.notice
             self.state = replace(self.state, trouble=str(error), notice=notice)
         return wait
 
-    def _act(self, action: Action, queue: str | None) -> str:
-        """Carry out an action and return its result, or the error (no permission, a lock)."""
+    def _read(self, focus: Focus) -> Snapshot:
+        if focus.migration != self._history_of:
+            self._history, self._history_of = PaceHistory(focus.migration), focus.migration
+        return read_snapshot(self._connect(), focus.migration, self._history, failures_of=focus.failures_of)
+
+    def _act(self, request: Request) -> str:
+        """Carry out an action and return its result, or the error (no permission, a lock); "" without an action."""
+        if request.action is None:
+            return ""
         try:
-            result = act(self._connect(), action, self._migration, queue)
+            result = act(self._connect(), request.action, request.migration, request.queue)
         except DatabaseUnavailable:
             raise
         except RowferryError as error:

@@ -1,6 +1,6 @@
 """Draws one line a queue, in the order of the chain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 
 from rich.console import RenderableType
@@ -9,17 +9,18 @@ from rich.text import Text
 
 from rowferry.formatting import format_duration, show_text
 from rowferry_cli.watching.layout import BAD, GOOD, QUIET, STRONG, WARNING, line, show_share
-from rowferry_cli.watching.snapshot import WatchedQueue
+from rowferry_cli.watching.snapshot import Snapshot, WatchedQueue
 
 HEADINGS = ("done", "waiting", "claimed", "entries/s", "oldest due", "ERROR")
 STATES = {"done": GOOD, "slowest": f"{WARNING} {STRONG}", "paused": WARNING, "in ERROR": BAD}
 
 
 def draw_queues(
-    queues: Sequence[WatchedQueue], looked_at: WatchedQueue | None, lines: int, now: datetime
+    snapshot: Snapshot, looked_at: WatchedQueue | None, lines: int, now: datetime
 ) -> Iterator[RenderableType]:
-    """Yield the queues in at most so many lines, under their headings; `looked_at` is marked, and always among them."""
-    if not queues or looked_at is None:
+    """Yield several queues in at most so many lines, under their headings; `looked_at` is marked and always shown."""
+    queues = snapshot.queues
+    if len(queues) < 2 or looked_at is None:
         return
     rows = max(lines - 1, 1)
     first, last = find_window(len(queues), queues.index(looked_at), rows)
@@ -31,7 +32,7 @@ def draw_queues(
     if lines > 1:
         grid.add_row(*(Text(heading, QUIET) for heading in ("  queue", *HEADINGS, "")))
     for queue in queues[first:last]:
-        grid.add_row(*_describe(queue, is_looked_at=queue is looked_at, now=now))
+        grid.add_row(*_describe(queue, snapshot.find_rate(queue), is_looked_at=queue is looked_at, now=now))
     yield grid
     if rows > 1 and last - first < len(queues):
         yield line(f"… and {len(queues) - (last - first):,} more queues", QUIET)
@@ -49,13 +50,13 @@ def find_window(count: int, index: int, rows: int) -> tuple[int, int]:
     return first, first + shown
 
 
-def _describe(queue: WatchedQueue, *, is_looked_at: bool, now: datetime) -> Iterator[Text]:
+def _describe(queue: WatchedQueue, rate: float, *, is_looked_at: bool, now: datetime) -> Iterator[Text]:
     status, counts = queue.status, queue.total
     yield Text(f"{'>' if is_looked_at else ' '} {show_text(queue.name)}", STRONG if is_looked_at else "")
     yield Text(show_share(counts) if counts.batches else "")
     yield Text(f"{counts.waiting:,}")
     yield Text(f"{status.claimed:,}" if status.max_in_hand is None else f"{status.claimed:,}/{status.max_in_hand:,}")
-    yield Text(f"{status.rate:,.0f}")
+    yield Text(f"{rate:,.0f}")
     yield Text(format_duration(max(now - status.due_since, now - now)) if status.due_since else "")
     yield Text(f"{counts.batches_error:,}" if counts.batches_error else "", BAD)
     yield Text(status.state, STATES.get(status.state, ""))

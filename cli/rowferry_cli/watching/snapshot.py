@@ -1,17 +1,18 @@
 """A snapshot of a migration: all that the view shows, at one moment."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
-from typing import Any
+from typing import Literal
 
-from rowferry.db.connection import Connection, call, translated_errors
-from rowferry.db.statements import statement
-from rowferry.errors import UsageError
-from rowferry.reports.chain import QueueStatus, find_time_left, is_chain_done, read_chain
+from rowferry.reports.chain import QueueStatus, is_chain_done
 from rowferry.reports.progress import Counts
+
+SILENT_AFTER = timedelta(seconds=10)
+"""A worker with an older heartbeat is silent: killed, stopped or cut off. Heartbeats come every 5 s."""
+
+StateWord = Literal["done", "need_somebody", "running", "paused", "waiting", "no_workers"]
+"""A word of rowferry.migration_state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,21 @@ class ClaimedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A live worker and its batches, the oldest first."""
+    """A worker with a heartbeat in the last 30 s, and its batches, the oldest first."""
 
     id: str
     host: str
     pid: int
     batches: tuple[ClaimedBatch, ...] = ()
+    silent_for: timedelta = timedelta(0)
+    """Since its last heartbeat."""
+    request_rates: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Requests a second that it gets through where a server refuses more, by endpoint, bucket and operation."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether a heartbeat is overdue."""
+        return self.silent_for >= SILENT_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,34 @@ class Reason:
     """Empty if the batch failed before its entries were read."""
     last_failed_at: datetime
     queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailedEntry:
+    """An entry that keeps a batch in ERROR."""
+
+    batch_id: int
+    label: str | None
+    entry_id: str
+    key: str
+    outcome: str
+    error: str
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedBatch:
+    """A batch that became DONE or ERROR."""
+
+    queue: str
+    batch_id: int
+    status: str
+    entries: int
+    duration: timedelta | None
+    """Of its last attempt; None if it had none."""
+    finished_at: datetime
+    host: str | None
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +107,16 @@ class WatchedQueue:
     reasons: tuple[Reason, ...] = ()
     """The latest first."""
     retry_later: RetryLater = NONE_LATER
+    started_at: datetime | None = None
+    """When its first attempt began."""
+    finished_at: datetime | None = None
+    """When its last batch ended."""
+    pace: Sequence[float] = ()
+    """Entries a second in each whole slice of `pace.SLICE`, the latest last."""
+    host_rates: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Entries a second of each host, over the last minute."""
+    finished: tuple[FinishedBatch, ...] = ()
+    """The last batches that became DONE or ERROR, the latest first."""
 
     @property
     def name(self) -> str:
@@ -82,6 +130,20 @@ class WatchedQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What may hold a migration up beside its own work."""
+
+    max_rows_per_second: float | None = None
+    """Of the plan; None: no bound."""
+    max_replica_lag: timedelta | None = None
+    """Of the plan; None: workers do not look."""
+    replica_lag: timedelta | None = None
+    """Of the slowest replica; None: there is none, or this role may not see it."""
+    released: str | None = None
+    """Why a batch was last given back, where workers claim nothing although batches are due."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that the view shows."""
 
@@ -91,8 +153,19 @@ class Snapshot:
     queues: tuple[WatchedQueue, ...]
     """In the order of their chain."""
     workers: tuple[Worker, ...]
+    queue_state: StateWord = "running"
+    """As the database has it."""
+    queue_time_left: timedelta | None = None
+    """Until the last queue is done, as the database has it; None while that is unknown."""
     pause_reason: str | None = None
     """Why workers paused it; None if a person did."""
+    migrations: tuple[str, ...] = ()
+    """The names of all migrations of this database."""
+    lost: int = 0
+    """Workers that became silent within the last hour, 30 s ago or earlier."""
+    bounds: Bounds = Bounds()
+    failed_entries: tuple[FailedEntry, ...] | str = ()
+    """Those of one queue, where they were asked for; or why they cannot be read."""
 
     @property
     def is_done(self) -> bool:
@@ -100,9 +173,34 @@ class Snapshot:
         return is_chain_done([queue.status for queue in self.queues])
 
     @property
+    def claimed(self) -> int:
+        """Return the batches of all migrations that workers have claimed."""
+        return sum(len(worker.batches) for worker in self.workers)
+
+    @property
+    def is_worked_on(self) -> bool:
+        """Return whether a worker gives heartbeats."""
+        return not all(worker.is_silent for worker in self.workers)
+
+    @property
+    def state(self) -> StateWord:
+        """Return the state; `no_workers` already where all workers are silent: the database says so 20 s later."""
+        is_deserted = self.queue_state in {"running", "waiting"} and self.workers and not self.is_worked_on
+        return "no_workers" if is_deserted else self.queue_state
+
+    @property
     def time_left(self) -> timedelta | None:
-        """Return the estimated time until the last queue is done; None while that is unknown, or nothing waits."""
-        return find_time_left([queue.status for queue in self.queues])
+        """Return the time until the last queue is done, by its pace; None unless it is worked on and can be known."""
+        return self.queue_time_left if self.state == "running" else None
+
+    def find_rate(self, queue: WatchedQueue | None) -> float:
+        """Return the entries a second of a queue, over the last minute; 0 while nobody works on the migration."""
+        is_idle = self.state in {"no_workers", "need_somebody", "done"} or (self.paused_at and not self.claimed)
+        return 0.0 if queue is None or is_idle else queue.status.rate
+
+    def find_host_rates(self, queue: WatchedQueue | None) -> Mapping[str, float]:
+        """Return the entries a second of each host, by the same rule."""
+        return queue.host_rates if queue and self.find_rate(queue) else {}
 
     def find_queue(self, name: str | None) -> WatchedQueue | None:
         """Return the queue of that name, else the first that is not done, else the last; None if there is none."""
@@ -116,45 +214,7 @@ class Snapshot:
         looked_at = self.find_queue(name)
         return None if looked_at is None else names[(names.index(looked_at.name) + 1) % len(names)]
 
-
-def read_snapshot(connection: Connection, migration: str) -> Snapshot:
-    """Return a snapshot. Raises DatabaseUnavailable, or UsageError when the migration does not exist any more."""
-    with translated_errors():
-        row = connection.execute(statement("watch_migration"), {"migration": migration}).fetchone()
-        if row is None:
-            raise UsageError(f"Migration {migration} does not exist in the database any more.")
-        names = {"id": row["id"], "migration": migration}
-        return Snapshot(
-            migration=row["name"],
-            moment=row["moment"],
-            paused_at=row["paused_at"],
-            pause_reason=row["pause_reason"],
-            queues=tuple(_read_queues(connection, names)),
-            workers=tuple(_group_workers(connection.execute(statement("watch_workers")).fetchall())),
-        )
-
-
-def requeue_errors(connection: Connection, migration: str, queue: str | None = None) -> int:
-    """Put the batches in ERROR of the migration, or of one queue, back into the queue and return how many."""
-    with translated_errors():
-        return call(connection, "requeue", None, None, migration, queue)[0]["requeue"]
-
-
-def _read_queues(connection: Connection, names: dict[str, Any]) -> Iterator[WatchedQueue]:
-    tables: dict[str, dict[str, Counts]] = defaultdict(dict)
-    for row in connection.execute(statement("watch_tables"), names):
-        queue, label = row.pop("queue_name"), row.pop("label")
-        tables[queue][label or "?"] = Counts(**row)
-    reasons = [Reason(**row) for row in connection.execute(statement("watch_errors"), names)]
-    later = {row.pop("queue"): RetryLater(**row) for row in connection.execute(statement("watch_delayed"), names)}
-    for status in read_chain(connection, names["migration"]):
-        mine = tuple(reason for reason in reasons if reason.queue == status.queue)
-        yield WatchedQueue(status, tables[status.queue], mine, later.get(status.queue, NONE_LATER))
-
-
-def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:
-    for (worker_id, host, pid), held in groupby(rows, key=lambda row: (row["id"], row["host"], row["pid"])):
-        batches = [
-            ClaimedBatch(row["batch_id"], row["migration"], row["claimed_for"]) for row in held if row["batch_id"]
-        ]
-        yield Worker(worker_id, host, pid, tuple(batches))
+    def find_next_migration(self) -> str:
+        """Return the name of the next migration of this database, the first after the last."""
+        names = self.migrations or (self.migration,)
+        return names[(names.index(self.migration) + 1) % len(names)] if self.migration in names else names[0]
