@@ -125,6 +125,12 @@ def curves_of(frame: dict[str, Any]) -> list[tuple[str, Any, list[Any]]]:
     return [(field["name"], field.get("labels"), field["values"]) for field in frame["fields"]]
 
 
+def test_the_times_of_an_annotation_may_be_seconds() -> None:
+    columns = [("time", FLOAT), ("timeend", INTEGER), ("text", TEXT)]
+    frame = frame_of_rows("A", columns, [(1.5, 3, "paused")], "annotation")
+    assert [field["values"] for field in frame["fields"]] == [[1500.0], [3000.0], ["paused"]]
+
+
 def test_long_rows_become_a_curve_for_each_text() -> None:
     rows = [(10, "a", 1, 2), (10, "b", 3, 4), (20, "a", 5, 6)]
     frame = frame_of_rows("A", [("time", FLOAT), ("queue", TEXT), ("x", INTEGER), ("y", INTEGER)], rows, "time_series")

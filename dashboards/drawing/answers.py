@@ -153,7 +153,7 @@ def _spans(query: Mapping[str, Any], sources: Sources, view: View, width: int) -
         sql = str(query.get("rawSql") or query["rawQuery"])
         columns, rows = sources.rows(view.expand_sql(sql, interval))
         found = {
-            field["name"]: field["values"] for field in frame_of_rows("Anno", columns, rows, "time_series")["fields"]
+            field["name"]: field["values"] for field in frame_of_rows("Anno", columns, rows, "annotation")["fields"]
         }
         ends = found.get("timeend") or found.get("timeEnd") or found["time"]
         texts = found.get("text") or [""] * len(rows)

@@ -1,6 +1,6 @@
 // What Grafana's core does between a query and a panel: data frames, transformations, field options, links.
 import {
-  applyFieldOverrides, createTheme, dataLinksOverrideProcessor, dateTime, displayNameOverrideProcessor, FieldColorModeId,
+  applyFieldOverrides, cacheFieldDisplayNames, createTheme, dataLinksOverrideProcessor, dateTime, displayNameOverrideProcessor, FieldColorModeId,
   identityOverrideProcessor, locationUtil, numberOverrideProcessor, Registry, standardFieldConfigEditorRegistry,
   standardTransformers, standardTransformersRegistry, stringOverrideProcessor, thresholdsOverrideProcessor,
   ThresholdsMode, toDataFrame, transformDataFrame, unitOverrideProcessor, valueMappingsOverrideProcessor, type DataFrame,
@@ -84,8 +84,10 @@ export function framesOf(panel: any): DataFrame[] {
   const named = fieldConfig.overrides.flatMap((o: any) => o.properties.map((p: any) => p.id)).filter((id: string) => id.startsWith('custom.'));
   const ids = new Set<string>([...Object.keys(fieldConfig.defaults.custom).map((key) => `custom.${key}`), ...named]);
   const own = [...ids].map((id) => option(id, identityOverrideProcessor, { path: id.slice('custom.'.length), isCustom: true }));
-  return applyFieldOverrides({
+  const frames = applyFieldOverrides({
     data: transformed(panel), theme, timeZone: 'utc', replaceVariables: (text: string) => text, fieldConfig,
     fieldConfigRegistry: new Registry(() => [...STANDARD, ...own] as any) as any,
   });
+  cacheFieldDisplayNames(frames);
+  return frames;
 }

@@ -117,7 +117,7 @@ def _curve(field: Mapping[str, Any], labels: Mapping[str, str], length: int, wid
 
 
 def _field(name: str, oid: int, values: Sequence[Any], form: str) -> dict[str, Any]:
-    if form == "time_series" and name.lower() == "time" and oid not in _TIMES:
+    if form != "table" and name.lower() in {"time", "timeend"} and oid in _NUMBERS:
         found, kind = [None if v is None else float(v) * 1000 for v in values], "time"
     elif oid in _TIMES:
         found, kind = [None if v is None else _moment(v) for v in values], "time"
