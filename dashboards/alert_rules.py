@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 IS_MOVING = 'rowferry_migration_state{state=~"running|waiting|no_workers"} == 1'
-"""Migrations with work that nobody has paused."""
+"""Migrations with work left that are not paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ ALERTS = (
         "error_share",
     ),
     Alert(
-        "RowferryNeedsSomebody",
+        "RowferryNeedsOperator",
         "warning",
         "5m",
         "rowferry_migration_entries_in_need "
         'and on (instance, migration) (rowferry_migration_state{state="need_somebody"} == 1)',
-        "{{ $labels.migration }}: all else is done, and {{ VALUE }} entries need somebody",
+        "{{ $labels.migration }}: all else is done, and {{ VALUE }} entries need an operator",
         "need_somebody",
     ),
     Alert(

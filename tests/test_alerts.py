@@ -90,7 +90,7 @@ def test_every_alert_has_a_test_in_which_it_fires() -> None:
     assert fired == {alert.name for alert in ALERTS}
 
 
-def test_a_long_migration_alerts_nobody(lines: Lines) -> None:
+def test_a_long_migration_raises_no_alert(lines: Lines) -> None:
     for entries in (5000, 5000):
         add(lines, "copy", entries, "DONE")
     change(lines, "batch_queue", "started_at = now() - interval '9 h', created_at = now() - interval '9 h'")
@@ -100,7 +100,7 @@ def test_a_long_migration_alerts_nobody(lines: Lines) -> None:
     assert ask(lines) == {}
 
 
-def test_a_pause_alerts_nobody_unless_a_worker_made_it(lines: Lines) -> None:
+def test_a_pause_raises_no_alert_unless_a_worker_made_it(lines: Lines) -> None:
     add(lines, "copy", 100)
     change(lines, "migration", "paused_at = now() - interval '3 h'")
     change(lines, "batch_queue", "run_after = now() - interval '9 h'")
@@ -109,7 +109,7 @@ def test_a_pause_alerts_nobody_unless_a_worker_made_it(lines: Lines) -> None:
     assert ask(lines) == {"paused_by_worker": 100}
 
 
-def test_a_normal_end_alerts_nobody(lines: Lines) -> None:
+def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
     add(lines, "copy", 100, "DONE")
     add_worker(lines, "copy")
     add_worker(lines, "copy", name="lost", silent="10 min")

@@ -204,6 +204,19 @@ def test_the_oldest_transaction_is_told_for_rowferry_and_for_others(lines: Lines
         assert (found["rowferry"] or 0) > 0
 
 
+def test_the_age_of_a_transaction_that_postgresql_hides_is_unknown(lines: Lines, any_database: str) -> None:
+    lines.session.execute("alter function rowferry.measure_transactions owner to pg_signal_backend")
+    ages = "select seconds from rowferry.oldest_transactions where of = 'others'"
+    assert lines.session.execute(ages).fetchall() == [{"seconds": 0}]
+    with closing(Lines(any_database)) as other:
+        other.session.execute("begin isolation level repeatable read")
+        other.session.execute("select 1 from rowferry.migration")
+        assert lines.session.execute(ages).fetchall() == [{"seconds": None}]
+        lines.session.execute("alter function rowferry.measure_transactions owner to pg_read_all_stats")
+        (row,) = lines.session.execute(ages)
+        assert row["seconds"] > 0
+
+
 def test_dead_rows_are_told_of_the_queue_and_of_the_tables_of_plans(lines: Lines) -> None:
     lines.session.execute("create table public.avatars (id int); create table public.other (id int)")
     lines.session.execute("create table public.parts (id int) partition by list (id)")

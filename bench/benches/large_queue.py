@@ -30,6 +30,8 @@ MACROS = (
     (r"\$__timeFilter\((\w+)\)", r"\1 between now() - interval '6 hours' and now()"),
     (r"\$__timeGroupAlias\((\w+),[^)]*\)", r"floor(extract(epoch from \1) / 60) * 60 as time"),
     (r"\$__interval_ms", "60000"),
+    (r"\$__unixEpochFrom\(\)", "extract(epoch from now() - interval '6 hours')"),
+    (r"\$__unixEpochTo\(\)", "extract(epoch from now())"),
     (r"\$\{migration:sqlstring\}", "'large'"),
     (r"\$\{queue:sqlstring\}", "'migrate'"),
     (r"\$\{host:sqlstring\}", "'host-1'"),
@@ -100,6 +102,11 @@ def list_measures(
         yield f"view {path.stem}", partial(measure_query, f"select * from rowferry.{path.stem}{recent}")
     for path in sorted((tree / "dashboards" / "queries").glob("*.sql")):
         yield f"panel {path.stem}", partial(measure_query, fill_macros(path.read_text(encoding="utf-8")))
+    for path in sorted((tree / "dashboards" / "alert_queries").glob("*.sql")):
+        yield f"alert {path.stem}", partial(measure_query, path.read_text(encoding="utf-8"))
+    exporter = (tree / "sql" / "queries" / "exporter.sql").read_text(encoding="utf-8")
+    for name, query in re.findall(r"^-- name: (exporter_\w+)\n(.*?);$", exporter, re.MULTILINE | re.DOTALL):
+        yield name.replace("_", " "), partial(measure_query, query.replace("%(limit)s", "1000"))
     for name, command in COMMANDS.items():
         options = ("--plan", str(plan)) if command[0] in {"status", "errors", "enqueue"} else ()
         yield name, partial(measure_command, postgres, tree, (*command, *options))

@@ -111,7 +111,7 @@ def _describe_states(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         labels=labels,
     )
     need = GaugeMetricFamily(
-        "rowferry_migration_entries_in_need", "Entries that need somebody: missing, conflict, failed.", labels=labels
+        "rowferry_migration_entries_in_need", "Entries that need an operator: missing, conflict, failed.", labels=labels
     )
     for row in rows:
         for word in STATES:
