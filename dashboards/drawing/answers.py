@@ -32,6 +32,11 @@ def answer_board(
         "board": write_words(board, view.choices),
         "answers": answers,
         "errors": errors,
+        "starts": {
+            str(panel["id"]): _shift(panel, view).start.timestamp() * 1000
+            for panel in list_panels(board)
+            if panel.get("timeFrom")
+        },
         "annotations": annotate(board, sources, view, width, errors),
         "variables": [{"label": v.get("label") or v["name"], "text": view.choices[v["name"]].shown} for v in shown],
         "from": start.timestamp() * 1000,

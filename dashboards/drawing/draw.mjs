@@ -8,8 +8,11 @@ import puppeteer from 'puppeteer-core';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json' };
+// "4 minutes ago" is meant at the end of the time shown, not at the time of the drawing.
+const CLOCK = `{ const Real = Date, ahead = SHOWN.to - Real.now();
+  window.Date = class extends Real { constructor(...given) { given.length ? super(...given) : super(Real.now() + ahead); } static now() { return Real.now() + ahead; } }; }`;
 const PAGE = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/fonts.css"><link rel="stylesheet" href="/page.css"><body style="margin:0"><div id="root"></div>
-<script>window.__grafana_public_path__='/public/';</script><script src="/shown.js"></script><script src="/page.js"></script>`;
+<script>window.__grafana_public_path__='/public/';</script><script src="/shown.js"></script><script>${CLOCK}</script><script src="/page.js"></script>`;
 const DEADLINE_MS = 60_000;
 
 async function bundle(folder) {

@@ -9,8 +9,15 @@ import {
 /** What drawing/answers.py has written: the dashboard, the answers to its panels, the time shown. */
 export const SHOWN: any = (window as any).SHOWN;
 export const theme = createTheme({ colors: { mode: SHOWN.light ? 'light' : 'dark' } });
-const [from, to] = [dateTime(SHOWN.from), dateTime(SHOWN.to)];
-export const timeRange = { from, to, raw: { from, to } };
+
+const rangeOf = (start: number, end: number) => {
+  const [from, to] = [dateTime(start), dateTime(end)];
+  return { from, to, raw: { from, to } };
+};
+/** The time shown. */
+export const timeRange = rangeOf(SHOWN.from, SHOWN.to);
+/** The time that a panel shows: its own, where its file gives it one. */
+export const timeRangeOf = (panel: any): any => (SHOWN.starts[panel.id] === undefined ? timeRange : rangeOf(SHOWN.starts[panel.id], SHOWN.to));
 
 const noop = () => undefined;
 const option = (id: string, process: any, more = {}) => ({

@@ -31,6 +31,7 @@ function Panel({ panel }: any) {
   const error = errorOf(panel), Kind = KINDS[panel.type];
   return <div style={style} data-panel={panel.id}>
     <PanelChrome title={panel.title} description={panel.description} width={style.width} height={style.height} statusMessage={error}
+      titleItems={panel.timeFrom ? <span style={{ ...theme.typography.bodySmall, color: theme.colors.text.secondary }}><Icon name="clock-nine" /> Last {panel.timeFrom}</span> : undefined}
       displayMode={panel.transparent ? 'transparent' : 'default'} padding={panel.type === 'table' ? 'none' : 'md'}>
       {(width, height) => <Guard>{error ? <Words>{error}</Words> : Kind ? <Kind panel={panel} width={width} height={height} />
         : <div data-broken={`there is no drawing of panels of the type ${panel.type}`} />}</Guard>}</PanelChrome></div>;

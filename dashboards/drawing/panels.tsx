@@ -6,7 +6,7 @@ import {
 import { BarGauge, BigValue, TimeSeries, VizRepeater } from '@grafana/ui';
 import { TableNG } from '@grafana/ui/unstable';
 import { Marks } from './annotations';
-import { fieldConfigOf, framesOf, SHOWN, theme, timeRange } from './fields';
+import { fieldConfigOf, framesOf, SHOWN, theme, timeRangeOf } from './fields';
 
 const same = (text: string) => text;
 
@@ -24,7 +24,7 @@ function Curves({ panel, width, height }: any) {
   const frames = framesOf(panel).filter((frame) => frame.length && frame.fields.some((field) => field.type === FieldType.number))
     .map((frame) => ({ ...frame, fields: frame.fields.filter((field) => field.type === FieldType.time || field.type === FieldType.number) }));
   if (!frames.length) return nothing(panel);
-  return <TimeSeries frames={frames} structureRev={1} timeRange={timeRange as any} timeZone="utc" width={width} height={height}
+  return <TimeSeries frames={frames} structureRev={1} timeRange={timeRangeOf(panel)} timeZone="utc" width={width} height={height}
     legend={panel.options.legend} options={panel.options}>{(config: any) => <Marks config={config} marks={SHOWN.annotations} />}</TimeSeries>;
 }
 
@@ -56,7 +56,7 @@ function Table({ panel, width, height }: any) {
   const main = frames[options.frameIndex ?? 0] ?? frames[0];
   if (!main?.fields.length || !main.length) return nothing(panel);
   return <TableNG data={main} width={width} height={height} noHeader={options.showHeader === false} cellHeight={options.cellHeight ?? 'sm'}
-    initialSortBy={options.sortBy} frozenColumns={options.frozenColumns?.left} enablePagination={false} timeRange={timeRange as any}
+    initialSortBy={options.sortBy} frozenColumns={options.frozenColumns?.left} enablePagination={false} timeRange={timeRangeOf(panel)}
     structureRev={1} fieldConfig={fieldConfigOf(panel)} getActions={() => []} enableVirtualization={false} />;
 }
 
