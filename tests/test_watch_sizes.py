@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from entry_table import EntryTable
 from queue_states import Actor, acting, missing
 from rowferry.db.connection import connect
 from rowferry_cli.watching.keys import KEYS, KeyHandler, list_keys
-from rowferry_cli.watching.pace import draw_chart
+from rowferry_cli.watching.pace import HISTORY, SLICE, PaceHistory, draw_chart
 from rowferry_cli.watching.poller import State
 from rowferry_cli.watching.reading import read_snapshot
 from rowferry_cli.watching.snapshot import Bounds, Snapshot, Worker
@@ -93,6 +93,17 @@ def test_several_tables_have_a_bar_of_all_together_first(tables: int) -> None:
     assert lines[1].startswith("total ")
     assert lines[1].endswith("50% 50 / 100")
     assert lines[2].startswith("public.a_table")
+
+
+@pytest.mark.usefixtures("killed")
+def test_paused_queues_pause_the_migration(table: EntryTable) -> None:
+    table.execute(
+        "insert into rowferry.queue (migration_id, name, paused_at) select id, 'migrate', now() from rowferry.migration"
+    )
+    lines = shown(State(read_now()))
+    assert re.search(r"paused  [0-9:]{8}$", lines[0])
+    assert lines[1].startswith("Paused since ")
+    assert lines[1].endswith(": its queues are; `rowferry resume --queue NAME`.")
 
 
 @pytest.mark.usefixtures("killed")
@@ -266,3 +277,36 @@ def test_p_after_m_pauses_the_migration_that_is_shown(table: EntryTable) -> None
         terminal.press("m")
         terminal.wait_for("avatars · ", gone="Paused since ")
     assert table.execute("select name from rowferry.migration where paused_at is not null") == [{"name": "covers"}]
+
+
+# What it reads
+
+
+def test_the_pace_is_the_same_read_at_once_or_step_by_step(table: EntryTable) -> None:
+    table.add_legacy(range(1, 61))
+    table.enqueue(10)
+    step_by_step = PaceHistory("avatars")
+    ended = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count, started_at = %(at)s, "
+    ended += "finished_at = %(at)s where id = %(id)s"
+    begin = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
+    with connect("test", autocommit=True) as connection:
+        for batch, seconds in enumerate((1, 8, 12, 47, 55, 2000), start=1):
+            table.execute(ended, {"at": begin + timedelta(seconds=seconds), "id": batch})
+            moment = begin + timedelta(seconds=seconds + 9)
+            step_by_step.read(connection, moment)
+            at_once = PaceHistory("avatars")
+            at_once.read(connection, moment)
+            assert step_by_step.list_rates("migrate", begin) == at_once.list_rates("migrate", begin)
+            if seconds == 55:
+                assert at_once.list_rates("migrate", begin) == (2, 1, 0, 0, 1, 1)
+    assert len(step_by_step.list_rates("migrate", begin)) == HISTORY // SLICE
+    assert step_by_step.list_rates("migrate", None) == ()
+
+
+def test_what_a_server_lets_through_is_read_of_each_worker(table: EntryTable) -> None:
+    table.add_legacy(range(1, 11))
+    table.enqueue()
+    with acting(table, "fra-1:4711:a", "fra-2:4712:b"):
+        table.execute("update rowferry.worker set request_rates = '{\"https://s3.example/prod CopyObject\": 12.5}'")
+        lines = shown(State(read_now()))
+    assert "The server throttles CopyObject to 25 requests/s: https://s3.example/prod" in lines

@@ -3,11 +3,12 @@
 -- name: watch_migration
 -- The migration, its state and the time left, its bounds in the plan, and the server's time. `replica_lag` is null
 -- where there is no replica, or where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last
--- hour.
+-- hour; `is_paused_whole`: not only its queues with waiting batches are paused.
 select
     m.id,
     m.name,
-    m.paused_at,
+    s.paused_at,
+    m.paused_at is not null as is_paused_whole,
     m.pause_reason,
     s.state,
     make_interval(secs => s.seconds_left) as time_left,

@@ -25,6 +25,9 @@ from rowferry_cli.watching.snapshot import (
     Worker,
 )
 
+PAUSED_BY_QUEUE = "its queues are; `rowferry resume --queue NAME`."
+"""Why a migration is paused of which all queues with waiting batches are."""
+
 
 def read_snapshot(
     connection: Connection, migration: str, history: PaceHistory | None = None, *, failures_of: str | None = None
@@ -48,7 +51,7 @@ def read_snapshot(
             paused_at=row["paused_at"],
             queue_state=row["state"],
             queue_time_left=row["time_left"],
-            pause_reason=row["pause_reason"],
+            pause_reason=row["pause_reason"] if row["is_paused_whole"] else PAUSED_BY_QUEUE,
             queues=queues,
             workers=workers,
             migrations=tuple(row["migrations"]),
