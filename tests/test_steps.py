@@ -71,3 +71,14 @@ def test_every_metric_of_a_worker_names_its_host_as_the_database_does(migration:
             port = served_port(worker)
             wait_for(lambda port=port: sum_of(scrape(port), "rowferry_build_info") > 0)
             assert {sample.labels["host"] for sample in scrape(port)} == {socket.gethostname()}
+
+
+def test_waiting_for_a_limit_of_the_plan_is_held_and_not_perform(migration: Migration) -> None:
+    migration.plan["database"] = {"max_rows_per_second": 10}
+    migration.fill(20)
+    migration.enqueue(batch_size=5)
+    with migration.workers(1, "--metrics-port", "0") as (worker,):
+        port = served_port(worker)
+        migration.wait_until_done()
+        wait_for(lambda: sum_of(scrape(port), "rowferry_step_seconds_total", step="held") > 0.1)
+        assert sum_of(scrape(port), "rowferry_limit_wait_seconds_total", limit="max_rows_per_second") > 0.1
