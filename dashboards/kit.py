@@ -1,73 +1,80 @@
 """Panels of the core types, with the same defaults everywhere."""
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grafana_foundation_sdk.builders import bargauge, common, dashboard, piechart, stat, table, text, timeseries
+from grafana_foundation_sdk.builders import bargauge, common, dashboard, stat, timeseries
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.common import (
+    BarGaugeDisplayMode,
     BigValueColorMode,
     BigValueGraphMode,
     BigValueTextMode,
     DataSourceRef,
+    GraphDrawStyle,
     LegendDisplayMode,
     LegendPlacement,
+    SortOrder,
+    StackingMode,
+    TooltipDisplayMode,
     VisibilityMode,
     VizOrientation,
 )
-from grafana_foundation_sdk.models.piechart import PieChartLegendValues
-from grafana_foundation_sdk.models.text import TextMode
 
-from sources import POSTGRES, PROMETHEUS, Sql, at_once, over_time
+from sources import DASHBOARD, POSTGRES, PROMETHEUS, AnswerOf, Sql, over_time, present
 
 Threshold = tuple[float | None, str]
 """From this value on (None: from the least) a number has this colour."""
+PLAIN: tuple[Threshold, ...] = ((None, "text"),)
 
 
 @dataclass(frozen=True)
 class Look:
-    """Title, description and size of a panel, the units of its values and their colours."""
+    """Title, description and size of a panel, the unit of its values and their colours."""
 
     title: str
     description: str
     width: int = 12
     height: int = 8
-    unit: str | None = None
+    unit: str = "locale"
     decimals: int | None = None
-    units: dict[str, str] = field(default_factory=dict[str, str])
-    """Units of single columns."""
-    colours: dict[str, str] = field(default_factory=dict[str, str])
-    """Colours of single columns; of curves, those whose names contain this."""
-    words: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
-    """Colours of the words in single columns."""
+    none: str = "no data yet"
+    """What is written where there is no value."""
+    colours: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Colours of single columns; of curves, those whose names begin with this."""
+    steps: tuple[Threshold, ...] = PLAIN
+    links: tuple[dashboard.DashboardLink, ...] = ()
+    """Where a click on a value leads."""
 
 
 def dress(panel: Any, look: Look, source: DataSourceRef) -> Any:
     """Give a panel its look."""
     panel = panel.title(look.title).description(look.description).span(look.width).height(look.height)
-    panel = panel.datasource(source)
-    if look.unit:
-        panel = panel.unit(look.unit)
+    panel = panel.datasource(source).unit(look.unit).no_value(look.none).thresholds(thresholds(*look.steps))
     if look.decimals is not None:
         panel = panel.decimals(look.decimals)
-    for name, unit in look.units.items():
-        panel = panel.override_by_name(name, [model.DynamicConfigValue("unit", unit)])
+    if look.links:
+        panel = panel.data_links(list(look.links))
     for name, colour in look.colours.items():
-        fixed = [model.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})]
-        if isinstance(panel, timeseries.Panel):  # the name of a queue is in the names of its curves
-            panel = panel.override_by_regexp(name.replace("/", r"\/"), fixed)
+        if isinstance(panel, timeseries.Panel):  # the name of a queue may follow
+            panel = panel.override_by_regexp(f"/^{re.escape(name)}\\b/", fixed(colour))
         else:
-            panel = panel.override_by_name(name, fixed)
-    for name, colours in look.words.items():
-        mapping = {"type": "value", "options": {word: {"color": colour} for word, colour in colours.items()}}
-        cells = model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"})
-        panel = panel.override_by_name(name, [cells, model.DynamicConfigValue("mappings", [mapping])])
+            panel = panel.override_by_name(name, fixed(colour))
     return panel
 
 
-def last(*, of_each_row: bool = False) -> common.ReduceDataOptions:
-    """Return that a panel shows the last value of each column; or each value of each row, by the row's words."""
-    return common.ReduceDataOptions().calcs(["lastNotNull"]).values(of_each_row)
+def override(name: str, value: object) -> model.DynamicConfigValue:
+    """Return one property of a column, other than the panel's."""
+    return model.DynamicConfigValue(name, value)
+
+
+def fixed(colour: str) -> list[model.DynamicConfigValue]:
+    """Return a colour that does not depend on the value."""
+    return [override("color", {"mode": "fixed", "fixedColor": colour})]
 
 
 def thresholds(*steps: Threshold) -> dashboard.ThresholdsConfig:
@@ -76,63 +83,112 @@ def thresholds(*steps: Threshold) -> dashboard.ThresholdsConfig:
     return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(found)
 
 
-def sql_stat(look: Look, query: str, *, fields: str = "") -> stat.Panel:
-    """Return single numbers, one for each column of the query's one row; `fields` "/.*/" shows words as well."""
-    panel = stat.Panel().with_target(Sql(query)).reduce_options(last().fields(fields))
-    panel = panel.color_mode(BigValueColorMode.NONE).graph_mode(BigValueGraphMode.NONE)
-    return dress(panel.text_mode(BigValueTextMode.VALUE_AND_NAME), look, POSTGRES)
+def words(meaning: Mapping[str, tuple[str, str]]) -> model.ValueMap:
+    """Return a value mapping: a value's text and colour."""
+    options = {
+        value: model.ValueMappingResult(text=text, color=colour, index=index)
+        for index, (value, (text, colour)) in enumerate(meaning.items())
+    }
+    return model.ValueMap(options=options)
 
 
-def sql_pie(look: Look, query: str) -> piechart.Panel:
-    """Return a pie with a slice for each number of the query's rows."""
-    legend = piechart.PieChartLegendOptions().show_legend(True).display_mode(LegendDisplayMode.TABLE)
-    legend = legend.placement(LegendPlacement.RIGHT)
-    legend = legend.values([PieChartLegendValues.VALUE, PieChartLegendValues.PERCENT])
-    panel = piechart.Panel().with_target(Sql(query)).reduce_options(last(of_each_row=True)).legend(legend)
-    return dress(panel, look, POSTGRES)
+def only(names: Iterable[str]) -> model.DataTransformerConfig:
+    """Return a transformation that keeps the time and the columns whose names begin so."""
+    pattern = f"/^([Tt]ime$|({'|'.join(re.escape(name) for name in names)})\\b)/"
+    return model.DataTransformerConfig("filterFieldsByName", options={"include": {"pattern": pattern}})
 
 
-def sql_bars(look: Look, query: str) -> bargauge.Panel:
-    """Return horizontal bars, one for each number of the query's rows."""
-    panel = bargauge.Panel().with_target(Sql(query)).reduce_options(last(of_each_row=True)).min(0)
-    return dress(panel.orientation(VizOrientation.HORIZONTAL), look, POSTGRES)
+@dataclass(frozen=True)
+class Answer:
+    """A query and where it goes."""
+
+    source: DataSourceRef
+    targets: tuple[Builder[Dataquery], ...]
 
 
-def sql_table(look: Look, query: str) -> table.Panel:
-    """Return a table of what the query returns."""
-    return dress(table.Panel().with_target(Sql(query)), look, POSTGRES)
+def sql(query: str) -> Answer:
+    """Return the rows of queries/`query`.sql."""
+    return Answer(POSTGRES, (Sql(query),))
 
 
-def sql_curves(look: Look, query: str, *, interval: str = "10s") -> timeseries.Panel:
-    """Return curves over time, one for each column but `time`, and each `metric`; `interval`: between two points."""
-    return dress(curves().with_target(Sql(query, "time_series")).interval(interval), look, POSTGRES)
+def sql_over_time(query: str) -> Answer:
+    """Return the curves of queries/`query`.sql: one for each column but `time`, and for each word in the others."""
+    return Answer(POSTGRES, (Sql(query, "time_series"),))
 
 
-def prom_curves(look: Look, *queries: tuple[str, str]) -> timeseries.Panel:
-    """Return curves over time, from pairs of legend and expression."""
-    panel = curves()
-    for ref_id, (legend, expression) in zip("ABCDEFGH", queries, strict=False):
-        panel = panel.with_target(over_time(expression, legend, ref_id))
-    return dress(panel, look, PROMETHEUS)
+def prom(*queries: tuple[str, str]) -> Answer:
+    """Return curves of Prometheus, from pairs of legend and expression."""
+    lettered = zip("ABCDEFGH", queries, strict=False)
+    return Answer(PROMETHEUS, tuple(over_time(expression, legend, ref) for ref, (legend, expression) in lettered))
 
 
-def prom_stat(look: Look, expression: str, *steps: Threshold, legend: str = "") -> stat.Panel:
+def prom_now(expression: str, legend: str = "") -> Answer:
     """Return the present value of an expression, or one for each `legend`."""
-    panel = stat.Panel().with_target(at_once(expression, legend)).reduce_options(last())
-    panel = panel.thresholds(thresholds(*steps or ((None, "text"),)))
-    panel = panel.color_mode(BigValueColorMode.VALUE).graph_mode(BigValueGraphMode.NONE)
-    return dress(panel, look, PROMETHEUS)
+    return Answer(PROMETHEUS, (present(expression, legend),))
 
 
-def curves() -> timeseries.Panel:
-    """Return an empty panel of curves."""
-    legend = common.VizLegendOptions().show_legend(True).display_mode(LegendDisplayMode.LIST)
-    legend = legend.placement(LegendPlacement.BOTTOM).calcs([])
-    panel = timeseries.Panel().line_width(1).fill_opacity(12).show_points(VisibilityMode.NEVER)
-    return panel.min(0).legend(legend)
+def same_as(title: str) -> Answer:
+    """Return what the panel of this title was answered."""
+    return Answer(DASHBOARD, (AnswerOf(title),))
 
 
-def words(title: str, markdown: str, *, width: int = 12, height: int = 8) -> text.Panel:
-    """Return a panel of text."""
-    panel = text.Panel().mode(TextMode.MARKDOWN).content(markdown)
-    return panel.title(title).span(width).height(height)
+def last(fields: str = "", calc: str = "lastNotNull") -> common.ReduceDataOptions:
+    """Return that a panel shows one value of each column that `fields`, a pattern, finds; by default of all numbers."""
+    return common.ReduceDataOptions().calcs([calc]).values(False).fields(fields)
+
+
+def show_stat(
+    look: Look,
+    answer: Answer,
+    *,
+    fields: str = "",
+    calc: str = "lastNotNull",
+    background: bool = False,
+    sparkline: bool = False,
+) -> stat.Panel:
+    """Return a number as large as its panel."""
+    panel = _with_targets(stat.Panel(), answer).reduce_options(last(fields, calc)).wide_layout(False)
+    panel = panel.color_mode(BigValueColorMode.BACKGROUND if background else BigValueColorMode.VALUE)
+    panel = panel.graph_mode(BigValueGraphMode.AREA if sparkline else BigValueGraphMode.NONE)
+    panel = panel.text_mode(BigValueTextMode.AUTO).orientation(VizOrientation.HORIZONTAL)
+    return dress(panel, look, answer.source)
+
+
+def show_bars(look: Look, answer: Answer) -> bargauge.Panel:
+    """Return horizontal bars, one for each number of the rows."""
+    values = common.ReduceDataOptions().calcs(["lastNotNull"]).values(True).fields("")
+    panel = _with_targets(bargauge.Panel(), answer).reduce_options(values).min(0)
+    panel = panel.orientation(VizOrientation.HORIZONTAL).display_mode(BarGaugeDisplayMode.BASIC)
+    return dress(panel, look, answer.source)
+
+
+def show_curves(look: Look, answer: Answer, *, stacked: bool = False, legend: tuple[str, ...] = ()) -> timeseries.Panel:
+    """Return curves; filled where they are `stacked`; `legend`: what a table beside them says of each, sorted."""
+    panel = _with_targets(timeseries.Panel(), answer).line_width(1).show_points(VisibilityMode.AUTO).min(0)
+    panel = panel.fill_opacity(35 if stacked else 0).span_nulls(False)
+    if stacked:
+        panel = panel.stacking(common.StackingConfig().mode(StackingMode.NORMAL).group("A"))
+    shown = common.VizLegendOptions().show_legend(True).calcs(list(legend))
+    if legend:
+        shown = shown.display_mode(LegendDisplayMode.TABLE).placement(LegendPlacement.RIGHT)
+        shown = shown.sort_by(legend[0].capitalize()).sort_desc(True)
+    else:
+        shown = shown.display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM)
+    tooltip = common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING)
+    return dress(panel.legend(shown).tooltip(tooltip), look, answer.source)
+
+
+def show_columns(look: Look, answer: Answer) -> timeseries.Panel:
+    """Return a bar for each point in time."""
+    panel = show_curves(look, answer).draw_style(GraphDrawStyle.BARS).fill_opacity(60)
+    return panel.show_points(VisibilityMode.NEVER)
+
+
+DASHED = [override("custom.lineStyle", {"fill": "dash", "dash": [6, 6]}), override("custom.fillOpacity", 0)]
+"""The style of a limit or a forecast."""
+
+
+def _with_targets(panel: Any, answer: Answer) -> Any:
+    for target in answer.targets:
+        panel = panel.with_target(target)
+    return panel

@@ -1,165 +1,119 @@
-"""The dashboard *Migration*: progress, rate, errors and their reasons. It reads PostgreSQL."""
+"""The dashboard *Migration*: is it moving, when is it done, what fails, which host is sick, what bounds it."""
 
-from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
-from grafana_foundation_sdk.models.dashboard import DashboardCursorSync
+from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from kit import Look, sql_bars, sql_curves, sql_pie, sql_stat, sql_table, words
-from sources import sql_variable
+from colours import OUTCOMES, STEPS, TRANSACTIONS
+from frame import annotate_alerts, annotate_prom, annotate_sql, link, runbook, sql_variable, start_board
+from kit import DASHED, Look, only, override, prom, same_as, show_bars, show_curves, sql, sql_over_time
+from migration_details import add_details
+from migration_overview import add_overview
+from promql import rate
+from sources import POSTGRES, PROMETHEUS
+from tables import Column, show_hosts, show_table
 
-OUTCOME_COLOURS = {
-    "migrated": "green",
-    "kept": "blue",
-    "changed": "text",
-    "deleted": "purple",
-    "missing": "orange",
-    "conflict": "yellow",
-    "failed": "red",
-}
-
-REQUEUE = """\
-Fix the cause first. Then requeue the batches with the role of an operator
-(`rowferry init --grants ROLE --for operator`):
-
-```sql
--- all of this migration
-update rowferry.batch_queue set status = 'INIT'
-where status = 'ERROR' and migration_id =
-    (select id from rowferry.migration where name = '${migration}');
-```
-
-To requeue the batches of one reason, run the statement in the last column of the table beside this. A trigger resets
-attempts, errors and the time of the next attempt. Migrated entries stay counted, and no object is copied twice.
-
-| outcome | what it means | what to do |
-| --- | --- | --- |
-| missing | the legacy object does not exist | restore the object, or correct the row |
-| conflict | a different production object exists | `rowferry enqueue --on-conflict keep` or `overwrite` |
-| failed | another error | see the reason |
-"""
+WORKERS = "/d/rowferry-workers?${__url_time_range}&${prometheus:queryparam}&${migration:queryparam}"
 
 
 def build_migration_board() -> Dashboard:
     """Return the dashboard."""
-    board = Dashboard("Rowferry: Migration").uid("rowferry-migration").tags(["rowferry"]).timezone("browser")
-    board = board.time("now-1h", "now").refresh("30s").tooltip(DashboardCursorSync.CROSSHAIR).editable()
+    board = start_board("Rowferry: Migration", "rowferry-migration", POSTGRES, PROMETHEUS)
     board = board.with_variable(sql_variable("migration", "Migration", "migrations"))
     board = board.with_variable(sql_variable("queue", "Queue", "queues", "first"))
-    board = board.with_variable(sql_variable("host", "Host", "hosts", "all"))
-    for section in (_add_progress, _add_chain, _add_errors, _add_batches, _add_workers):
+    paused = 'max by (migration) (rowferry_migration_paused{migration="$migration"}) == 1'
+    board = board.annotation(annotate_prom("Paused", paused, "yellow", "paused"))
+    board = board.annotation(annotate_sql("Events", "events", "blue")).annotation(annotate_alerts())
+    board = board.link(link("Workers", WORKERS, tooltip="The same time, host by host")).link(link("Runbook", runbook()))
+    for section in (add_overview, _add_pace, _add_errors, _add_hosts, _add_bounds, add_details):
         board = section(board)
     return board
 
 
-def _add_progress(board: Dashboard) -> Dashboard:
-    now = Look(
-        "Now",
-        "Finished and waiting entries of the queue, its rate of the last minute, and when all queues of the migration "
-        "are finished at their rates. Of several queues: the least done, the most waiting, the slowest. No time is "
-        "shown while a queue with waiting entries does not move.",
-        width=20,
-        height=4,
-        decimals=0,
-        units={"done": "percent", "entries waiting": "short", "time left": "dtdurations", "ends at": "dateTimeAsLocal"},
-    )
-    status = Look("Status", "Running, paused, no workers, nothing due, or done: all queues are.", width=4, height=4)
-    rate = Look(
+def _add_pace(board: Dashboard) -> Dashboard:
+    pace = Look(
         "Entries a second",
-        "By queue and outcome, at the time when the batch finished.",
-        width=16,
-        unit="short",
-        colours={"migrated or kept/s": "green", "changed or deleted/s": "blue", "failed/s": "red"},
+        "By outcome, at the time when their batch finished. A stall is drawn as zeros. Of several queues: each alone.",
+        16,
+        colours=OUTCOMES,
+        none="no batch has finished",
+        links=(link("Which host", WORKERS),),
     )
-    outcomes = Look("Outcomes", "All finished entries of the queue.", width=8, decimals=0, colours=OUTCOME_COLOURS)
-    hourly = Look("Progress by hour", "Entries finished in each full hour.", width=16, unit="short")
-    statuses = Look(
-        "Batches by status",
-        "INIT is waiting or claimed. ERROR needs an operator.",
-        width=8,
-        decimals=0,
-        colours={"INIT": "blue", "DONE": "green", "ERROR": "red"},
+    left = Look(
+        "Entries left over time",
+        "Dashed: at the pace of the last ten minutes. To see when this reaches zero, let the time shown end in the "
+        "future, such as now+2h. Entries that were added meanwhile count from the beginning.",
+        8,
+        colours={"left": "blue", "at this pace": "text"},
+        none="no entries yet",
     )
-    tables = Look(
-        "Progress by table", "Each [[entries]] of the plan.", 24, 6, units={"done": "percent", "bytes": "bytes"}
+    curves = show_curves(pace, sql_over_time("pace"), stacked=True).interval("10s")
+    burndown = show_curves(left, same_as("Entries a second")).override_by_regexp("/^at this pace/", DASHED)
+    burndown = burndown.override_by_regexp("/^left/", [override("custom.fillOpacity", 25)])
+    return board.with_panel(curves.with_transformation(only(OUTCOMES))).with_panel(
+        burndown.with_transformation(only(["left", "at this pace"]))
     )
-    return (
-        board.with_row(Row("Progress"))
-        .with_panel(sql_stat(now, "now"))
-        .with_panel(sql_stat(status, "status", fields="/.*/"))
-        .with_panel(sql_curves(rate, "rate"))
-        .with_panel(sql_pie(outcomes, "outcomes"))
-        .with_panel(sql_curves(hourly, "hourly", interval="1h"))
-        .with_panel(sql_bars(statuses, "batches"))
-        .with_panel(sql_table(tables, "tables"))
-    )
-
-
-def _add_chain(board: Dashboard) -> Dashboard:
-    chain = Look(
-        "Chain",
-        "All queues of the migration, in the order in which they hand on. The slowest is the pace of the chain: the "
-        "first that takes nearly as long as all of them. Time left includes the queues before.",
-        width=16,
-        units={"entries waiting": "short", "oldest due": "dtdurations", "time left": "dtdurations"},
-        words={
-            "state": {"slowest": "orange", "running": "blue", "done": "green", "in ERROR": "red", "paused": "yellow"}
-        },
-    )
-    rate = Look("Entries a second by queue", "The lowest curve with waiting entries is the pace.", width=8)
-    return board.with_row(Row("Chain")).with_panel(sql_table(chain, "chain")).with_panel(sql_curves(rate, "chain_rate"))
 
 
 def _add_errors(board: Dashboard) -> Dashboard:
-    errors = Look("Errors by reason", "Batches in ERROR, and the statement that requeues them.", 16, 11)
+    errors = Look(
+        "Errors by reason",
+        "Why batches are in ERROR. Mend the cause first, then type the last column: a click on it shows it in full. "
+        "Migrated entries stay migrated, and no object is copied twice.",
+        18,
+        none="nothing needs an operator",
+    )
+    outcomes = Look("Outcomes", "All finished entries of the queue.", 6, colours=OUTCOMES, none="no entries yet")
+    words = {name: (name, colour) for name, colour in OUTCOMES.items()}
+    table = show_table(
+        errors,
+        sql("errors"),
+        Column("queue", width=80),
+        Column("outcome", words=words, cell="color-background", width=85),
+        Column("reason", whole=True),
+        Column("entries", width=75),
+        Column("batches", width=75),
+        Column("last", "dateTimeFromNow", 110),
+        Column("for example", whole=True),
+        Column("first", whole=True),
+        Column("then type this", whole=True, width=330),
+    )
+    bars = show_bars(outcomes, same_as("State")).with_transformation(only(["queue", *OUTCOMES]))
+    return board.with_panel(table).with_panel(bars)
+
+
+def _add_hosts(board: Dashboard) -> Dashboard:
+    return board.with_panel(show_hosts("", 6, link=f"{WORKERS}&var-host=${{__value.raw}}"))
+
+
+def _add_bounds(board: Dashboard) -> Dashboard:
+    steps = Look(
+        "What bounds it: a batch's time by step",
+        "Seconds that all slots spend in each step, per second, by queue. Mostly perform: S3 or its limits. "
+        "Mostly claim, read, update or commit: PostgreSQL. Held: paced by the plan, paused, or an outage.",
+        10,
+        unit="s",
+        colours=STEPS,
+        none="no batch yet",
+        links=(link("Workers", WORKERS),),
+    )
+    oldest = Look(
+        "Oldest transaction",
+        "It keeps VACUUM from its work, and claims get slower. Others: end it, if it lasts longer than minutes.",
+        7,
+        unit="s",
+        colours=TRANSACTIONS,
+        none="no long transaction that can be seen",
+    )
+    dead = Look(
+        "Dead rows",
+        "Rows that VACUUM has not removed, of the queue and of the tables of the entries. They rise and fall; one that "
+        "only rises is held back by the oldest transaction.",
+        7,
+        none="not known",
+    )
+    spent = rate("rowferry_step_seconds_total", "step, queue", 'queue=~"$queue"')
+    transactions = "max by (of) (rowferry_database_oldest_transaction_seconds)"
     return (
-        board.with_row(Row("Errors"))
-        .with_panel(sql_table(errors, "errors"))
-        .with_panel(words("Requeue", REQUEUE, width=8, height=11))
-    )
-
-
-def _add_batches(board: Dashboard) -> Dashboard:
-    slowest = Look(
-        "Slowest batches",
-        "The longest last attempts of batches that finished in the time shown.",
-        16,
-        9,
-        units={"duration": "s"},
-    )
-    attempts = Look(
-        "Attempts",
-        "Verdicts of the last 10,000 attempts that started in the time shown.",
-        width=8,
-        height=9,
-        decimals=0,
-        colours={
-            "DONE": "green",
-            "RETRY": "orange",
-            "ERROR": "red",
-            "released": "blue",
-            "running or crashed": "purple",
-        },
-    )
-    unsuccessful = Look(
-        "Attempts that are not DONE", "The latest first, with the error.", 24, 8, units={"duration": "s"}
-    )
-    return (
-        board.with_row(Row("Batches"))
-        .with_panel(sql_table(slowest, "slowest_batches"))
-        .with_panel(sql_pie(attempts, "attempts"))
-        .with_panel(sql_table(unsuccessful, "unsuccessful_attempts"))
-    )
-
-
-def _add_workers(board: Dashboard) -> Dashboard:
-    workers = Look(
-        "Workers by host",
-        "Live processes, and processes lost within the last hour, which stopped without deregistering. Their batches "
-        "can be claimed again as soon as PostgreSQL notices the end of the connection.",
-        width=12,
-    )
-    claimed = Look("Claimed batches", "The batches of each worker, the oldest first.", 12, units={"claimed for": "s"})
-    return (
-        board.with_row(Row("Workers"))
-        .with_panel(sql_table(workers, "workers"))
-        .with_panel(sql_table(claimed, "claimed_batches"))
+        board.with_panel(show_curves(steps, prom(("{{step}} {{queue}}", spent)), stacked=True))
+        .with_panel(show_curves(oldest, prom(("{{of}}", transactions))))
+        .with_panel(show_curves(dead, prom(("{{table}}", "max by (table) (rowferry_table_dead_rows)"))))
     )

@@ -1,19 +1,22 @@
-"""Where panels and template variables get their data: the two data sources, their queries, and the variables."""
+"""Where panels get their data: the two data sources, which are variables of each dashboard, and their queries."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from grafana_foundation_sdk.builders import dashboard, prometheus
+from grafana_foundation_sdk.builders import prometheus
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
-from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.common import DataSourceRef
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 QUERIES = Path(__file__).parent / "queries"
-POSTGRES = DataSourceRef(type_val="grafana-postgresql-datasource", uid="rowferry-postgres")
-PROMETHEUS = DataSourceRef(type_val="prometheus", uid="rowferry-prometheus")
+POSTGRES = DataSourceRef(type_val="grafana-postgresql-datasource", uid="${postgresql}")
+PROMETHEUS = DataSourceRef(type_val="prometheus", uid="${prometheus}")
+DASHBOARD = DataSourceRef(type_val="datasource", uid="-- Dashboard --")
+"""What another panel of the same dashboard was answered: its query is not sent again."""
+PROVISIONED = {"postgresql": "rowferry-postgres", "prometheus": "rowferry-prometheus"}
+"""The variables, and the UIDs of grafana/provisioning/datasources that they have at first."""
 
 Format = Literal["table", "time_series"]
 
@@ -24,22 +27,14 @@ def read_query(name: str) -> str:
 
 
 @dataclass
-class SqlQuery(Dataquery):
-    """A query of the PostgreSQL data source, for which the SDK has no type."""
+class Query(Dataquery):
+    """A query of a data source for which the SDK has no type."""
 
-    raw_sql: str
-    format: Format
+    document: dict[str, object]
 
     def to_json(self) -> dict[str, object]:
         """Return it as Grafana keeps it."""
-        return {
-            "datasource": POSTGRES,
-            "editorMode": "code",
-            "format": self.format,
-            "rawQuery": True,
-            "rawSql": self.raw_sql,
-            "refId": "A",
-        }
+        return self.document
 
 
 @dataclass
@@ -51,41 +46,42 @@ class Sql(Builder[Dataquery]):
 
     def build(self) -> Dataquery:
         """Read the file."""
-        return SqlQuery(read_query(self.name), self.format)
+        return Query(
+            {
+                "datasource": POSTGRES,
+                "editorMode": "code",
+                "format": self.format,
+                "rawQuery": True,
+                "rawSql": read_query(self.name),
+                "refId": "A",
+            }
+        )
 
 
-def over_time(expression: str, legend: str, ref_id: str) -> prometheus.Dataquery:
+@dataclass
+class AnswerOf(Builder[Dataquery]):
+    """Builds the query for what the panel of this title was answered; `generate.py` writes its number."""
+
+    title: str
+
+    def build(self) -> Dataquery:
+        """Name the panel."""
+        return Query({"datasource": DASHBOARD, "panelId": self.title, "refId": "A"})
+
+
+def over_time(expression: str, legend: str, ref_id: str = "A") -> prometheus.Dataquery:
     """Return a query of Prometheus over the time shown; `legend` names the curves by their labels in `{{ }}`."""
     query = prometheus.Dataquery().expr(expression).legend_format(legend).ref_id(ref_id)
     return query.range().datasource(PROMETHEUS)
 
 
-def at_once(expression: str, legend: str = "") -> prometheus.Dataquery:
-    """Return a query of Prometheus for the present value, or for several, with a `legend` for each."""
+def present(expression: str, legend: str) -> prometheus.Dataquery:
+    """Return a query of Prometheus for the present value, or for one for each `legend`."""
     query = prometheus.Dataquery().expr(expression).ref_id("A").instant().legend_format(legend)
     return query.format(PromQueryFormat.TIME_SERIES).datasource(PROMETHEUS)
 
 
-Choice = Literal["one", "first", "all"]
-"""What may be chosen of a variable: one value; several, at first the first one; or several, at first all."""
-
-
-def sql_variable(name: str, label: str, query: str, choice: Choice = "one") -> dashboard.QueryVariable:
-    """Return a template variable with the values that queries/`query`.sql returns."""
-    return _variable(name, label, read_query(query), POSTGRES, choice)
-
-
-def prom_variable(
-    name: str, label: str, query: str, choice: Choice = "all", regex: str = ""
-) -> dashboard.QueryVariable:
-    """Return a template variable with the values of a label, or of what `regex` finds in the results of a query."""
-    return _variable(name, label, query, PROMETHEUS, choice).regex(regex)
-
-
-def _variable(name: str, label: str, query: str, source: DataSourceRef, choice: Choice) -> dashboard.QueryVariable:
-    """Return a variable; its values stay in the order in which they come, and without "All" the first is chosen."""
-    is_all = choice == "all"
-    variable = dashboard.QueryVariable(name).label(label).query(query).datasource(source)
-    variable = variable.multi(choice != "one").include_all(is_all).sort(model.VariableSort.DISABLED)
-    variable = variable.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
-    return variable.current(model.VariableOption(text="All", value="$__all", selected=True)) if is_all else variable
+def at_once(expression: str, ref_id: str = "A") -> prometheus.Dataquery:
+    """Return a query of Prometheus for the present values, as a table with a column for each label."""
+    query = prometheus.Dataquery().expr(expression).ref_id(ref_id).instant()
+    return query.format(PromQueryFormat.TABLE).datasource(PROMETHEUS)

@@ -27,14 +27,28 @@ class Target:
     def is_sql(self) -> bool:
         return "rawSql" in self.query
 
+    @property
+    def is_promql(self) -> bool:
+        return "expr" in self.query
+
 
 def read_board(name: str) -> dict[str, Any]:
     return json.loads((FOLDER / "grafana" / "dashboards" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def list_panels(name: str) -> list[dict[str, Any]]:
-    """Return the panels of a dashboard, rows left out."""
-    return [panel for panel in read_board(name)["panels"] if panel["type"] != "row"]
+    """Return the panels of a dashboard, also those within closed rows; rows left out."""
+    return [panel for panel in list_all(name) if panel["type"] != "row"]
+
+
+def list_all(name: str) -> list[dict[str, Any]]:
+    """Return the rows and panels of a dashboard, also those within closed rows."""
+    return [each for panel in read_board(name)["panels"] for each in (panel, *panel.get("panels", []))]
+
+
+def list_annotations(name: str) -> list[dict[str, Any]]:
+    """Return the annotations of a dashboard."""
+    return read_board(name)["annotations"]["list"]
 
 
 def list_targets() -> Iterator[Target]:
@@ -45,8 +59,9 @@ def list_targets() -> Iterator[Target]:
 
 
 def list_variables(board: str) -> dict[str, str]:
-    """Return the queries of the template variables."""
-    return {variable["name"]: variable["query"] for variable in read_board(board)["templating"]["list"]}
+    """Return the queries of the template variables; not those that are data sources."""
+    variables = read_board(board)["templating"]["list"]
+    return {variable["name"]: variable["query"] for variable in variables if variable["type"] == "query"}
 
 
 @dataclass(frozen=True)
@@ -66,9 +81,13 @@ class View:
         seconds = str(self.interval_seconds)
         query = query.replace("$__interval_ms", str(self.interval_seconds * 1000)).replace("$__interval", f"{seconds}s")
         for name, values in self.values.items():
-            query = query.replace(f"${{{name}:sqlstring}}", ",".join(f"'{value}'" for value in values))
+            quoted = ",".join(f"'{value}'" for value in values)
+            nothing = "" if name == "queue" else "''"  # several may be chosen of `queue`: none are an empty list
+            query = query.replace(f"${{{name}:sqlstring}}", quoted or nothing)
         query = re.sub(r"\$__timeFilter\((.*?)\)", rf"\1 BETWEEN '{_iso(self.start)}' AND '{_iso(self.end)}'", query)
-        query = re.sub(r"\$__timeGroupAlias\((.*?), '?(\w+)'?\)", _group, query)
+        query = query.replace("$__unixEpochFrom()", str(int(self.start.timestamp())))
+        query = query.replace("$__unixEpochTo()", str(int(self.end.timestamp())))
+        query = re.sub(r"\$__timeGroupAlias\((.*?), '?(\w+)'?(?:, 0)?\)", _group, query)
         assert "$" not in query, query
         return query
 

@@ -1,10 +1,13 @@
 """The dashboards as files, and every one of their SQL queries on a real PostgreSQL, asked by Grafana's own role."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,15 +18,28 @@ import yaml
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from cli import run_rowferry
 from entry_table import EntryTable
-from grafana import BOARDS, FOLDER, Target, View, list_panels, list_targets, list_variables, read_board
+from grafana import (
+    BOARDS,
+    FOLDER,
+    Target,
+    View,
+    list_all,
+    list_annotations,
+    list_panels,
+    list_targets,
+    list_variables,
+    read_board,
+)
 from queue_states import acting, missing
+from rowferry.batch import Outcome
 from rowferry.db.connection import connect
 from rowferry.db.grants import apply_grants, compose_grants
 from rowferry_exporter.metrics import describe
 from rowferry_exporter.reader import Reading
 
-CORE_PANELS = {"stat", "timeseries", "table", "bargauge", "piechart", "text", "gauge"}
+CORE_PANELS = {"stat", "timeseries", "table", "bargauge"}
 OTHERS = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
 """Metrics that Prometheus and its client library name."""
 
@@ -37,22 +53,98 @@ def test_the_committed_dashboards_are_what_the_script_writes(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_panels_are_of_core_types_and_say_what_they_show(board: str) -> None:
-    panels = list_panels(board)
+    panels, numbers = list_panels(board), [panel["id"] for panel in list_all(board)]
     assert {panel["type"] for panel in panels} <= CORE_PANELS
-    assert all(panel.get("description") or panel["type"] == "text" for panel in panels)
+    assert [panel["title"] for panel in panels if not panel["description"]] == []
+    assert [panel["title"] for panel in panels if not panel["fieldConfig"]["defaults"]["unit"]] == []
+    assert [panel["title"] for panel in panels if not panel["fieldConfig"]["defaults"]["noValue"]] == []
     assert len({panel["title"] for panel in panels}) == len(panels)
-    assert len({panel["id"] for panel in read_board(board)["panels"]}) == len(read_board(board)["panels"])
+    assert len(set(numbers)) == len(numbers)
     assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
 
 
-def test_the_data_sources_are_those_that_are_provisioned() -> None:
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_number_is_as_large_as_its_panel(board: str) -> None:
+    """With a wide layout, one font size for all must fit the longest value into a third of a cell."""
+    numbers = [panel for panel in list_panels(board) if panel["type"] == "stat"]
+    assert len(numbers) == 6
+    assert {panel["options"]["wideLayout"] for panel in numbers} == {False}
+    assert {(panel["gridPos"]["w"], panel["gridPos"]["h"]) for panel in numbers} == {(4, 4)}
+
+
+def test_a_state_has_a_word_and_a_colour() -> None:
+    from rowferry_exporter.metrics import STATES
+
+    (state,) = [panel for panel in list_panels("migration") if panel["title"] == "State"]
+    (mapping,) = state["fieldConfig"]["defaults"]["mappings"]
+    assert set(mapping["options"]) == set(STATES)
+    assert all(each["text"] and each["color"] for each in mapping["options"].values())
+    assert state["options"]["colorMode"] == "background"
+
+
+def test_an_outcome_has_the_same_colour_everywhere() -> None:
+    found: dict[str, set[str]] = {}
+    for panel in [panel for board in BOARDS for panel in list_panels(board)]:
+        for override in panel["fieldConfig"]["overrides"]:
+            name = override["matcher"]["options"].strip("/^").removesuffix("\\b")
+            fixed = [each["value"]["fixedColor"] for each in override["properties"] if each["id"] == "color"]
+            mapped = [
+                each["value"] for each in override["properties"] if each["id"] == "mappings" and name == "outcome"
+            ]
+            found.setdefault(name, set()).update(fixed)
+            for word, look in [item for (mapping,) in mapped for item in mapping["options"].items()]:
+                found.setdefault(word, set()).add(look["color"])
+    outcomes = {str(outcome): found[str(outcome)] for outcome in Outcome}
+    assert {name: len(colours) for name, colours in outcomes.items()} == dict.fromkeys(map(str, Outcome), 1)
+    assert len(set().union(*outcomes.values())) == len(Outcome)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_data_sources_are_variables(board: str) -> None:
+    """Grafana asks for them on import; provisioned, they are those of grafana/provisioning."""
     provisioned = yaml.safe_load((FOLDER / "grafana/provisioning/datasources/rowferry.yaml").read_text())
     known = {(source["uid"], source["type"]) for source in provisioned["datasources"]}
-    used = {(t.query["datasource"]["uid"], t.query["datasource"]["type"]) for t in list_targets()}
-    for board in BOARDS:
-        variables = read_board(board)["templating"]["list"]
-        used |= {(variable["datasource"]["uid"], variable["datasource"]["type"]) for variable in variables}
-    assert used == known
+    variables = {v["name"]: v for v in read_board(board)["templating"]["list"] if v["type"] == "datasource"}
+    assert {(v["current"]["value"], v["query"]) for v in variables.values()} <= known
+    used = {find_source(each) for each in (*list_panels(board), *list_annotations(board))}
+    used |= {find_source(target) for panel in list_panels(board) for target in panel["targets"]}
+    used |= {find_source(v) for v in read_board(board)["templating"]["list"] if v["type"] == "query"}
+    others = used - {(f"${{{name}}}", variable["query"]) for name, variable in variables.items()}
+    assert others <= {("-- Dashboard --", "datasource")}
+    assert {f"${{{name}}}" for name in variables} <= {uid for uid, _ in used}
+
+
+def find_source(document: dict[str, Any]) -> tuple[str, str]:
+    """Return UID and type of the data source that something names."""
+    return document["datasource"]["uid"], document["datasource"]["type"]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_panel_that_shows_the_answer_of_another_names_one_that_asks(board: str) -> None:
+    """Those within closed rows are asked only once they are opened, so no other can rely on them."""
+    asking = {
+        panel["id"] for panel in read_board(board)["panels"] for t in panel.get("targets", []) if "panelId" not in t
+    }
+    borrowed = {target["panelId"] for panel in list_panels(board) for target in panel["targets"] if "panelId" in target}
+    assert borrowed <= asking
+
+
+def test_the_first_screen_asks_postgresql_four_times() -> None:
+    """What is asked at each refresh costs the application's database; the rest waits in closed rows."""
+    shown = [panel for panel in read_board("migration")["panels"] if panel["type"] != "row"]
+    asked = [panel["title"] for panel in shown for target in panel["targets"] if "rawSql" in target]
+    assert asked == ["All migrations", "State", "Entries a second", "Errors by reason"]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_links_lead_to_dashboards_and_pages_that_are_there(board: str) -> None:
+    uids = {read_board(name)["uid"] for name in BOARDS}
+    urls = re.findall(r'"url": "([^"]*)"', (FOLDER / "grafana" / "dashboards" / f"{board}.json").read_text())
+    assert len(urls) > 2
+    for url in urls:
+        inside, page = re.match(r"/d/([\w-]+)\?", url), re.search(r"/blob/main/(docs/[\w.]+)", url)
+        assert inside or page, url
+        assert inside is None or inside[1] in uids, url
 
 
 def test_every_metric_that_is_asked_for_exists() -> None:
@@ -72,17 +164,17 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
         "rowferry_queue_batches",
         "rowferry_host_claimed_batches",
         "rowferry_queue_estimated_end_timestamp_seconds",
-    } | {
+    } | {  # the dashboard Migration reads these from rowferry.migration_state, so that it works without Prometheus
+        "rowferry_migration_estimated_end_timestamp_seconds",
         "rowferry_migration_seconds_left",
-        "rowferry_step_seconds_total",
-        "rowferry_table_dead_rows",
     }
 
 
 def promql_everywhere() -> Iterator[str]:
     """Yield every query of panels, variables and rules."""
-    yield from (target.query["expr"] for target in list_targets() if not target.is_sql)
+    yield from (target.query["expr"] for target in list_targets() if target.is_promql)
     yield from list_variables("workers").values()
+    yield from (a["expr"] for board in BOARDS for a in list_annotations(board) if "expr" in a)
     for path in (FOLDER / "prometheus" / "rules").glob("*.yml"):
         for group in yaml.safe_load(path.read_text())["groups"]:
             yield from (rule["expr"] for rule in group["rules"])
@@ -142,7 +234,7 @@ def grafana(table: EntryTable) -> Iterator["psycopg.Connection[Any]"]:
 
 def now_shown(*queues: str) -> View:
     now = datetime.now(UTC)
-    chosen = {"migration": ["avatars"], "queue": queues or ["migrate"], "host": ["host-a", "host-b"]}
+    chosen = {"migration": ["avatars"], "queue": queues or ["migrate"]}
     return View(now - timedelta(hours=1), now + timedelta(minutes=1), chosen)
 
 
@@ -159,12 +251,71 @@ def test_every_sql_panel_returns_data(busy_queue: EntryTable, grafana: "psycopg.
     assert len(SQL_TARGETS) > 10
 
 
+def test_no_sql_panel_is_in_error_while_nothing_can_be_chosen(
+    table: EntryTable, grafana: "psycopg.Connection[Any]"
+) -> None:
+    """Before the first `rowferry enqueue` there is no migration and no queue: Grafana writes an empty list."""
+    now = datetime.now(UTC)
+    view = View(now - timedelta(hours=1), now, {"migration": [], "queue": []})
+    queries = [*(target.query["rawSql"] for target in SQL_TARGETS), *list_variables("migration").values(), events()]
+    assert [grafana.execute(view.expand_sql(query).encode()).fetchall() for query in queries] == [[]] * len(queries)
+
+
+def events() -> str:
+    """Return the query of the marks on the dashboard Migration."""
+    (query,) = [a["target"]["rawSql"] for a in list_annotations("migration") if "rawSql" in a["target"]]
+    return query
+
+
+def test_a_pause_is_marked(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+    busy_queue.execute("select rowferry.pause('avatars')")
+    ((at, text, kind),) = grafana.execute(now_shown().expand_sql(events()).encode()).fetchall()
+    assert (type(at), bool(text), kind) == (datetime, True, "paused")
+
+
+def test_a_stall_is_zeros_and_the_entries_left_stay(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+    busy_queue.execute(
+        "update rowferry.batch_queue set finished_at = finished_at - interval '10 minutes' where status <> 'INIT'"
+    )
+    rows = read_pace(grafana, now_shown())
+    worked = [row["migrated"] + row["missing"] for row in rows if row["left"] is not None]
+    left = [row["left"] for row in rows if row["left"] is not None]
+    busy = next(place for place, count in enumerate(worked) if count > 0)
+    assert len(worked) > 300
+    assert set(worked[:busy]) == {0}
+    assert set(worked[-50:]) == {0}
+    assert (left[0], left[-1]) == (50, 30)
+    assert all(earlier >= later for earlier, later in pairwise(left))
+
+
+def test_entries_left_are_projected_into_the_future(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+    busy_queue.execute(
+        "update rowferry.batch_queue set finished_at = finished_at - interval '1 minute' where status <> 'INIT'"
+    )
+    now = datetime.now(UTC)
+    chosen = now_shown().values
+    present = [row["at this pace"] for row in read_pace(grafana, View(now - timedelta(hours=1), now, chosen))]
+    assert next(value for value in present if value is not None) == 30
+    assert set(present[:-3]) == {None}
+    ahead = [row for row in read_pace(grafana, View(now, now + timedelta(hours=1), chosen)) if row["left"] is None]
+    projected = [row["at this pace"] for row in ahead]
+    assert projected[0] <= 30
+    assert projected[-1] == 0
+    assert all(earlier >= later for earlier, later in pairwise(projected))
+
+
+def read_pace(connection: "psycopg.Connection[Any]", view: View) -> list[dict[str, Any]]:
+    (target,) = [target for target in SQL_TARGETS if target.panel == "Entries a second"]
+    cursor = connection.execute(view.expand_sql(target.query["rawSql"]).encode())
+    names = [column.name for column in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
 def test_every_sql_variable_returns_values(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
     variables = list_variables("migration")
     assert grafana.execute(variables["migration"].encode()).fetchall() == [("avatars",)]
     queues = now_shown().expand_sql(variables["queue"]).encode()
     assert grafana.execute(queues).fetchall() == [("migrate",)]
-    assert grafana.execute(variables["host"].encode()).fetchall() == [("host-a",), ("host-b",)]
 
 
 def test_curves_have_a_time_and_numbers(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
@@ -175,27 +326,54 @@ def test_curves_have_a_time_and_numbers(busy_queue: EntryTable, grafana: "psycop
         names, row = [column.name for column in cursor.description or []], cursor.fetchone()
         assert row is not None
         assert names[0] == "time"
-        assert all(float(value) >= 0 for name, value in zip(names, row, strict=True) if name != "metric")
+        numbers = [value for name, value in zip(names, row, strict=True) if name != "metric"]
+        assert all(float(value) >= 0 for value in numbers if value is not None)
 
 
-def test_the_statement_beside_an_error_requeues_it(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+def test_the_command_beside_an_error_requeues_it(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
     (target,) = [target for target in SQL_TARGETS if target.panel == "Errors by reason"]
-    ((queue, outcome, reason, entries, batches, *_, statement),) = read(target, grafana)
+    ((queue, outcome, reason, entries, batches, *_, command),) = read(target, grafana)
     assert (queue, outcome, reason, entries, batches) == ("migrate", "missing", "NoSuchKey", 2, 1)
-    busy_queue.execute(statement)
+    type_in_shell(command)
     assert read(target, grafana) == []
     assert busy_queue.statuses() == {"INIT", "DONE"}
 
 
+@pytest.mark.parametrize("reason", ["it's 100 %", r"a_b\c 'd' %", "x" * 300])
+def test_the_command_is_right_for_any_reason(
+    reason: str, busy_queue: EntryTable, grafana: "psycopg.Connection[Any]"
+) -> None:
+    busy_queue.execute("update rowferry.entry_failure set reason = %s", (reason,))
+    (target,) = [target for target in SQL_TARGETS if target.panel == "Errors by reason"]
+    ((*_, command),) = read(target, grafana)
+    type_in_shell(command)
+    assert read(target, grafana) == []
+
+
+def test_a_batch_that_was_parked_by_hand_has_a_command_too(
+    busy_queue: EntryTable, grafana: "psycopg.Connection[Any]"
+) -> None:
+    busy_queue.execute(
+        "update rowferry.batch_queue set status = 'ERROR' where id = "
+        "(select id from rowferry.batch_queue where status = 'INIT' order by id limit 1 for update skip locked)"
+    )
+    (target,) = [target for target in SQL_TARGETS if target.panel == "Errors by reason"]
+    commands = {row[1]: row[-1] for row in read(target, grafana)}
+    assert set(commands) == {"missing", "parked"}
+    type_in_shell(commands["parked"])
+    assert read(target, grafana) == []
+
+
+def type_in_shell(command: str) -> None:
+    """Run what an operator is told to type."""
+    program, *arguments = shlex.split(command)
+    assert program == "rowferry"
+    done = run_rowferry(arguments, os.environ, FOLDER)
+    assert done.returncode == 0, done.stderr
+
+
 def read(target: Target, connection: "psycopg.Connection[Any]") -> list[tuple[Any, ...]]:
     return connection.execute(now_shown().expand_sql(target.query["rawSql"]).encode()).fetchall()
-
-
-def test_the_words_about_requeueing_can_be_run(busy_queue: EntryTable) -> None:
-    (panel,) = [panel for panel in list_panels("migration") if panel["type"] == "text"]
-    (statement,) = re.findall(r"```sql\n(.*?)```", panel["options"]["content"], re.DOTALL)
-    busy_queue.execute(statement.replace("${migration}", "avatars"))
-    assert busy_queue.statuses() == {"INIT", "DONE"}
 
 
 def test_the_docs_speak_of_every_panel() -> None:

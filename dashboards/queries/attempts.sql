@@ -8,7 +8,7 @@ select
 from rowferry.recent_attempts
 where
     migration = ${migration:sqlstring}
-    and queue_name in (${queue:sqlstring})
+    and queue_name = any(array[${queue:sqlstring}]::text[])
     and $__timeFilter(started_at)
 group by queue_name
 order by queue_name

@@ -1,5 +1,5 @@
 select
-    $__timeGroupAlias(finished_at, $__interval),
+    $__timeGroupAlias(finished_at, $__interval, 0),
     queue_name as metric,
     sum(entry_count) * 1000.0 / $__interval_ms as "entries/s"
 from rowferry.finished_batches

@@ -12,6 +12,5 @@ select
 from rowferry.claimed_batches
 where
     migration = ${migration:sqlstring}
-    and queue_name in (${queue:sqlstring})
-    and host in (${host:sqlstring})
+    and queue_name = any(array[${queue:sqlstring}]::text[])
 order by started_at

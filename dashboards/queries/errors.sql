@@ -4,15 +4,26 @@ select
     reason,
     entries,
     batches,
-    left(example_key, 200) as "for example",
     last_failed_at as "last",
-    format(
-        'update rowferry.batch_queue as q set status = ''INIT'' where q.status = ''ERROR'' and q.queue_name = %L '
-        'and q.migration_id = (select id from rowferry.migration where name = %L) and (q.error = %L or exists '
-        '(select from rowferry.entry_failure as f where f.batch_id = q.id and f.outcome = %L and f.reason = %L));',
-        queue_name, migration, reason, outcome, reason
-    ) as "SQL to requeue them"
+    left(example_key, 200) as "for example",
+    case outcome
+        when 'missing' then 'restore the object, or correct the row'
+        when 'conflict' then 'rowferry enqueue --on-conflict keep, or overwrite'
+        when 'parked' then 'find out who set it to ERROR, and why'
+        else 'mend what the reason says'
+    end as "first",
+    case
+        when outcome = 'parked'
+            then format('rowferry requeue --all --migration %s', quoted.migration)
+        else format('rowferry requeue --error-like %s --migration %s', quoted.pattern, quoted.migration)
+    end as "then type this"
 from rowferry.error_reasons
-where migration = ${migration:sqlstring} and queue_name in (${queue:sqlstring})
+-- Quoted for a shell; a long reason is cut, and % _ \ stand for themselves.
+cross join lateral (
+    select
+        '''' || replace(migration, '''', '''\''''') || '''' as migration,
+        '''%' || replace(regexp_replace(left(reason, 80), '([%_\\])', '\\\1', 'g'), '''', '''\''''') || '%''' as pattern
+) as quoted
+where error_reasons.migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
 order by entries desc
 limit 50

@@ -1,1 +1,1 @@
-select migration from rowferry.migration_status order by created_at desc
+select migration from rowferry.migration_state order by created_at desc

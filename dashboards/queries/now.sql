@@ -1,10 +1,22 @@
 select
-    min(case when q.entries > 0 then 100.0 * (q.entries - q.waiting) / q.entries end) as "done",
-    max(q.waiting) as "entries waiting",
-    coalesce(min(q.rate) filter (where q.batches_init > 0), max(q.rate)) as "entries/s",
-    extract(epoch from m.time_left)::double precision as "time left",
-    1000 * extract(epoch from now() + m.time_left)::double precision as "ends at"
-from rowferry.queue_status as q
-inner join rowferry.migration_status as m on q.migration_id = m.migration_id
-where q.migration = ${migration:sqlstring} and q.queue_name in (${queue:sqlstring})
-group by m.time_left
+    case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then p.queue_name else '' end as "queue",
+    s.state,
+    floor(1000.0 * (p.entries - p.waiting) / nullif(p.entries, 0)) / 10 as "done",
+    s.seconds_left as "time left",
+    1000 * extract(epoch from s.ends_at)::double precision as "ends at",
+    s.need_somebody as "need an operator",
+    p.migrated,
+    p.kept,
+    p.changed,
+    p.deleted,
+    p.missing,
+    p.conflict,
+    p.failed,
+    p.batches_init as "INIT",
+    p.batches_done as "DONE",
+    p.batches_error as "ERROR"
+from rowferry.migration_state as s
+left join rowferry.progress as p
+    on s.migration_id = p.migration_id and p.queue_name = any(array[${queue:sqlstring}]::text[])
+where s.migration = ${migration:sqlstring}
+order by p.started_at, p.queue_name

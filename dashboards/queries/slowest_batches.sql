@@ -14,7 +14,7 @@ from rowferry.finished_batches
 where
     $__timeFilter(finished_at)
     and migration = ${migration:sqlstring}
-    and queue_name in (${queue:sqlstring})
+    and queue_name = any(array[${queue:sqlstring}]::text[])
     and duration is not null
 order by duration desc
 limit 20

@@ -7,5 +7,5 @@ select
     missing + conflict + failed as "failed",
     bytes
 from rowferry.table_progress
-where migration = ${migration:sqlstring} and queue_name in (${queue:sqlstring})
+where migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
 order by waiting desc

@@ -10,9 +10,8 @@ select
 from rowferry.recent_attempts
 where
     migration = ${migration:sqlstring}
-    and queue_name in (${queue:sqlstring})
+    and queue_name = any(array[${queue:sqlstring}]::text[])
     and $__timeFilter(started_at)
     and verdict is distinct from 'DONE'
-    and host in (${host:sqlstring})
 order by started_at desc
 limit 50

@@ -7,5 +7,4 @@ select
     oldest_version as "version",
     last_seen_at as "last seen"
 from rowferry.worker_hosts
-where host in (${host:sqlstring})
 order by host

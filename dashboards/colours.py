@@ -1,0 +1,60 @@
+"""One palette: what has a colour on one dashboard has it on the other."""
+
+OUTCOMES = {
+    "migrated": "green",
+    "kept": "blue",
+    "changed": "text",
+    "deleted": "purple",
+    "missing": "orange",
+    "conflict": "yellow",
+    "failed": "red",
+}
+"""Outcomes of entries, in the order in which they are stacked."""
+
+ATTENTION = ("missing", "conflict", "failed")
+"""Outcomes that need an operator."""
+
+STATES = {
+    "done": ("done", "blue"),
+    "need_somebody": ("needs an operator", "red"),
+    "running": ("running", "green"),
+    "paused": ("paused", "yellow"),
+    "waiting": ("waiting for retries", "orange"),
+    "no_workers": ("no workers", "red"),
+}
+"""States of a migration: the word on the dashboard, and its colour."""
+
+QUEUE_STATES = {
+    "slowest": "orange",
+    "running": "blue",
+    "done": "green",
+    "in ERROR": "red",
+    "paused": "yellow",
+}
+
+STEPS = {
+    "claim": "purple",
+    "read": "green",
+    "perform": "blue",
+    "update": "orange",
+    "commit": "yellow",
+    "held": "red",
+}
+"""Steps of a batch, in their order."""
+
+VERDICTS = {
+    "DONE": "green",
+    "RETRY": "orange",
+    "ERROR": "red",
+    "released": "blue",
+    "running or crashed": "purple",
+}
+
+STATUSES = {"INIT": "blue", "DONE": "green", "ERROR": "red"}
+"""Statuses of a batch."""
+
+SIDES = {"legacy": "blue", "production": "green"}
+"""The two S3 servers."""
+
+TRANSACTIONS = {"rowferry": "blue", "others": "orange"}
+"""Whose oldest transaction it is."""

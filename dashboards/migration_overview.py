@@ -1,0 +1,104 @@
+"""The first screen of the dashboard *Migration*: all migrations, and six numbers about the chosen one."""
+
+from grafana_foundation_sdk.builders import stat, table
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
+from colours import STATES
+from frame import link, runbook
+from kit import Look, only, override, same_as, show_stat, sql, words
+from tables import BAD, Column, show_table
+
+THIS = "/d/rowferry-migration?${__url_time_range}&${postgresql:queryparam}&${prometheus:queryparam}"
+DURATION = "dtdhms"
+
+
+def add_overview(board: Dashboard) -> Dashboard:
+    """Add the table and the six numbers; two queries answer all of these."""
+    board = board.with_panel(_migrations())
+    for panel in (_state(), _done(), _left(), _time_left(), _speed(), _need()):
+        board = board.with_panel(panel.span(4).height(4))
+    return board
+
+
+def _migrations() -> table.Panel:
+    look = Look(
+        "All migrations", "The newest first. A click on a name shows that migration.", 24, 4, none="no migration yet"
+    )
+    return show_table(
+        look,
+        sql("migrations_table"),
+        Column("migration", url=f"{THIS}&var-migration=${{__value.raw}}"),
+        Column("state", words=STATES, cell="color-background", width=170),
+        Column("done", "percent", cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
+        Column("time left", DURATION),
+        Column("ends at", "time:ddd HH:mm", width=110),
+        Column("entries/s", decimals=0, width=100),
+        Column("need an operator", steps=BAD, cell="color-background", width=150),
+    )
+
+
+def _state() -> stat.Panel:
+    look = Look(
+        "State",
+        "Done; needs an operator (no batch waits, and some are in ERROR); paused; no workers (none that serves its "
+        "queues); waiting for retries (no batch is due); or running. Of the whole migration.",
+        unit="none",
+        none="no migration yet",
+    )
+    return show_stat(look, sql("now"), fields="/^state$/", background=True).mappings([words(STATES)])
+
+
+def _done() -> stat.Panel:
+    look = Look(
+        "Done",
+        "Share of the finished entries; of several queues, that of the least done. 100 % only when all are.",
+        unit="percent",
+        decimals=1,
+        none="no entries yet",
+        steps=((None, "blue"),),
+    )
+    return show_stat(look, same_as("State"), fields="/^done$/", calc="min")
+
+
+def _left() -> stat.Panel:
+    look = Look("Entries left", "Entries of the queue without an outcome.", none="no entries", steps=((None, "blue"),))
+    panel = show_stat(look, same_as("Entries a second"), sparkline=True)
+    return panel.with_transformation(only(["left"]))
+
+
+def _time_left() -> stat.Panel:
+    look = Look(
+        "Time left",
+        "Until the last queue has finished, at the pace of the last ten minutes. Only while it is running and all its "
+        "queues move.",
+        unit=DURATION,
+        decimals=0,
+        none="no estimate",
+    )
+    panel = show_stat(look, same_as("State"), fields="/^(time left|ends at)$/", calc="max")
+    ends = [override("unit", "time:[ends] ddd HH:mm"), override("noValue", "–")]
+    return panel.text_mode(BigValueTextMode.VALUE).override_by_name("ends at", ends)
+
+
+def _speed() -> stat.Panel:
+    look = Look(
+        "Entries/s",
+        "Finished entries of the queue, mean of the last minute.",
+        decimals=0,
+        none="no batch yet",
+        steps=((None, "green"),),
+    )
+    panel = show_stat(look, same_as("Entries a second"), sparkline=True)
+    return panel.with_transformation(only(["speed"]))
+
+
+def _need() -> stat.Panel:
+    look = Look(
+        "Need an operator",
+        "Entries of all queues that are missing, conflict or failed, or set to ERROR by hand: see Errors by reason.",
+        none="no entries yet",
+        steps=((None, "green"), (1, "red")),
+        links=(link("What to do: runbook", runbook()),),
+    )
+    return show_stat(look, same_as("State"), fields="/^need an operator$/", calc="max", background=True)

@@ -1,0 +1,53 @@
+"""Expressions of Prometheus about the workers that a selector finds, such as `host=~"$host"`."""
+
+from colours import ATTENTION
+
+FAILED = f'outcome=~"{"|".join(ATTENTION)}"'
+HERE = 'host=~"$host",instance=~"$instance"'
+"""The workers that the variables of the dashboard Workers select."""
+QUEUE = f'{HERE},queue=~"$queue"'
+WORK = f'{QUEUE},migration=~"$migration"'
+"""Labels of what belongs to a queue: entries are never added up over queues, which work on the same ones."""
+_OF_WORKERS = "and on (job, instance) rowferry_build_info"
+"""Other programs have the same metrics of processes."""
+
+
+def rate(metric: str, by: str = "", selector: str = "") -> str:
+    """Return how fast a counter grows, summed by labels."""
+    return f"sum{_by(by)} (rate({metric}{{{selector}}}[$__rate_interval]))"
+
+
+def gauge(metric: str, by: str = "", selector: str = "") -> str:
+    """Return the sum of a gauge."""
+    return f"sum{_by(by)} ({metric}{{{selector}}})"
+
+
+def cpu(selector: str = "") -> str:
+    """Return how much of a core each process of a worker uses, 0 to 1."""
+    return f"rate(process_cpu_seconds_total{{{selector}}}[$__rate_interval]) {_OF_WORKERS}"
+
+
+def memory(selector: str = "") -> str:
+    """Return the resident memory of each process of a worker, in bytes."""
+    return f"process_resident_memory_bytes{{{selector}}} {_OF_WORKERS}"
+
+
+def percentile(share: float, histogram: str, by: str = "", selector: str = "") -> str:
+    """Return a percentile of a histogram, by labels."""
+    labels = ", ".join(filter(None, ["le", by]))
+    return f"histogram_quantile({share}, {rate(f'{histogram}_bucket', labels, selector)})"
+
+
+def percentiles(histogram: str, selector: str) -> tuple[tuple[str, str], ...]:
+    """Return the curves of the percentiles that matter, of each queue, with their legends."""
+    shares = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+    return tuple((f"{name} {{{{queue}}}}", percentile(share, histogram, "queue", selector)) for name, share in shares)
+
+
+def or_zero(expression: str) -> str:
+    """Return 0 where an expression without labels has no value."""
+    return f"({expression}) or vector(0)"
+
+
+def _by(labels: str) -> str:
+    return f" by ({labels})" if labels else ""

@@ -1,0 +1,8 @@
+select
+    at as "time",
+    text,
+    kind as tags
+from rowferry.events
+where $__timeFilter(at) and (migration = ${migration:sqlstring} or migration is null)
+order by at
+limit 200

@@ -1,1 +1,0 @@
-select host from rowferry.worker_hosts order by host

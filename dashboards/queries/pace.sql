@@ -1,0 +1,81 @@
+with chosen as (
+    select
+        queue_name,
+        waiting,
+        pace
+    from rowferry.queue_status
+    where migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
+),
+
+finished as (
+    select
+        queue_name,
+        floor(extract(epoch from finished_at) * 1000 / $__interval_ms)::bigint as step,
+        sum(entry_count) as entries,
+        sum(migrated) as migrated,
+        sum(kept) as kept,
+        sum(changed) as changed,
+        sum(deleted) as deleted,
+        sum(missing) as missing,
+        sum(conflict) as conflict,
+        sum(failed) as failed
+    from rowferry.finished_batches
+    where
+        finished_at >= to_timestamp($__unixEpochFrom())
+        and migration = ${migration:sqlstring}
+        and queue_name = any(array[${queue:sqlstring}]::text[])
+    group by 1, 2
+),
+
+bounds as (
+    select
+        floor($__unixEpochFrom() * 1000.0 / $__interval_ms)::bigint + 1 as first_step,
+        floor($__unixEpochTo() * 1000.0 / $__interval_ms)::bigint as last_step,
+        floor(extract(epoch from now()) * 1000 / $__interval_ms)::bigint as step_now
+),
+
+-- Each step of the time shown: a stall is drawn as zeros, not as a slope.
+filled as (
+    select
+        s.step,
+        s.step - b.step_now + 1 as steps_ahead,
+        s.step <= b.last_step as is_shown,
+        c.queue_name,
+        c.waiting,
+        c.pace,
+        c.waiting + coalesce(sum(f.entries) over later, 0) as entries_left,
+        avg(coalesce(f.entries, 0)) over minute as entries,
+        coalesce(f.migrated, 0) as migrated,
+        coalesce(f.kept, 0) as kept,
+        coalesce(f.changed, 0) as changed,
+        coalesce(f.deleted, 0) as deleted,
+        coalesce(f.missing, 0) as missing,
+        coalesce(f.conflict, 0) as conflict,
+        coalesce(f.failed, 0) as failed
+    from chosen as c
+    cross join bounds as b
+    cross join generate_series(b.first_step, greatest(b.last_step, b.step_now)) as s (step)
+    left join finished as f on c.queue_name = f.queue_name and s.step = f.step
+    window
+        later as (partition by c.queue_name order by s.step desc rows between unbounded preceding and 1 preceding),
+        minute as (partition by c.queue_name order by s.step rows between 60000 / $__interval_ms preceding and current row)
+)
+
+-- The step of now is not over: it is not drawn as a dip. After it there is only what is to be expected.
+select
+    step * $__interval_ms / 1000.0 as "time",
+    case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then queue_name else '' end as "metric",
+    case when steps_ahead <= 0 then migrated * 1000.0 / $__interval_ms end as "migrated",
+    case when steps_ahead <= 0 then kept * 1000.0 / $__interval_ms end as "kept",
+    case when steps_ahead <= 0 then changed * 1000.0 / $__interval_ms end as "changed",
+    case when steps_ahead <= 0 then deleted * 1000.0 / $__interval_ms end as "deleted",
+    case when steps_ahead <= 0 then missing * 1000.0 / $__interval_ms end as "missing",
+    case when steps_ahead <= 0 then conflict * 1000.0 / $__interval_ms end as "conflict",
+    case when steps_ahead <= 0 then failed * 1000.0 / $__interval_ms end as "failed",
+    case when steps_ahead <= 0 then entries * 1000.0 / $__interval_ms end as "speed",
+    case when steps_ahead <= 0 then entries_left end as "left",
+    case when steps_ahead >= 0 and pace > 0 then greatest(0, waiting - pace * steps_ahead * $__interval_ms / 1000.0) end
+        as "at this pace"
+from filled
+where is_shown
+order by 1, 2
