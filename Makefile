@@ -24,7 +24,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-servers model torture bench trace pictures check audit format lock clean
+.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,10 @@ new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to the first
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
 	@tools/need prometheus promtool
 	@$(VENV)/bin/pytest tests/test_dashboards.py tests/test_dashboards_live.py
+
+test-pages: $(VENV)/.with-dev ## Look at the pages of `rowferry report --html` in Chromium; needs node, npm and the network the first time.
+	@tools/install-browser tests/browser
+	@$(VENV)/bin/pytest -q tests/test_report_in_browser.py
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin

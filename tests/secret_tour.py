@@ -68,7 +68,7 @@ def work(setup: Environment, scanner: SecretScanner, spans: str) -> None:
 def look_and_repair(setup: Environment, scanner: SecretScanner) -> None:
     setup.run(scanner, "errors", "--entries", "--json")
     setup.run(scanner, "watch", "--once")
-    setup.run(scanner, "report", "--manifest", "manifest.jsonl", expected=1)
+    setup.run(scanner, "report", "--manifest", "manifest.jsonl", "--html", "page.html", expected=1)
     setup.run(scanner, "requeue", "--all")
     setup.run(scanner, "migrate", "--yes", "--verbose", "--log-file", "migrate.log", expected=1, **setup.plain)
     setup.run(scanner, "verify", "--yes", "--log-file", "verify.log")
@@ -109,6 +109,7 @@ MARKS = {
     "file migrate.log": "batch finished",
     "file verify.log": "batch finished",
     "file manifest.jsonl": "NoSuchKey",
+    "file page.html": "NoSuchKey",
     "file exporter.log": "serving",
     "server log": "rowferry.claim_batch",
     "table migration": "image/",

@@ -83,6 +83,11 @@ def test_the_schemas_that_are_known_by_name_are_in_the_wheel(built: Path) -> Non
     assert known <= set(names)
 
 
+def test_the_page_of_the_report_is_in_the_wheel(built: Path) -> None:
+    names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
+    assert {f"rowferry_cli/reporting/templates/{name}" for name in ("page.html", "page.css")} <= set(names)
+
+
 def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:
     wheel = find(built, "rowferry_lab-*.whl")
     assert {"rowferry", *LAB_DEPENDENCIES} == requirements_of(wheel)

@@ -1,7 +1,8 @@
 """The report of a migration: the outcome of every entry, by queue and table, and the unfinished ones."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -129,22 +130,38 @@ def read_report(connection: Connection, migration: str, manifest: TextIO | None 
     """Return the report of a migration, and how many lines were written to `manifest`.
 
     Both are of one snapshot: the `entries` of the manifest add up to the report's outcomes other than migrated and
-    kept. The manifest is streamed, so memory is bounded. The connection must be idle and is used for this alone.
+    kept. The connection must be idle and is used for this alone.
     """
+    with open_snapshot(connection):
+        report = read_tables(connection, migration)
+        return report, 0 if manifest is None else write_manifest(connection, migration, manifest)
+
+
+@contextmanager
+def open_snapshot(connection: Connection) -> Generator[None]:
+    """Read everything of one moment: in one transaction. The connection must be idle and is used for this alone."""
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
     with translated_errors(), connection.transaction():
-        connection.execute(statement("report_settings"), {"value": "off"})
-        rows = connection.execute(statement("read_report"), {"migration": migration}).fetchall()
-        connection.execute(statement("report_settings"), {"value": "on"})
-        order = [status.queue for status in read_chain(connection, migration)]
-        tables = sorted((_read_table(row) for row in rows), key=lambda table: order.index(table.queue))
-        report = Report(migration, tuple(tables), _copies_alone(connection, migration))
-        lines = 0
-        if manifest is not None:
-            for line in _read_manifest(connection, migration):
-                manifest.write(json.dumps(line, ensure_ascii=False, default=datetime.isoformat) + "\n")
-                lines += 1
-    return report, lines
+        yield
+
+
+def read_tables(connection: Connection, migration: str) -> Report:
+    """Return the report of a migration; within `open_snapshot`."""
+    connection.execute(statement("report_settings"), {"value": "off"})
+    rows = connection.execute(statement("read_report"), {"migration": migration}).fetchall()
+    connection.execute(statement("report_settings"), {"value": "on"})
+    order = [status.queue for status in read_chain(connection, migration)]
+    tables = sorted((_read_table(row) for row in rows), key=lambda table: order.index(table.queue))
+    return Report(migration, tuple(tables), _copies_alone(connection, migration))
+
+
+def write_manifest(connection: Connection, migration: str, manifest: TextIO) -> int:
+    """Write the manifest and return how many lines it has; within `open_snapshot`. Its memory is bounded."""
+    lines = 0
+    for line in _read_manifest(connection, migration):
+        manifest.write(json.dumps(line, ensure_ascii=False, default=datetime.isoformat) + "\n")
+        lines += 1
+    return lines
 
 
 def _copies_alone(connection: Connection, migration: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
+    from rowferry.db.connection import Connection
     from rowferry.reports.report import Report, TableReport
 
 
@@ -32,8 +34,17 @@ WIDTH_OF_WORDS = 53
     metavar="FILE",
     help="Write each entry that was neither migrated nor kept to this file, one JSON object per line.",
 )
+@click.option(
+    "--html",
+    "page_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the report to this file as one page for a change ticket: it opens offline, and prints.",
+)
 @json_option
-def command(migration: str | None, plan_path: Path, manifest_path: Path | None, as_json: bool) -> int:
+def command(
+    migration: str | None, plan_path: Path, manifest_path: Path | None, page_path: Path | None, as_json: bool
+) -> int:
     """Report what happened to every entry of a migration, by queue and table: outcomes, attempts, bytes, time.
 
     Queues come in the order in which they hand on, each with its own words for its outcomes. They work on the same
@@ -44,29 +55,64 @@ def command(migration: str | None, plan_path: Path, manifest_path: Path | None, 
     names each entry that was not migrated or kept, and why; its lines add up to the report. The tables themselves are
     not read.
 
+    With --html the page also has the plan, the pace over time, errors by reason with samples, hosts, attempts and
+    crashes, the result of `rowferry verify`, settings and versions. It needs no script and no network. Passwords, keys
+    and signatures in it are hidden.
+
     Exit status: 0 all batches are done, 1 some wait or are in ERROR.
     """
     import json
 
     from rowferry.db.connection import connect
-    from rowferry.errors import UsageError
-    from rowferry.reports.report import read_report
+    from rowferry.reports.report import open_snapshot, read_tables, write_manifest
 
-    with ExitStack() as stack:
-        connection = stack.enter_context(connect("report", autocommit=True))
+    _refuse_same_file(manifest_path, page_path)
+    lines = 0
+    with connect("report", autocommit=True) as connection:
         chosen = choose_migration(connection, migration, plan_path)
-        try:
-            manifest = stack.enter_context(manifest_path.open("w", encoding="utf-8")) if manifest_path else None
-            report, lines = read_report(connection, chosen, manifest)
-        except OSError as error:
-            raise UsageError(f"The manifest {manifest_path} cannot be written: {error.strerror}.") from error
+        with open_snapshot(connection):
+            report = read_tables(connection, chosen)
+            if manifest_path:
+                with _explain_file("manifest", manifest_path), manifest_path.open("w", encoding="utf-8") as manifest:
+                    lines = write_manifest(connection, chosen, manifest)
+            if page_path:
+                _write_page(connection, report, page_path)
     if as_json:
         click.echo(json.dumps(report.as_document(), indent=2, ensure_ascii=False))
     else:
         _print_report(report)
         if manifest_path is not None:
             click.echo(f"Manifest: {manifest_path}, {count(lines, 'line', 'lines')}")
+        if page_path is not None:
+            click.echo(f"Page: {page_path}")
     return 0 if report.settled and report.balances else 1
+
+
+def _refuse_same_file(manifest_path: Path | None, page_path: Path | None) -> None:
+    if manifest_path and page_path and manifest_path.absolute() == page_path.absolute():
+        raise click.UsageError(f"--manifest and --html both name {page_path}: give each a file of its own")
+
+
+@contextmanager
+def _explain_file(what: str, path: Path) -> Generator[None]:
+    """Turn an OSError into a UsageError that names the file."""
+    from rowferry.errors import UsageError
+
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"The {what} {path} cannot be written ({error.strerror}): name a file in a folder that is there."
+        ) from error
+
+
+def _write_page(connection: Connection, report: Report, path: Path) -> None:
+    """Write the page, of the snapshot that is open."""
+    from rowferry_cli.reporting.gather import gather_facts
+    from rowferry_cli.reporting.render import write_page
+
+    with _explain_file("page", path):
+        write_page(path, gather_facts(connection, report), os.environ)
 
 
 def _print_report(report: Report) -> None:

@@ -1,0 +1,190 @@
+"""What the page says of a migration, as the database has it. All times are aware."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from rowferry.batch import Outcome
+from rowferry.reports.report import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationFacts:
+    """The migration and its server."""
+
+    created_at: datetime
+    revision: int
+    state: str
+    """A word of rowferry.migration_state."""
+    paused_at: datetime | None
+    pause_reason: str | None
+    seconds_left: float | None
+    switched_at: datetime | None
+    plan: dict[str, Any]
+    moment: datetime
+    """Of the snapshot: all facts are as they were then."""
+    database: str
+    postgres: str
+    schema_version: str | None
+    """The number and name of the last migration of the schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFacts:
+    """One queue: how it stands and how it is claimed."""
+
+    queue: str
+    state: str
+    next: Sequence[str]
+    priority: int
+    weight: float
+    max_in_hand: int | None
+    paused_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFacts:
+    """The finished batches of one queue that one host took last."""
+
+    queue: str
+    host: str
+    batches: int
+    tried_twice: int
+    tried_more: int
+    requeued: int
+    deep: int
+    settled: int
+    unsettled: int
+    bytes: int
+    began_at: datetime | None
+    ended_at: datetime
+    longest: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFacts:
+    """The attempts of one host at the batches of one queue."""
+
+    queue: str
+    host: str
+    processes: int
+    versions: Sequence[str]
+    attempts: int
+    done: int
+    error: int
+    retry: int
+    released: int
+    lost: int
+    running: int
+    crashed: int
+    """Without a verdict, of workers that live no more."""
+    began_at: datetime
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The time that the pace of a queue is drawn over, and the length of its intervals."""
+
+    queue: str
+    begins_at: datetime
+    step: timedelta
+    count: int
+    """Of intervals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Entries by outcome, of the batches of a queue that finished within one step from `began_at`."""
+
+    queue: str
+    began_at: datetime
+    outcomes: Mapping[Outcome, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why entries keep batches in ERROR."""
+
+    migration: str
+    queue_name: str
+    outcome: str
+    reason: str
+    entries: int
+    batches: int
+    example_key: str | None
+    example_error: str | None
+    last_failed_at: datetime | None
+    total: int
+    """Of reasons, without a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One entry of a reason."""
+
+    queue: str
+    outcome: str
+    reason: str
+    label: str | None
+    batch: int
+    id: str
+    key: str
+    error: str
+    attempt: int
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Attempts that were retried for the same reason."""
+
+    queue: str
+    verdict: str
+    error: str | None
+    attempts: int
+    last_at: datetime | None
+    total: int
+    """Of such reasons, without a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What happened to the migration, as rowferry.events tells it."""
+
+    at: datetime
+    queue: str | None
+    """None: all of them."""
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One pass over rows that stay."""
+
+    label: str
+    number: int
+    began_at: datetime
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All of one migration, of one snapshot."""
+
+    report: Report
+    migration: MigrationFacts
+    queues: Sequence[QueueFacts] = ()
+    """In the order of the chain."""
+    batches: Sequence[BatchFacts] = ()
+    attempts: Sequence[AttemptFacts] = ()
+    spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
+    intervals: Sequence[Interval] = ()
+    reasons: Sequence[Reason] = ()
+    samples: Sequence[Sample] = ()
+    retries: Sequence[Retry] = ()
+    events: Sequence[Event] = ()
+    """The newest first."""
+    passes: Sequence[Pass] = ()

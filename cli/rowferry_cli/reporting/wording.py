@@ -1,0 +1,62 @@
+"""Writes numbers, times and shares as the page shows them. Pure."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from rowferry.formatting import format_duration
+
+
+def write_share(part: int, whole: int) -> str:
+    """Return a share in percent; never 100 % where something is left, never 0 % where something is there."""
+    if not whole:
+        return "–"
+    if part in {0, whole}:
+        return f"{100 * part // whole} %"
+    percent = 100 * part / whole
+    if percent < 0.1:
+        return "< 0.1 %"
+    return f"{math.floor(percent * 10) / 10:.1f} %"
+
+
+def write_moment(moment: datetime) -> str:
+    """Return a time with its date, to the second, in UTC."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def write_times(moments: list[datetime], step: timedelta) -> list[str]:
+    """Return times for the axis of a chart: with seconds where steps are short, with dates where there are several."""
+    utc = [moment.astimezone(UTC) for moment in moments]
+    clock = "%H:%M:%S" if step < timedelta(minutes=1) else "%H:%M"
+    if step >= timedelta(days=1):
+        clock = "%Y-%m-%d"
+    elif len({moment.date() for moment in utc}) > 1:
+        clock = f"%m-%d {clock}"
+    return [moment.strftime(clock) for moment in utc]
+
+
+def write_step(step: timedelta) -> str:
+    """Return a round length in the largest unit that divides it: 30 s, 5 min, 2 h, 1 d."""
+    for name, unit in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if not step.total_seconds() % unit:
+            return f"{step.total_seconds() / unit:.0f} {name}"
+    return f"{step.total_seconds():.0f} s"
+
+
+def write_rate(rate: float) -> str:
+    """Return entries per second with as many digits as mean something: 1,234; 12.3; 0.04."""
+    if rate >= 100 or rate == 0:
+        return f"{rate:,.0f}"
+    return f"{rate:.1f}" if rate >= 1 else f"{rate:.2g}"
+
+
+def write_bytes(number: int) -> str:
+    """Return a size in the largest binary unit that it fills: 512 B, 1.5 GiB."""
+    if number < 1024:
+        return f"{number} B"
+    power = min((number.bit_length() - 1) // 10, 6)
+    return f"{number / 1024**power:,.1f} {'KMGTPE'[power - 1]}iB"
+
+
+def write_duration(duration: timedelta | None) -> str:
+    """Return a duration; an en dash for none."""
+    return "–" if duration is None else format_duration(duration)

@@ -1,0 +1,237 @@
+-- `rowferry report --html`: what the page says beside the report. Each query returns a bounded number of rows, however
+-- many batches there are.
+
+-- name: page_migration
+-- The migration and its state, and the server.
+select
+    m.created_at,
+    m.revision,
+    s.state,
+    s.paused_at,
+    s.pause_reason,
+    s.seconds_left,
+    m.switched_at,
+    m.plan,
+    now() as moment,
+    current_database() as database,
+    current_setting('server_version') as postgres,
+    (
+        select format('%%s, %%s', v.number, v.name)
+        from rowferry.schema_migration as v
+        order by v.number desc
+        limit 1
+    ) as schema_version
+from rowferry.migration as m
+inner join rowferry.migration_state as s on m.id = s.migration_id
+where m.name = %(migration)s;
+
+-- name: page_queues
+-- The queues of the chain in order, each with its state and how it is claimed.
+select
+    s.queue_name as queue,
+    s.state,
+    s.next,
+    s.priority,
+    s.weight,
+    s.max_in_hand,
+    s.paused_at
+from rowferry.queue_status as s
+where s.migration = %(migration)s
+order by s.position;
+
+-- name: page_batches
+-- One row a queue and host whose worker took a batch last: finished batches, how often they were tried, their entries.
+-- `deep`: batches whose pass read the bytes of both objects.
+with by_worker as (
+    select
+        q.queue_name,
+        q.worker_id,
+        count(*) as batches,
+        count(*) filter (where q.attempts = 2) as tried_twice,
+        count(*) filter (where q.attempts > 2) as tried_more,
+        count(*) filter (where q.requeues > 0) as requeued,
+        count(*) filter (where q.payload ->> 'deep' = 'true') as deep,
+        sum(q.migrated + q.kept + q.changed + q.deleted)::bigint as settled,
+        sum(q.missing + q.conflict + q.failed)::bigint as unsettled,
+        sum(q.bytes)::bigint as bytes,
+        min(q.started_at) as began_at,
+        max(q.finished_at) as ended_at,
+        max(q.finished_at - q.started_at) as longest
+    from rowferry.batch_queue as q
+    where
+        q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+        and q.status in ('DONE', 'ERROR')
+        and q.finished_at is not null
+    group by q.queue_name, q.worker_id
+)
+
+select
+    b.queue_name as queue,
+    coalesce(w.host, regexp_replace(b.worker_id, ':[^:]*:[^:]*$', ''), '') as host,
+    sum(b.batches)::bigint as batches,
+    sum(b.tried_twice)::bigint as tried_twice,
+    sum(b.tried_more)::bigint as tried_more,
+    sum(b.requeued)::bigint as requeued,
+    sum(b.deep)::bigint as deep,
+    sum(b.settled)::bigint as settled,
+    sum(b.unsettled)::bigint as unsettled,
+    sum(b.bytes)::bigint as bytes,
+    min(b.began_at) as began_at,
+    max(b.ended_at) as ended_at,
+    max(b.longest) as longest
+from by_worker as b
+left join rowferry.worker as w on b.worker_id = w.id
+group by 1, 2
+order by 1, 2
+limit %(limit)s;
+
+-- name: page_attempts
+-- One row a queue and host: the attempts of its workers by verdict. Of those without one, `running` are of live workers
+-- and `crashed` of others. `versions`: of its workers that the database still knows. For `report_settings`.
+with by_worker as (
+    select
+        q.queue_name,
+        a.worker_id,
+        count(*) as attempts,
+        count(*) filter (where a.verdict = 'DONE') as done,
+        count(*) filter (where a.verdict = 'ERROR') as error,
+        count(*) filter (where a.verdict = 'RETRY') as retry,
+        count(*) filter (where a.verdict = 'RELEASED') as released,
+        count(*) filter (where a.verdict = 'LOST') as lost,
+        count(*) filter (where a.verdict is null) as open,
+        min(a.started_at) as began_at,
+        max(coalesce(a.finished_at, a.started_at)) as ended_at
+    from rowferry.batch_attempt as a
+    inner join rowferry.batch_queue as q on a.batch_id = q.id
+    where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+    group by q.queue_name, a.worker_id
+)
+
+select
+    t.queue_name as queue,
+    coalesce(w.host, regexp_replace(t.worker_id, ':[^:]*:[^:]*$', '')) as host,
+    count(*) as processes,
+    coalesce((array_agg(distinct w.version) filter (where w.version is not null))[1:9], array[]::text []) as versions,
+    sum(t.attempts)::bigint as attempts,
+    sum(t.done)::bigint as done,
+    sum(t.error)::bigint as error,
+    sum(t.retry)::bigint as retry,
+    sum(t.released)::bigint as released,
+    sum(t.lost)::bigint as lost,
+    coalesce(sum(t.open) filter (where l.id is not null), 0)::bigint as running,
+    coalesce(sum(t.open) filter (where l.id is null), 0)::bigint as crashed,
+    min(t.began_at) as began_at,
+    max(t.ended_at) as ended_at
+from by_worker as t
+left join rowferry.worker as w on t.worker_id = w.id
+left join rowferry.live_workers as l on t.worker_id = l.id
+group by 1, 2
+order by 1, 2
+limit %(limit)s;
+
+-- name: page_pace
+-- Entries by outcome and interval: of batches that finished in it. `queues`, `begins` and `steps` belong together.
+select
+    q.queue_name as queue,
+    date_bin(s.step, q.finished_at, s.begins_at) as began_at,
+    sum(q.migrated)::bigint as migrated,
+    sum(q.kept)::bigint as kept,
+    sum(q.changed)::bigint as changed,
+    sum(q.deleted)::bigint as deleted,
+    sum(q.missing)::bigint as missing,
+    sum(q.conflict)::bigint as conflict,
+    sum(q.failed)::bigint as failed
+from unnest(%(queues)s::text [], %(begins)s::timestamptz [], %(steps)s::interval []) as s (queue_name, begins_at, step)
+inner join rowferry.batch_queue as q on s.queue_name = q.queue_name
+where
+    q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+    and q.status in ('DONE', 'ERROR')
+    and q.finished_at is not null
+group by 1, 2
+order by 1, 2;
+
+-- name: page_samples
+-- Some entries of each of these reasons: `queues`, `outcomes` and `reasons` belong together.
+select
+    s.queue_name as queue,
+    s.outcome,
+    s.reason,
+    s.label,
+    s.batch_id as batch,
+    s.entry_id as id,
+    s.key,
+    s.error,
+    s.attempt,
+    s.failed_at
+from (
+    select
+        q.queue_name,
+        f.outcome,
+        f.reason,
+        q.payload ->> 'entries' as label,
+        f.batch_id,
+        left(f.entry_id, 1000) as entry_id,
+        left(f.key, 4000) as key,
+        left(f.error, 4000) as error,
+        f.attempt,
+        f.failed_at,
+        row_number() over (
+            partition by q.queue_name, f.outcome, f.reason
+            order by f.batch_id, f.entry_id
+        ) as place
+    from rowferry.batch_queue as q
+    inner join rowferry.entry_failure as f on q.id = f.batch_id
+    inner join unnest(%(queues)s::text [], %(outcomes)s::text [], %(reasons)s::text [])
+        as r (queue_name, outcome, reason)
+        on q.queue_name = r.queue_name and f.outcome = r.outcome and f.reason = r.reason
+    where
+        q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+        and q.status = 'ERROR'
+) as s
+where s.place <= %(limit)s
+order by s.queue_name, s.outcome, s.reason, s.place;
+
+-- name: page_retries
+-- Why attempts ended without a result of their own, the most frequent first. `total`: how many there are without the limit.
+select
+    q.queue_name as queue,
+    a.verdict,
+    left(a.error, 4000) as error,
+    count(*) as attempts,
+    max(a.finished_at) as last_at,
+    count(*) over () as total
+from rowferry.batch_attempt as a
+inner join rowferry.batch_queue as q on a.batch_id = q.id
+where
+    a.verdict in ('RETRY', 'RELEASED', 'LOST')
+    and q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+group by q.queue_name, a.verdict, left(a.error, 4000)
+order by attempts desc, queue, error
+limit %(limit)s;
+
+-- name: page_events
+-- What happened to the migration, or to one queue of it, the newest first; and lost workers since it was stored, since a
+-- worker serves all migrations.
+select
+    e.at,
+    e.queue_name as queue,
+    e.kind,
+    left(e.text, 4000) as text
+from rowferry.events as e
+inner join rowferry.migration as m on m.name = %(migration)s
+where coalesce(e.migration, m.name) = m.name and (e.migration is not null or e.at >= m.created_at)
+order by e.at desc, e.queue_name
+limit %(limit)s;
+
+-- name: page_passes
+-- The newest passes over rows that stay.
+select
+    p.label,
+    p.number,
+    p.began_at,
+    p.since
+from rowferry.pass as p
+inner join rowferry.migration as m on p.migration_id = m.id
+where m.name = %(migration)s
+order by p.began_at desc, p.label
+limit %(limit)s;
