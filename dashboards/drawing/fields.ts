@@ -1,9 +1,10 @@
 // What Grafana's core does between a query and a panel: data frames, transformations, field options, links.
 import {
-  applyFieldOverrides, cacheFieldDisplayNames, createTheme, dataLinksOverrideProcessor, dateTime, displayNameOverrideProcessor, FieldColorModeId,
-  identityOverrideProcessor, locationUtil, numberOverrideProcessor, Registry, standardFieldConfigEditorRegistry,
-  standardTransformers, standardTransformersRegistry, stringOverrideProcessor, thresholdsOverrideProcessor,
-  ThresholdsMode, toDataFrame, transformDataFrame, unitOverrideProcessor, valueMappingsOverrideProcessor, type DataFrame,
+  applyFieldOverrides, booleanOverrideProcessor, cacheFieldDisplayNames, createTheme, dataLinksOverrideProcessor, dateTime,
+  displayNameOverrideProcessor, FieldColorModeId, identityOverrideProcessor, locationUtil, numberOverrideProcessor, Registry,
+  standardFieldConfigEditorRegistry, standardTransformers, standardTransformersRegistry, stringOverrideProcessor,
+  thresholdsOverrideProcessor, ThresholdsMode, toDataFrame, transformDataFrame, unitOverrideProcessor,
+  valueMappingsOverrideProcessor, type DataFrame,
 } from '@grafana/data';
 
 /** What drawing/answers.py has written: the dashboard, the answers to its panels, the time shown. */
@@ -27,6 +28,7 @@ const STANDARD = [
   option('displayName', displayNameOverrideProcessor), option('unit', unitOverrideProcessor),
   option('min', numberOverrideProcessor), option('max', numberOverrideProcessor),
   option('decimals', numberOverrideProcessor), option('noValue', stringOverrideProcessor),
+  option('fieldMinMax', booleanOverrideProcessor),
   option('color', identityOverrideProcessor), option('thresholds', thresholdsOverrideProcessor),
   option('mappings', valueMappingsOverrideProcessor), option('links', dataLinksOverrideProcessor),
 ];
