@@ -159,7 +159,8 @@ def show_bars(look: Look, answer: Answer) -> bargauge.Panel:
     values = common.ReduceDataOptions().calcs(["lastNotNull"]).values(True).fields("")
     panel = _with_targets(bargauge.Panel(), answer).reduce_options(values).min(0)
     panel = panel.orientation(VizOrientation.HORIZONTAL).display_mode(BarGaugeDisplayMode.BASIC)
-    return dress(panel, look, answer.source)
+    # A single queue has no name in the answer: its bars are named by their outcome alone.
+    return dress(panel, look, answer.source).override_by_name("queue", [override("noValue", "")])
 
 
 def show_curves(look: Look, answer: Answer, *, stacked: bool = False, legend: tuple[str, ...] = ()) -> timeseries.Panel:
@@ -184,6 +185,8 @@ def show_columns(look: Look, answer: Answer) -> timeseries.Panel:
     return panel.show_points(VisibilityMode.NEVER)
 
 
+AREA = [override("custom.lineWidth", 0), override("custom.fillOpacity", 70), override("custom.showPoints", "never")]
+"""The style of what is stacked upon others: an area that vanishes at zero, and no line around those below it."""
 DASHED = [override("custom.lineStyle", {"fill": "dash", "dash": [6, 6]}), override("custom.fillOpacity", 0)]
 """The style of a limit or a forecast."""
 

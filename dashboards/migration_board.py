@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from colours import OUTCOMES, STEPS, TRANSACTIONS
 from frame import annotate_alerts, annotate_prom, annotate_sql, link, runbook, sql_variable, start_board
-from kit import DASHED, Look, only, override, prom, same_as, show_bars, show_curves, sql, sql_over_time
+from kit import AREA, DASHED, Look, only, override, prom, same_as, show_bars, show_curves, sql, sql_over_time
 from migration_details import add_details
 from migration_overview import add_overview
 from promql import rate
@@ -46,6 +46,8 @@ def _add_pace(board: Dashboard) -> Dashboard:
         none="no entries yet",
     )
     curves = show_curves(pace, sql_over_time("pace"), stacked=True).interval("10s")
+    for name in [outcome for outcome in OUTCOMES if outcome != "migrated"]:
+        curves = curves.override_by_regexp(f"/^{name}\\b/", AREA)
     burndown = show_curves(left, same_as("Entries a second")).override_by_regexp("/^at this pace/", DASHED)
     burndown = burndown.override_by_regexp("/^left/", [override("custom.fillOpacity", 25)])
     return board.with_panel(curves.with_transformation(only(OUTCOMES))).with_panel(

@@ -35,6 +35,7 @@ def _migrations() -> table.Panel:
         Column("ends at", "time:ddd HH:mm", width=110),
         Column("entries/s", decimals=0, width=100),
         Column("need an operator", steps=BAD, cell="color-background", width=150),
+        Column("paused, because"),
     )
 
 

@@ -45,6 +45,8 @@ class Column:
             ("custom.cellOptions", {"type": self.cell, "mode": "basic"} if self.cell else None),
             ("min", 0 if self.cell == "gauge" else None),
             ("max", self.most),
+            ("fieldMinMax", True if self.cell == "gauge" and self.most is None else None),
+            ("noValue", "–"),
             ("custom.inspect", self.whole or None),
             ("links", [{"title": "", "url": self.url}] if self.url else None),
         ]
