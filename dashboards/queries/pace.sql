@@ -73,8 +73,8 @@ select
     case when steps_ahead <= 0 then conflict * 1000.0 / $__interval_ms end as "conflict",
     case when steps_ahead <= 0 then failed * 1000.0 / $__interval_ms end as "failed",
     case when steps_ahead <= 0 then entries * 1000.0 / $__interval_ms end as "speed",
-    case when steps_ahead <= 0 then entries_left end as "left",
-    case when steps_ahead >= 0 and pace > 0 then greatest(0, waiting - pace * steps_ahead * $__interval_ms / 1000.0) end
+    case when steps_ahead <= 1 then entries_left end as "left",
+    case when steps_ahead >= 1 and pace > 0 then greatest(0, waiting - pace * (steps_ahead - 1) * $__interval_ms / 1000.0) end
         as "at this pace"
 from filled
 where is_shown
