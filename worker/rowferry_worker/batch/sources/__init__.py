@@ -34,11 +34,12 @@ class Source(Protocol):
         ...
 
 
+_SOURCES: Mapping[SourceName, Source] = {"items": ItemsSource(), "listing": ListingSource(), "table": TableSource()}
+
+
 def find_source(payload: Mapping[str, Any]) -> Source:
     """Return the source of a batch."""
-    if "items" in payload:
-        return ItemsSource()
-    return ListingSource() if "objects" in payload else TableSource()
+    return _SOURCES[name_source(payload)]
 
 
 def name_source(payload: Mapping[str, Any]) -> SourceName:
@@ -55,4 +56,4 @@ def list_sides(payload: Mapping[str, Any]) -> frozenset[SideName]:
 
 def updates_table(payload: Mapping[str, Any]) -> bool:
     """Return whether the entries are rows of a table of the plan."""
-    return "items" not in payload and "objects" not in payload
+    return name_source(payload) == "table"

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
 from datetime import timedelta
 from typing import Any
@@ -15,8 +15,9 @@ from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
 from rowferry.s3.key_listing import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, Patch, find_meant
+from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, find_meant
 from rowferry_worker.batch.copies import refuse_side_fault
+from rowferry_worker.batch.sources.ranges import RangeSource
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ LISTED_WITHIN = timedelta(seconds=5)
 RANGE_PAGES = 50
 
 
-class ListingSource:
+class ListingSource(RangeSource):
     """Keys of a bucket: a listing (`objects: listing`), which is to be cut, or a range of it, `first` to `last`."""
 
     def expand(self, context: BatchContext) -> bool:
@@ -50,10 +51,6 @@ class ListingSource:
         listed = list_keys(context, most_keys=choose_most(context), is_enough=lambda page: page > RANGE_PAGES)
         keys = listed.keys if listed.next is None else [*listed.keys, listed.next]
         return [Entry(key, key) for key in keys]
-
-    def cut(self, payload: Mapping[str, Any], entries: Sequence[Entry], index: int) -> tuple[Patch, Patch]:
-        """Return what the payload says of the objects before `index`, and of those from it on."""
-        return {"last": entries[index - 1].id}, {"first": entries[index].id, "last": payload["last"]}
 
 
 def choose_most(context: BatchContext) -> int:

@@ -12,10 +12,10 @@ from rowferry.db.connection import Connection, summarise
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.errors import MigrationFault
 from rowferry.keys import Form
-from rowferry_worker.batch.context import BatchContext, Patch, find_meant
+from rowferry_worker.batch.context import BatchContext, find_meant
+from rowferry_worker.batch.sources.ranges import RangeSource
+from rowferry_worker.batch.writes import NAMES_AND_RIGHTS
 
-_NAMES_AND_RIGHTS = "42"
-"""The class of SQLSTATE of undefined names, wrong types and missing rights."""
 _VALUES = "22"
 """The class of invalid values."""
 
@@ -25,7 +25,7 @@ def find_queries(context: BatchContext, *, update: bool = False) -> EntryQueries
     return context.migration.entries(context.connection, context.batch.payload["entries"], update=update)
 
 
-class TableSource:
+class TableSource(RangeSource):
     """A range of a table's ids: `first` and `last` of the payload, both included; `entries` is their label."""
 
     def expand(self, context: BatchContext) -> bool:
@@ -41,10 +41,6 @@ class TableSource:
         entries = read_range(context, queue.find_form(settings), queries, columns, queue.where(settings))
         meant = find_meant(payload)
         return entries if meant is None else [entry for entry in entries if entry.id in meant]
-
-    def cut(self, payload: Mapping[str, Any], entries: Sequence[Entry], index: int) -> tuple[Patch, Patch]:
-        """Return what the payload says of the entries before `index`, and of those from it on."""
-        return {"last": entries[index - 1].id}, {"first": entries[index].id, "last": payload["last"]}
 
 
 def read_range(
@@ -111,9 +107,9 @@ def refuse_unreadable(
     The savepoint of that statement has been rolled back.
     """
     state = error.sqlstate or ""
-    if state.startswith((_NAMES_AND_RIGHTS, _VALUES)):
+    if state.startswith((NAMES_AND_RIGHTS, _VALUES)):
         queries.check(connection, update=False)
-    if state.startswith(_NAMES_AND_RIGHTS):
+    if state.startswith(NAMES_AND_RIGHTS):
         reason = f"the entries of {queries.entries.label} cannot be read: {summarise(error)}"
         raise MigrationFault(f"{reason}; correct the table or the plan") from error
     if state.startswith(_VALUES) and not _are_ids(connection, queries, first, last):
@@ -126,7 +122,7 @@ def refuse_unwritable(connection: Connection, queries: EntryQueries, error: psyc
 
     The savepoint of that statement has been rolled back.
     """
-    if (error.sqlstate or "").startswith((_NAMES_AND_RIGHTS, _VALUES)):
+    if (error.sqlstate or "").startswith((NAMES_AND_RIGHTS, _VALUES)):
         queries.check(connection, update=True)
 
 
