@@ -1,6 +1,6 @@
 """Which queues there are here: those of rowferry itself, and those of installed packages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -73,14 +73,21 @@ def read_settings(plan: Plan) -> dict[str, QueueSettings]:
                 raise PlanError(f"`of` of [queue.{name}] names {label}, but the plan has {known}: correct it.")
         if queue.buckets and "listing" not in find_queue(name).sources:
             raise PlanError(f"The queue {name} works on rows alone: name [[entries]] in `of` of [queue.{name}].")
-    try:
-        TopologicalSorter({name: queue.then for name, queue in settings.items()}).prepare()
-    except CycleError as error:
-        circle = " to ".join(reversed(error.args[1]))
-        raise PlanError(
-            f"The queues of the plan lead back to themselves by `then`, {circle}: leave one out."
-        ) from error
+    if circle := find_circle({name: queue.then for name, queue in settings.items()}):
+        raise PlanError(f"The queues of the plan lead back to themselves by `then`, {circle}: leave one out.")
     return settings
+
+
+def find_circle(followers: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the queues that lead back to themselves, in order and in words; None where none do.
+
+    `followers`: what the batches of each queue are handed on to.
+    """
+    try:
+        TopologicalSorter(followers).prepare()
+    except CycleError as error:
+        return " to ".join(reversed(error.args[1]))
+    return None
 
 
 def _refuse_strange_source(queue: QueueSpec, following: QueueSpec) -> None:

@@ -1,11 +1,11 @@
 """Checks every [queue.NAME] of a plan, and the queues that they lead to: what the plan says, then what tables have."""
 
 from collections.abc import Iterator, Sequence
-from graphlib import CycleError, TopologicalSorter
 
 from rowferry.db.connection import Connection
 from rowferry.errors import UsageError
 from rowferry.plan import Plan
+from rowferry.queues import find_circle
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_enqueue.checks.queue_check import QueueCheck, run_own_check
@@ -62,10 +62,7 @@ def _list_followers(plan: Plan) -> list[str]:
 
 def _find_circle(plan: Plan) -> Iterator[Finding]:
     graph = {name: _list_followers_of(queue) for name, queue in plan.queue.items()}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        circle = " to ".join(reversed(error.args[1]))
+    if circle := find_circle(graph):
         yield problem(f"the queues of the plan lead back to themselves by `then`, {circle}", "leave one of them out")
 
 
