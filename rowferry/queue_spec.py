@@ -105,7 +105,7 @@ class QueueSpec:
     name: str
     """A lower-case word, up to 63 letters, digits and `_`: the name of its entry point, and `queue_name` in SQL."""
     perform: str
-    """`module:function`: what a worker calls with a batch; see rowferry_worker/queue.py."""
+    """`module:function`: what a worker calls with a batch; see rowferry_worker/queues.py."""
     summary: str
     """What it does, in one sentence."""
     words: Words

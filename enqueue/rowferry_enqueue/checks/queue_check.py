@@ -17,7 +17,7 @@ from rowferry.db.connection import Connection, summarise
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import RowferryError
 from rowferry.plan import Entries, ObjectPrefix, Plan, SideName
-from rowferry.queue_spec import QueueSpec
+from rowferry.queue_spec import QueueSpec, describe_fault
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.checks.finding import Finding, problem
@@ -77,5 +77,5 @@ def run_own_check(context: QueueCheck) -> Iterable[Finding]:
     except RowferryError as error:
         return (problem(error),)
     except Exception as error:  # noqa: BLE001 - of another package: the other queues are checked all the same
-        words = f"{type(error).__name__}: {error}"
+        words = describe_fault(error)
         return (problem(f"the check of queue {context.spec.name}, {context.spec.check}, failed: {words}", "mend it"),)
