@@ -16,6 +16,7 @@ TORTURE_ARGS ?=
 MATRIX_ARGS ?=
 SERVERS_ARGS ?=
 PICTURES_ARGS ?=
+DOCS_ARGS ?=
 
 LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock'
@@ -24,7 +25,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures check audit format lock clean
+.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +99,9 @@ pictures: $(VENV)/.with-dev ## Draw both dashboards with Grafana's own component
 	@tools/install-drawing dashboards/drawing
 	@PYTHONPATH=dashboards $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
 
+docs: $(VENV)/.with-docs ## Build the site of the docs into build/site, every link in it checked; DOCS_ARGS=--external asks other hosts too.
+	@tools/build-docs $(VENV) $(DOCS_ARGS)
+
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell. Needs no network.
 	@tools/check $(VENV)
 
@@ -112,6 +116,7 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/dev.txt" $(LOCK_WITH_LAB) --upgrade --extra otel --extra inspect --group dev -o requirements/dev.txt
 	@tools/step "locking requirements/demo.txt" $(LOCK_WITH_LAB) -c requirements/dev.txt -o requirements/demo.txt
 	@tools/step "locking requirements/pictures.txt" $(LOCK_WITH_LAB) --group pictures -c requirements/dev.txt -o requirements/pictures.txt
+	@tools/step "locking requirements/docs.txt" $(LOCK_WITH_LAB) --group docs -c requirements/dev.txt -o requirements/docs.txt
 	@tools/step "locking requirements/bench.txt" $(LOCK_WITH_LAB) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) --extra inspect -c requirements/dev.txt -o requirements/worker.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
@@ -135,6 +140,10 @@ $(VENV)/.with-dev: requirements/dev.txt requirements/demo.txt pyproject.toml lab
 
 $(VENV)/.with-plots: requirements/pictures.txt | $(VENV)/.with-dev
 	@tools/install-pinned $(VENV) pictures
+	@touch $@
+
+$(VENV)/.with-docs: requirements/docs.txt pyproject.toml lab/pyproject.toml | $(VENV)/.created
+	@tools/install-pinned $(VENV) docs
 	@touch $@
 
 $(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-plots

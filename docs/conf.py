@@ -1,0 +1,51 @@
+"""The site of the docs: `make docs` builds it strictly, so that each warning of Sphinx is an error."""
+
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pygments.lexers.sql import PsqlRegexLexer
+
+from rowferry import __version__
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "extensions"))
+
+_project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+project = _project["name"]
+author = _project["authors"][0]["name"]
+version = release = __version__
+project_copyright = author
+
+extensions = ["forge_pages", "myst_parser", "sphinx_copybutton"]
+exclude_patterns = ["extensions"]
+nitpicky = True
+
+# Anchors as forges make them, so that a link works there and here.
+myst_heading_anchors = 6
+myst_enable_extensions = ["html_image"]
+
+html_theme = "furo"
+html_use_index = False
+html_title = f"{project} {version}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "source_repository": _project["urls"]["Homepage"],
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
+html_show_sourcelink = False
+html_copy_source = False
+
+# What a reader copies from a session is what was typed, without prompts and answers.
+copybutton_prompt_text = r"\$ |[\w-]+=[>#] "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+
+
+def setup(app: Any) -> None:
+    """Colour SQL as PostgreSQL and psql read it: with dollar quotes and meta-commands."""
+    app.add_lexer("sql", PsqlRegexLexer)
