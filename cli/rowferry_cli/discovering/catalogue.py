@@ -23,8 +23,8 @@ MAX_STORED_BYTES = 20_000
 """Longer values, as stored, are not read: they are no keys, and cost a live server memory."""
 SEED = 12
 OWN_TABLES = (
-    *("batch_attempt", "batch_queue", "batch_tally", "claim_key", "copied_object", "entry_failure", "installation"),
-    *("migration", "pass", "queue", "schema_migration", "upload", "upload_part", "worker"),
+    *("batch_attempt", "batch_queue", "batch_tally", "claim_key", "copied_object", "entry_failure", "event"),
+    *("installation", "migration", "pass", "queue", "schema_migration", "upload", "upload_part", "worker"),
 )
 """Of the schema rowferry, in which a role of that name keeps its other tables too."""
 EVERY_ROW = sql.SQL("true")
