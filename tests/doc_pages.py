@@ -100,8 +100,9 @@ def read_code(page: Path) -> list[str]:
 
 
 def read_links(page: Path) -> list[str]:
-    """Return the targets of the links of a page."""
-    return re.findall(r"\]\(([^)\s]+)\)", read_prose(page))
+    """Return the targets of the links of a page, those of pictures in HTML included."""
+    prose = read_prose(page)
+    return re.findall(r"\]\(([^)\s]+)\)", prose) + re.findall(r'\b(?:src|srcset|href)="([^"\s]+)"', prose)
 
 
 def read_anchors(page: Path) -> set[str]:

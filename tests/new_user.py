@@ -1,6 +1,6 @@
 """A new user's way, timed: from the clone to the first migrated object of a Discourse-like database.
 
-`make new-user` types the commands of the README and of docs/discover.md as they are written there, in an empty folder.
+`make new-user` types the commands of the README's quick start as they are written there, in an empty folder.
 """
 
 import os
@@ -26,7 +26,7 @@ from rowferry_lab.servers.s3_servers import MotoServer
 from servers import POSTGRES, DatabaseServers, fresh_buckets
 from torture.oracle import Oracle
 
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "discover.md"
+README = ROOT / "README.md"
 UPLOADS = 2000
 MARK = "@@@ "
 LONGEST_SECONDS = 900
@@ -57,8 +57,10 @@ def read_installation() -> list[str]:
 
 
 def read_way() -> list[str]:
-    """Return the commands from there to a migration, as docs/discover.md has them."""
-    return split_commands(read_blocks("sh", pages=[PAGE])[0].text)
+    """Return the commands from there to a migration."""
+    sections = [read_section(README, heading) for heading in ("2. Write a plan", "3. Migrate")]
+    blocks = [one for one in read_blocks("sh", pages=[README]) if any(one.text in section for section in sections)]
+    return [command for block in blocks for command in split_commands(block.text)]
 
 
 def split_commands(text: str) -> list[str]:

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from bench.page import write_number
 from doc_pages import (
     PAGES,
     ROOT,
@@ -50,6 +51,7 @@ from rowferry_cli import cli
 from rowferry_cli.command import name_variable
 
 README = ROOT / "README.md"
+FIRST_MIGRATION = ROOT / "docs" / "first-migration.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PLAN = ROOT / "docs" / "plan.md"
 RUNNING = ROOT / "docs" / "running.md"
@@ -427,10 +429,10 @@ def test_no_policy_allows_a_delete_but_of_the_probe(block: Block) -> None:
             assert actions <= {"s3:ListBucket", "s3:GetObject", "s3:GetObjectTagging"}
 
 
-# The README
+# The first migration
 
 
-def test_the_quick_start_runs_as_it_is_written(migration: Migration) -> None:
+def test_the_first_migration_runs_as_it_is_written(migration: Migration) -> None:
     """All its blocks but the installation; what is the reader's own, the plan and the settings, is the test's here.
 
     The database knows nothing of rowferry when it begins.
@@ -438,10 +440,14 @@ def test_the_quick_start_runs_as_it_is_written(migration: Migration) -> None:
     migration.execute("drop schema rowferry cascade")
     migration.fill(40)
     migration.add_row(41, "image/lost.png")
-    blocks = [block for block in read_blocks("sh", pages=[README]) if is_in_section(block, "Quick start")]
-    install, example, settings, at_once, prepare, work, look, requeue = blocks
+    blocks = [
+        block
+        for block in read_blocks("sh", pages=[FIRST_MIGRATION])
+        if not is_in_section(block, "Rehearse with made-up data")
+    ]
+    install, settings, example, at_once, failed, retry, verify, prepare, work, look, requeue = blocks
     assert "pip install ." in install.text
-    assert set(re.findall(r"\b[A-Z][A-Z0-9_]+(?==)", settings.text)) <= set(migration.environment)
+    assert name_settings(settings) <= set(migration.environment)
 
     run_block(migration, example)
     assert tomllib.loads(migration.plan_path.read_text())["entries"] == migration.plan["entries"]
@@ -454,6 +460,7 @@ def test_the_quick_start_runs_as_it_is_written(migration: Migration) -> None:
     for block in (prepare, work):
         run_block(migration, block)
     assert "NoSuchKey" in run_block(migration, look)
+    assert "NoSuchKey" in run_block(migration, failed)
     assert migration.counts() == {"migrated": 40, "missing": 1}
 
     migration.legacy.put("image/lost.png", b"found again")
@@ -464,21 +471,54 @@ def test_the_quick_start_runs_as_it_is_written(migration: Migration) -> None:
 
     migration.fill(5, start=100)
     run_shell(migration, migrate)
+    migration.add_row(200, "image/lost-too.png")
+    run_shell(migration, "rowferry enqueue\nrowferry worker --until-empty")
+    migration.legacy.put("image/lost-too.png", b"found again")
+    run_block(migration, retry)
     migration.audit()
 
+    run_block(migration, verify)
+    assert "avatars" in (migration.folder / "report.html").read_text()
 
-def test_the_quick_start_in_one_command_needs_no_other_before_it(migration: Migration) -> None:
+
+def name_settings(block: Block) -> set[str]:
+    """Return the variables that a block exports."""
+    return set(re.findall(r"\b[A-Z][A-Z0-9_]+(?==)", block.text))
+
+
+@pytest.mark.parametrize("page", [README, FIRST_MIGRATION], ids=ids([README, FIRST_MIGRATION]))
+def test_migrate_needs_no_other_command_before_it(page: Path, migration: Migration) -> None:
     migration.execute("drop schema rowferry cascade")
     migration.fill(5)
     migration.write_plan()
-    (at_once,) = [
-        block
-        for block in read_blocks("sh", pages=[README])
-        if is_in_section(block, "Quick start") and "rowferry migrate" in block.text
-    ]
+    (at_once,) = [block for block in read_blocks("sh", pages=[page]) if "rowferry migrate --dry-run" in block.text]
     assert "5 entries in 1 batch would be enqueued" in run_block(migration, at_once)
     assert migration.counts() == {"migrated": 5}
     migration.audit()
+
+
+# The README
+
+
+def test_the_readme_compares_the_paces_that_were_measured() -> None:
+    rows = {row[0]: row[1:] for row in read_table(README, "Why")}
+    for what, bench, figure, contestants in (
+        (
+            "small objects/s, copied within a server",
+            "copy",
+            "entries_per_second",
+            ("rowferry", "rclone", "rclone unchecked", "s5cmd"),
+        ),
+        (
+            "100 MB objects, MB/s, between two servers",
+            "stream",
+            "megabytes_per_second",
+            ("rowferry, 100 MB", "rclone, 100 MB", "rclone unchecked, 100 MB"),
+        ),
+    ):
+        summary = json.loads((ROOT / "bench" / "results" / f"{bench}.json").read_text())["summary"]
+        told = re.findall(r"[\d,]*\d", " ".join(rows[what]))
+        assert told == [write_number(summary[contestant][figure]["median"]) for contestant in contestants]
 
 
 def is_in_section(block: Block, heading: str) -> bool:

@@ -1,4 +1,4 @@
-"""A new user gets from nothing but DATABASE_URL and two buckets to a migrated Discourse in the commands of the page."""
+"""A new user gets from DATABASE_URL and two buckets to a migrated Discourse with the commands of the README."""
 
 import re
 import shlex
@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 
 from discovering import Discovering
-from new_user import PAGE, discourse_like, fill_in, read_installation, read_way, walk
+from doc_pages import ROOT
+from new_user import discourse_like, fill_in, read_installation, read_way, walk
 from servers import Buckets
 
+FIRST_MIGRATION = ROOT / "docs" / "first-migration.md"
 
-def test_the_way_of_the_page_leads_to_migrated_objects(database: str, moto_buckets: Buckets, tmp_path: Path) -> None:
+
+def test_the_way_of_the_readme_leads_to_migrated_objects(database: str, moto_buckets: Buckets, tmp_path: Path) -> None:
     """All commands but those that install: they run as they are written, with the user's settings filled in."""
     world = Discovering(database, moto_buckets, tmp_path)
     world.execute("drop schema rowferry cascade")
@@ -18,7 +21,7 @@ def test_the_way_of_the_page_leads_to_migrated_objects(database: str, moto_bucke
     with discourse_like(world, 12) as application:
         walked = walk(list(fill_in(read_way(), world)), world, tmp_path, prelude=prelude)
         assert walked.first_object is not None
-        assert [one.command.split()[0] for one in walked.typed] == [*["export"] * 3, "rowferry", "rowferry"]
+        assert [one.command.split()[0] for one in walked.typed] == [*["export"] * 3, *["rowferry"] * 3]
         assert "This is Discourse" in walked.output
         for row in application.rows.values():
             for key in row.objects.values():
@@ -26,5 +29,5 @@ def test_the_way_of_the_page_leads_to_migrated_objects(database: str, moto_bucke
 
 
 def test_the_page_counts_the_commands() -> None:
-    (told,) = re.findall(r"(\d+) commands", PAGE.read_text())
+    (told,) = re.findall(r"(\d+) commands", FIRST_MIGRATION.read_text())
     assert int(told) == len(read_installation()) + len(read_way())
