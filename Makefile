@@ -25,7 +25,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs check audit format lock clean
+.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs man references check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -99,8 +99,14 @@ pictures: $(VENV)/.with-dev ## Draw both dashboards with Grafana's own component
 	@tools/install-drawing dashboards/drawing
 	@PYTHONPATH=dashboards $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
 
-docs: $(VENV)/.with-docs ## Build the site of the docs into build/site, every link in it checked; DOCS_ARGS=--external asks other hosts too.
+docs: $(VENV)/.with-docs ## Build the site into build/site and the man pages, every link checked; DOCS_ARGS=--external: other hosts' too.
 	@tools/build-docs $(VENV) $(DOCS_ARGS)
+
+man: $(VENV)/.with-docs ## Build the man pages of rowferry and its commands into build/man.
+	@tools/build-docs $(VENV) man
+
+references: $(VENV)/.with-dev ## Write the references of docs/ anew from what they are about: commands, metrics, views, functions.
+	@PYTHONPATH=tools $(VENV)/bin/python -m references
 
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell. Needs no network.
 	@tools/check $(VENV)

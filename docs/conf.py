@@ -20,7 +20,7 @@ version = release = __version__
 project_copyright = author
 
 extensions = ["forge_pages", "myst_parser", "sphinx_copybutton"]
-exclude_patterns = ["extensions"]
+exclude_patterns = ["extensions", "man"]
 nitpicky = True
 
 # Anchors as forges make them, so that a link works there and here.
@@ -28,6 +28,8 @@ myst_heading_anchors = 6
 myst_enable_extensions = ["html_image"]
 
 html_theme = "furo"
+smartquotes = False
+
 html_use_index = False
 html_title = f"{project} {version}"
 html_static_path = ["static"]

@@ -1,0 +1,98 @@
+"""The views and the SQL functions as pages of docs/."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from references.sql_heads import Head, read_heads, write_head
+from references.words import block, fill
+from rowferry.db.connection import Connection
+from rowferry.db.statements import list_sql, split_queries
+
+COLUMNS = """
+    select c.relname as name, a.attname as name_of_column, format_type(a.atttypid, a.atttypmod) as type
+    from pg_class as c inner join pg_attribute as a on a.attrelid = c.oid
+    where c.relnamespace = 'rowferry'::regnamespace and c.relkind = 'v' and a.attnum > 0 and not a.attisdropped
+    order by c.relname, a.attnum
+"""
+
+CALLERS = {
+    "operator": ("For operators", "What `rowferry init --grants ROLE --for operator` lets a role call."),
+    "enqueuer": ("For enqueuers and applications", "With `--for enqueuer`."),
+    "worker": ("For workers", "With `--for worker`: all that a worker does to the queue."),
+    "basics": ("For every role", "With any `--for`."),
+    "owner": ("For the owner of the schema", "Other functions call them, or the commands that they name."),
+    "trigger": ("Triggers", "PostgreSQL calls them, whoever changes a row."),
+}
+"""Who may call a function, by the name of its grant: the heading and a sentence."""
+
+_GRANTED = re.compile(r"grant execute on function(.*?)\bto\b", re.DOTALL)
+
+
+def write_views(connection: Connection) -> Iterator[str]:
+    """Yield the paragraphs of docs/views.md. The columns are those of the database."""
+    yield "# Views"
+    yield fill(
+        "All in the schema `rowferry`. Every role that `rowferry init --grants` prints rights for may read them. "
+        "[SQL for operators](sql.md) has statements that use them; `rowferry report`, `watch`, the exporter and "
+        "the dashboards read nothing else of the queue's progress."
+    )
+    columns = read_columns(connection)
+    for head in read_heads("views"):
+        yield f"## rowferry.{head.name}"
+        yield from write_head(head, find_link("views"))
+        yield fill("**Columns:** " + ", ".join(f"`{name}` {type_}" for name, type_ in columns[head.name]) + ".")
+
+
+def read_columns(connection: Connection) -> dict[str, list[tuple[str, str]]]:
+    """Return the columns of each view with their types."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in connection.execute(COLUMNS).fetchall():
+        found.setdefault(row["name"], []).append((row["name_of_column"], row["type"]))
+    return found
+
+
+def write_functions() -> Iterator[str]:
+    """Yield the paragraphs of docs/functions.md."""
+    yield "# SQL functions"
+    yield fill(
+        "All in the schema `rowferry`. Workers and applications may do to the queue what these functions do, and "
+        "nothing else ([why](adr/0007-workers-may-only-call-functions.md)). Most of them are for rowferry itself; the "
+        "first two groups are for you as well."
+    )
+    heads, granted = read_heads("functions"), read_grants()
+    for caller, (heading, sentence) in CALLERS.items():
+        yield f"## {heading}"
+        yield sentence
+        for head in heads:
+            if find_caller(head, granted) == caller:
+                yield f"### rowferry.{head.name}"
+                yield block(head.signature.splitlines())
+                yield from write_head(head, find_link("functions"))
+
+
+def read_grants() -> dict[str, str]:
+    """Return who may execute each function, by the names of the grants in sql/queries/grants.sql."""
+    (path,) = [path for path in list_sql("queries") if path.stem == "grants"]
+    grants = dict(split_queries(path.read_text(encoding="utf-8")))
+    found: dict[str, str] = {}
+    for caller in CALLERS:
+        for functions in _GRANTED.findall(grants.get(f"grant_{caller}", "")):
+            found |= dict.fromkeys(re.findall(r"rowferry\.(\w+)", functions), caller)
+    return found
+
+
+def find_caller(head: Head, granted: dict[str, str]) -> str:
+    """Return the key of CALLERS for a function."""
+    return "trigger" if head.is_trigger else granted.get(head.name, "owner")
+
+
+def find_link(page: str) -> Callable[[str], str]:
+    """Return what shows a name as code, with a link where it is that of a view or a function."""
+    pages = {f"rowferry.{path.stem}": folder for folder in ("views", "functions") for path in list_sql(folder)}
+
+    def show(name: str) -> str:
+        where = pages.get(name)
+        other = "" if where == page else f"{where}.md"
+        return f"[`{name}`]({other}#{name.replace('.', '')})" if where else f"`{name}`"
+
+    return show
