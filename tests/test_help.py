@@ -14,6 +14,7 @@ from rowferry_cli.options import Duration
 SHARED_VARIABLES = {
     "--plan": "ROWFERRY_PLAN",
     "--log-format": "ROWFERRY_LOG_FORMAT",
+    "--host-name": "ROWFERRY_HOST_NAME",
     "--lock-timeout": "ROWFERRY_LOCK_TIMEOUT",
     "--lost-after": "ROWFERRY_LOST_AFTER",
     "--idle-timeout": "ROWFERRY_IDLE_TIMEOUT",
@@ -127,6 +128,7 @@ def test_the_command_line_has_precedence(monkeypatch: pytest.MonkeyPatch) -> Non
         ("ROWFERRY_WORKER_PARALLEL", "0", "0 is not a whole number from 1 to 10,000; see"),
         ("ROWFERRY_WORKER_UNTIL_EMPTY", "maybe", "'maybe' is neither 1 nor 0; see `rowferry worker --help`."),
         ("ROWFERRY_LOG_FORMAT", "xml", "'xml' is not one of 'auto', 'text', 'json'; see"),
+        ("ROWFERRY_HOST_NAME", "a b", "'a b' is no host's name: use letters, digits, dots and hyphens; see"),
         ("ROWFERRY_WORKER_GRACE", "1y", "use seconds, or a number and s, m, h, d or w (for example 30 or 2m); see"),
     ],
 )

@@ -73,6 +73,21 @@ def test_every_metric_of_a_worker_names_its_host_as_the_database_does(migration:
             assert {sample.labels["host"] for sample in scrape(port)} == {socket.gethostname()}
 
 
+def test_a_host_is_called_what_its_worker_is_told(migration: Migration) -> None:
+    """In a pod the system's name is the pod's; whoever looks for a sick node wants the node's."""
+    for options in ((), ("--processes", "2")):
+        with migration.workers(1, "--metrics-port", "0", *options, ROWFERRY_HOST_NAME="node-7") as (worker,):
+            port = served_port(worker)
+            wait_for(lambda port=port: sum_of(scrape(port), "rowferry_build_info") > 0)
+            assert {sample.labels["host"] for sample in scrape(port)} == {"node-7"}
+            wait_for(lambda: len(live_hosts(migration)) == 1)
+        assert live_hosts(migration) == [{"host": "node-7", "named": "node-7"}]
+
+
+def live_hosts(migration: Migration) -> list[dict[str, str]]:
+    return migration.execute("select distinct host, split_part(id, ':', 1) as named from rowferry.worker")
+
+
 def test_waiting_for_a_limit_of_the_plan_is_held_and_not_perform(migration: Migration) -> None:
     migration.plan["database"] = {"max_rows_per_second": 10}
     migration.fill(20)

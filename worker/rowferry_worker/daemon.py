@@ -4,7 +4,6 @@ import gc
 import logging
 import os
 import signal
-import socket
 import time
 import uuid
 from contextlib import ExitStack
@@ -28,7 +27,7 @@ from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.monitoring.server import serve_own_metrics
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue, list_usable
-from rowferry_worker.service import PROCESS_NUMBER, is_orphan, notify
+from rowferry_worker.service import PROCESS_NUMBER, is_orphan, name_host, notify
 from rowferry_worker.slots import MAX_SLOTS, Slots
 from rowferry_worker.state import WorkerState
 
@@ -78,7 +77,7 @@ def run_worker(options: Options) -> None:
     """
     for name in options.queues:
         find_queue(name)
-    worker_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
+    worker_id = f"{name_host()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with connect(f"worker {worker_id}") as connection:
         check_version(connection)
         if not options.queues:

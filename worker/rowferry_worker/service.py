@@ -65,6 +65,9 @@ _SUPERVISOR = os.environ.get("ROWFERRY_SUPERVISOR_PID", "")
 
 _SUPERVISOR_PIPE = os.environ.get("ROWFERRY_SUPERVISOR_PIPE", "")
 
+HOST_NAME = "ROWFERRY_HOST_NAME"
+"""The variable that names this host for all processes of a worker, instead of the system."""
+
 REASON = "REASON="
 """How the state begins that says why a supervised process ends."""
 
@@ -76,6 +79,11 @@ def supervised_environment(number: int, pipe: int) -> dict[str, str]:
         "ROWFERRY_SUPERVISOR_PID": str(os.getpid()),
         "ROWFERRY_SUPERVISOR_PIPE": str(pipe),
     }
+
+
+def name_host() -> str:
+    """Return what workers, metrics and views call this host."""
+    return os.environ.get(HOST_NAME) or socket.gethostname()
 
 
 def tell_reason(reason: str) -> None:

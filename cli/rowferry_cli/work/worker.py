@@ -1,6 +1,7 @@
 """`rowferry worker`: run one worker process, or several under a supervisor."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.command import Command, Group
 from rowferry_cli.options import SLOTS_ARE_GONE, Seconds, log_format_option
 from rowferry_cli.queue_option import complete_queue
+from rowferry_worker.service import HOST_NAME
 
 GROUPS = (
     Group(
@@ -37,7 +39,7 @@ GROUPS = (
     Group(
         "Metrics, logs and traces",
         "Where they go, and in which form.",
-        ("--metrics-host", "--log-format", "--trace"),
+        ("--metrics-host", "--host-name", "--log-format", "--trace"),
     ),
 )
 """The options that most people never need."""
@@ -54,6 +56,13 @@ def number_option(name: str, most: int, help: str, **more: Any) -> Callable[...,
 def seconds_option(name: str, default: float, least: float, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return an option that takes at least `least` seconds."""
     return click.option(name, default=default, show_default=True, type=Seconds(least), help=help, **more)
+
+
+def check_host_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    """Return the name. Raises click.BadParameter if hosts cannot be called that (RFC 1123, and underscores)."""
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", name):
+        raise click.BadParameter(f"{name!r} is no host's name: use letters, digits, dots and hyphens")
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +88,7 @@ class Arguments:
     pgbouncer: bool
     metrics_port: int | None
     metrics_host: str
+    host_name: str | None
     log_format: LogFormat
     trace: bool
     verbose: bool
@@ -92,10 +102,12 @@ class Arguments:
                 f"--idle-timeout {self.idle_timeout:g} is not more than --time-budget {self.time_budget:g}"
             )
 
-    def set_timeouts(self) -> None:
-        """Set the timeouts of every connection of this process and of its children."""
+    def set_environment(self) -> None:
+        """Set the timeouts of every connection of this process and of its children, and the name of their host."""
         os.environ |= {LOCK_TIMEOUT: str(self.lock_timeout), PGBOUNCER: str(int(self.pgbouncer))}
         os.environ |= {LOST_AFTER: str(self.lost_after), IDLE_TIMEOUT: str(self.idle_timeout)}
+        if self.host_name:
+            os.environ[HOST_NAME] = self.host_name
 
 
 EPILOG = """Nothing needs to be set: a worker uses all cores that it may use, and finds by itself how many objects to
@@ -175,6 +187,13 @@ have in flight, what the servers allow, and how many batches that takes."""
     show_default=True,
     help="The address to serve them on; 0.0.0.0: all.",
 )
+@click.option(
+    "--host-name",
+    metavar="NAME",
+    envvar=HOST_NAME,
+    callback=check_host_name,
+    help="What views, metrics and dashboards call this host.  [default: the system's name for it]",
+)
 @log_format_option
 @click.option("--trace", is_flag=True, help="Send a span per batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")
 @click.option("-v", "--verbose", is_flag=True, help="Also log each object and each row.")
@@ -199,7 +218,7 @@ def command(context: click.Context, **chosen: Any) -> int:
     arguments = Arguments(**chosen)
     arguments.check()
     set_up_logging(arguments.log_format, verbose=arguments.verbose)
-    arguments.set_timeouts()
+    arguments.set_environment()
     if PROCESS_NUMBER:
         return _work_supervised(arguments)
     count = arguments.processes or choose_processes()
@@ -213,7 +232,7 @@ def _supervise(context: click.Context, arguments: Arguments, count: int) -> int:
     options = ["--processes=1", *forward_options(context, but=NOT_FORWARDED)]
     for option in context.command.params:  # each process gets its options once, on its command line
         os.environ.pop(str(option.envvar), None)
-    arguments.set_timeouts()
+    arguments.set_environment()
     command = [sys.executable, "-m", "rowferry_cli", "worker", *options]
     grace = timedelta(seconds=arguments.grace)
     return run_processes(count, command, grace, arguments.metrics_host, arguments.metrics_port)

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,7 +13,7 @@ from rowferry import __version__
 from rowferry.errors import RowferryError
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.service import notify
+from rowferry_worker.service import name_host, notify
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ class Heartbeat:
         (row,) = self.ledger.call(
             "heartbeat",
             self.worker_id,
-            socket.gethostname(),
+            name_host(),
             os.getpid(),
             __version__,
             report.batches,

@@ -1,6 +1,5 @@
 """HTTP endpoint for the metrics of one worker process, or of all the processes of one supervisor."""
 
-import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from prometheus_client.registry import Collector
 from rowferry.errors import UsageError
 from rowferry.health_server import Endpoint
 from rowferry_worker.monitoring.metrics import LAST_HEARTBEAT
+from rowferry_worker.service import name_host
 
 READY_FOR = timedelta(seconds=20)
 """A worker is ready if its last heartbeat succeeded at most this long ago: three may be lost."""
@@ -94,7 +94,7 @@ def is_ready(registry: CollectorRegistry) -> bool:
 def _name_host(registry: CollectorRegistry) -> CollectorRegistry:
     """Return a registry of the same metrics with the label `host` on each: what rowferry.worker calls this host."""
     named = CollectorRegistry()
-    named.register(HostCollector(registry, socket.gethostname()))
+    named.register(HostCollector(registry, name_host()))
     return named
 
 
