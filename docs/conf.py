@@ -34,10 +34,13 @@ html_use_index = False
 html_title = f"{project} {version}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_theme_options = {
     "source_repository": _project["urls"]["Homepage"],
     "source_branch": "main",
     "source_directory": "docs/",
+    "light_css_variables": {"color-brand-primary": "#0b5e6b", "color-brand-content": "#0b5e8a"},
+    "dark_css_variables": {"color-brand-primary": "#6cc7d3", "color-brand-content": "#79b8e8"},
 }
 html_show_sourcelink = False
 html_copy_source = False
@@ -48,6 +51,13 @@ copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
 
 
+def give_captions_a_level(_app: Any, _page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Say of the sidebar's captions which level of heading they are: a screen reader asks for it."""
+    navigation: str = context["furo_navigation_tree"]
+    context["furo_navigation_tree"] = navigation.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
 def setup(app: Any) -> None:
     """Colour SQL as PostgreSQL and psql read it: with dollar quotes and meta-commands."""
     app.add_lexer("sql", PsqlRegexLexer)
+    app.connect("html-page-context", give_captions_a_level, priority=900)
