@@ -55,6 +55,7 @@ FIRST_MIGRATION = ROOT / "docs" / "first-migration.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PLAN = ROOT / "docs" / "plan.md"
 RUNNING = ROOT / "docs" / "running.md"
+WORKERS = ROOT / "docs" / "workers.md"
 PERMISSIONS = ROOT / "docs" / "permissions.md"
 COOK_BOOK = ROOT / "docs" / "sql.md"
 """Has tests of its own, with a queue in the state that each recipe is for."""
@@ -193,7 +194,7 @@ def test_the_variables_that_follow_no_rule_are_all_named() -> None:
 
 
 def test_the_options_of_a_worker_are_all_explained() -> None:
-    explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(RUNNING, "Run a worker")}
+    explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(WORKERS, "Run a worker")}
     options = [parameter for parameter in find_command("worker").params if isinstance(parameter, click.Option)]
     assert set(explained) == {option.opts[-1] for option in options if not option.is_eager and not option.hidden}
     for option in (one for one in options if not one.hidden):
