@@ -25,7 +25,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs man references check audit format lock clean
+.PHONY: help release demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs man references check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -128,6 +128,9 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/release.txt" $(LOCK_ONLY) --group release -c requirements/dev.txt -o requirements/release.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
 
+release: .tools/release/.installed ## Build, check and try the packages of a release in dist/, and print how to publish them. Publishes nothing.
+	@PYTHONPATH=tools .tools/release/bin/python -m release dist
+
 clean: ## Remove the environment, the tools built for the tests, and all caches.
 	rm -rf $(VENV) .tools build dist lab/dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find rowferry enqueue worker cli exporter lab tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -155,6 +158,11 @@ $(VENV)/.with-docs: requirements/docs.txt pyproject.toml lab/pyproject.toml | $(
 
 $(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-plots
 	@tools/install-pinned $(VENV) bench
+	@touch $@
+
+.tools/release/.installed: requirements/release.txt
+	@tools/make-venv .tools/release
+	@tools/step "installing the tools of a release" .tools/release/bin/python -m pip install --require-hashes --requirement requirements/release.txt
 	@touch $@
 
 .tools/uv/bin/uv:

@@ -1,0 +1,73 @@
+"""Installs the wheels as a stranger does: into an empty environment of each Python, and runs what is in them."""
+
+import tempfile
+from pathlib import Path
+
+from release.packages import find_wheel
+from release.readiness import Release
+from release.steps import PYTHON, ROOT, StepFailed, ask, step
+
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+FETCH_SECONDS = 600
+DEMO_SECONDS = 300
+
+
+def try_installs(release: Release, dist: Path) -> list[str]:
+    """Return the versions of Python that the wheels were tried with: those to be had here. Raises StepFailed."""
+    tried: list[str] = []
+    for version in VERSIONS:
+        interpreter = find_interpreter(version)
+        if interpreter is not None:
+            with tempfile.TemporaryDirectory() as scratch:
+                try_install(release, dist, Path(scratch), version, interpreter)
+            tried.append(version)
+    if not tried:
+        raise StepFailed("no Python 3.11 to 3.14 was found to try the wheels with.")
+    return tried
+
+
+def find_interpreter(version: str) -> Path | None:
+    """Return an interpreter of this version, fetched if need be; None where it cannot be had, which is said."""
+    found = ask(ROOT / "tools" / "install-python", ROOT / ".tools" / "python", version, seconds=FETCH_SECONDS)
+    if found.returncode:
+        print(found.stderr.strip(), flush=True)
+        return None
+    return Path(found.stdout.strip())
+
+
+def try_install(release: Release, dist: Path, scratch: Path, version: str, interpreter: Path) -> None:
+    """Install rowferry alone, then with the extra demo, from the pinned dependencies. Raises StepFailed."""
+    venv, wheels = scratch / "venv", scratch / "wheels"
+    offline = make_empty(venv, wheels, "demo", version, interpreter)
+    step(f"Python {version}: installing rowferry", *offline, find_wheel(dist, "rowferry", release))
+    require_rowferry_alone(release, venv / "bin" / "rowferry", scratch)
+    demo = f"rowferry[demo]=={release.version}"
+    step(f"Python {version}: installing the extra demo", *offline, "--find-links", dist, demo)
+    step(f"Python {version}: pip check", PYTHON, "-m", "pip", "--python", venv / "bin" / "python", "check")
+    command = (venv / "bin" / "rowferry", "demo", "--entries", 400, "--workers", 2)
+    step(f"Python {version}: rowferry demo", *command, cwd=scratch, seconds=DEMO_SECONDS)
+
+
+def make_empty(venv: Path, wheels: Path, lock: str, version: str, interpreter: Path) -> tuple[object, ...]:
+    """Make an empty environment and a folder of wheels; return the command that installs from it, without network.
+
+    Of the packages in requirements/LOCK.txt, each is checked against its hash.
+    """
+    pip = (PYTHON, "-m", "pip", "--python", venv / "bin" / "python")
+    pinned = ("--require-hashes", "--only-binary", ":all:", "--requirement", ROOT / "requirements" / f"{lock}.txt")
+    step(f"Python {version}: an empty environment", interpreter, "-m", "venv", "--without-pip", venv)
+    step(
+        f"Python {version}: fetching what is pinned", *pip, "download", *pinned, "--dest", wheels, seconds=FETCH_SECONDS
+    )
+    return (*pip, "install", "--no-index", "--find-links", wheels)
+
+
+def require_rowferry_alone(release: Release, rowferry: Path, folder: Path) -> None:
+    """Run what needs no server. Raises StepFailed when an answer is not that of a whole package."""
+    if (shown := ask(rowferry, "--version", cwd=folder).stdout) != f"rowferry {release.version}\n":
+        raise StepFailed(f"rowferry --version says {shown.strip()!r} instead of {release.version}.")
+    if "[[entries]]" not in ask(rowferry, "plan", "--example", cwd=folder).stdout:
+        raise StepFailed("rowferry plan --example shows no plan.")
+    refused = ask(rowferry, "demo", cwd=folder)
+    if refused.returncode != 2 or refused.stderr.count("\n") != 1 or "pip install" not in refused.stderr:
+        raise StepFailed(f"rowferry demo without its extra does not say what to install: {refused.stderr}")
