@@ -4,14 +4,9 @@
 Node.js, these tests are skipped.
 """
 
-import json
-import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
-import pytest
-
+from browser_looks import SIZES, check_look, look
 from entry_table import EntryTable
 from lines import Lines
 from long_migration import fill_queue
@@ -22,34 +17,15 @@ from test_report_page import hostile
 
 __all__ = ["eventful", "hostile"]
 
-BROWSER = Path(__file__).parent / "browser"
-SERIOUS = {"serious", "critical"}
-
-
-def look(folder: Path, page: Path) -> dict[str, Any]:
-    """Return what a browser finds in a page; screenshots and the PDF are in the folder."""
-    node, chromium = shutil.which("node"), shutil.which("chromium") or shutil.which("chromium-browser")
-    if not (node and chromium and (BROWSER / "node_modules").is_dir()):
-        pytest.skip("Node.js, Chromium or tests/browser/node_modules is not here: run `make test-pages`")
-    command = [node, str(BROWSER / "look.mjs"), chromium, str(folder), page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
 
 def check(folder: Path) -> None:
     """Hold a page against what every reader needs, at each width and in each colour scheme."""
     found = look(folder, folder / "page.html")
-    assert [(one["width"], one["scheme"]) for one in found["looks"]] == [
-        (width, scheme) for width in (375, 800, 1600) for scheme in ("light", "dark")
-    ]
+    assert [(one["width"], one["scheme"]) for one in found["looks"]] == SIZES
     for one in found["looks"]:
-        where = f"{one['width']} px, {one['scheme']}"
-        assert one["said"] == [], where
-        assert [url for url in one["requests"] if not url.startswith("data:")] == [one["url"]], where
-        assert one["scroll"] <= one["client"] == one["width"], where
+        check_look(one)
+        assert [url for url in one["requests"] if not url.startswith("data:")] == [one["url"]]
         assert one["scripts"] == 0
-        assert [fault for fault in one["faults"] if fault["impact"] in SERIOUS] == [], where
     backgrounds = {one["scheme"]: one["background"] for one in found["looks"]}
     assert backgrounds["light"] != backgrounds["dark"]
     (printed,) = found["prints"]
