@@ -45,7 +45,7 @@ def _chain() -> Row:
                 Column("entries/s", decimals=0),
             )
         )
-        .with_panel(show_curves(rate, sql_over_time("chain_rate")).interval("10s"))
+        .with_panel(show_curves(rate, sql_over_time("chain_rate")).interval("1m"))
     )
 
 
@@ -80,7 +80,7 @@ def _progress() -> Row:
 def _batches() -> Row:
     slowest = Look(
         "Slowest batches",
-        "The longest last attempts of batches that finished in the time shown.",
+        "The longest last attempts of the last 50,000 batches that finished in the time shown.",
         16,
         none="no batch has finished",
     )

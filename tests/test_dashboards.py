@@ -288,6 +288,23 @@ def test_a_stall_is_zeros_and_the_entries_left_stay(busy_queue: EntryTable, graf
     assert all(earlier >= later for earlier, later in pairwise(left))
 
 
+def test_a_day_shows_the_same_sums_as_an_hour(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+    busy_queue.execute(
+        "update rowferry.batch_queue set finished_at = finished_at - interval '10 minutes' where status <> 'INIT'"
+    )
+    chosen, now = now_shown().values, datetime.now(UTC)
+    hour = read_pace(grafana, View(now - timedelta(hours=1), now, chosen))
+    day = read_pace(grafana, View(now - timedelta(hours=24), now, chosen, 30))
+    steps = [later["time"] - earlier["time"] for earlier, later in pairwise(day)]
+    assert set(steps) == {60}, "by the minute, whatever the width of the panel"
+    for name in ("migrated", "missing", "failed"):
+        finished = [sum(row[name] or 0 for row in rows) * step for rows, step in ((hour, 10), (day, 60))]
+        assert finished[0] == pytest.approx(float(finished[1]))
+    assert {row["left"] for row in hour if row["left"] is not None} == {50, 30}
+    assert {row["left"] for row in day if row["left"] is not None} == {50, 30}
+    assert sum(row["migrated"] or 0 for row in day) > 0
+
+
 def test_entries_left_are_projected_into_the_future(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
     busy_queue.execute(
         "update rowferry.batch_queue set finished_at = finished_at - interval '1 minute' where status <> 'INIT'"

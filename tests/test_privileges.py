@@ -38,6 +38,7 @@ VIEWS = {
     "SELECT rowferry.pace",
     "SELECT rowferry.oldest_transactions",
     "SELECT rowferry.dead_rows",
+    "SELECT rowferry.finished_minutes",
     "EXECUTE rowferry.measure_transactions",
 }
 QUEUE = VIEWS | {

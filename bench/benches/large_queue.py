@@ -5,6 +5,7 @@ migrates the schema of a copy, and is measured there. CPU is that of the backend
 workers, and of the whole server for commands.
 """
 
+import json
 import os
 import re
 import tempfile
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -27,15 +29,19 @@ from rowferry_lab.servers.postgres_programs import find_postgres_binaries
 
 SETTINGS = {"shared_buffers": "2GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "autovacuum": "off"}
 MACROS = (
-    (r"\$__timeFilter\((\w+)\)", r"\1 between now() - interval '6 hours' and now()"),
+    (r"\$__timeFilter\((\w+)\)", r"\1 between now() - interval 'SHOWN_HOURS hours' and now()"),
     (r"\$__timeGroupAlias\((\w+),[^)]*\)", r"floor(extract(epoch from \1) / 60) * 60 as time"),
-    (r"\$__interval_ms", "60000"),
-    (r"\$__unixEpochFrom\(\)", "extract(epoch from now() - interval '6 hours')"),
+    (r"\$__interval_ms", "SHOWN_INTERVAL_MS"),
+    (r"\$__unixEpochFrom\(\)", "extract(epoch from now() - interval 'SHOWN_HOURS hours')"),
     (r"\$__unixEpochTo\(\)", "extract(epoch from now())"),
     (r"\$\{migration:sqlstring\}", "'large'"),
     (r"\$\{queue:sqlstring\}", "'migrate'"),
     (r"\$\{host:sqlstring\}", "'host-1'"),
 )
+INTERVALS_MS = {1: 10_000, 6: 20_000, 24: 60_000, 168: 600_000}
+"""By the hours that a dashboard shows: what Grafana asks for where a panel is 1,000 pixels wide."""
+REFRESH_MS = 300
+"""What a refresh of the dashboard Migration may cost, as docs/dashboards.md sets it up."""
 SIZES = """
 select relname, pg_total_relation_size(oid) / 1048576 from pg_class where relname like 'batch%' and relkind = 'r'
 """
@@ -43,6 +49,7 @@ CLAIMS = 40
 CLAIM = "select id from rowferry.claim_batch(array['migrate'])"
 FINISH = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count where id = any(%s)"
 OLDEST = "select id from rowferry.batch_queue where status = 'INIT' order by run_after, id limit %s"
+MINUTES = "select count(*) from rowferry.finished_minute"
 NEW_ROWS = "insert into public.table_0 select -i, 'image/new-' || i from generate_series(1, 50) as i"
 COMMANDS = {
     "status": ("status", "--no-objects"),
@@ -74,10 +81,12 @@ def run(record: Record) -> None:
         for name, tree in trees.items():
             execute(sql.SQL("create database {} template large strategy file_copy").format(sql.Identifier(name)))
             with leading_to(postgres, name):
+                keep_minutes(tree)
                 measures = list_measures(postgres, tree, plan, done)
                 record.interleave({f"{what}, {name}": measure for what, measure in measures}, repetitions=1)
     for contestant, figures in record.summarise().items():
-        record.expect(f"CPU, {contestant}", figures["cpu_ms"]["median"], unit=" ms")
+        most = REFRESH_MS if re.match(r"refresh, .* jit off, now", contestant) else None
+        record.expect(f"CPU, {contestant}", figures["cpu_ms"]["median"], at_most=most, unit=" ms")
 
 
 @contextmanager
@@ -104,6 +113,10 @@ def list_measures(
         yield f"panel {path.stem}", partial(measure_query, fill_macros(path.read_text(encoding="utf-8")))
     for path in sorted((tree / "dashboards" / "alert_queries").glob("*.sql")):
         yield f"alert {path.stem}", partial(measure_query, path.read_text(encoding="utf-8"))
+    board = json.loads((tree / "dashboards" / "grafana" / "dashboards" / "migration.json").read_text(encoding="utf-8"))
+    for hours in INTERVALS_MS:
+        for jit in ("off", "on"):
+            yield f"refresh, {hours} h, jit {jit}", partial(measure_refresh, list_asked(board), hours, jit)
     exporter = (tree / "sql" / "queries" / "exporter.sql").read_text(encoding="utf-8")
     for name, query in re.findall(r"^-- name: (exporter_\w+)\n(.*?);$", exporter, re.MULTILINE | re.DOTALL):
         yield name.replace("_", " "), partial(measure_query, query.replace("%(limit)s", "1000"))
@@ -114,17 +127,41 @@ def list_measures(
         yield f"claim behind {finished:,} finished", partial(measure_claims, finished)
 
 
-def fill_macros(query: str) -> str:
-    """Return the query of a panel as Grafana would send it for the last six hours."""
+def keep_minutes(tree: Path) -> None:
+    """Do what the heartbeats of a week have done."""
+    if (tree / "sql" / "functions" / "sum_minutes.sql").exists():
+        kept = None
+        while kept != (kept := execute(MINUTES)):
+            for _ in range(10):
+                execute("select rowferry.sum_minutes()")
+
+
+def list_asked(board: dict[str, Any]) -> list[str]:
+    """Return the SQL that a dashboard sends at each refresh: of its marks and of panels that are not in closed rows."""
+    panels = [target for panel in board["panels"] for target in panel.get("targets", ())]
+    marks = [mark.get("target", {}) for mark in board["annotations"]["list"]]
+    return [target["rawSql"] for target in (*panels, *marks) if target.get("rawSql")]
+
+
+def fill_macros(query: str, hours: int = 6) -> str:
+    """Return the query of a panel as Grafana would send it for the last hours."""
     for pattern, words in MACROS:
         query = re.sub(pattern, words, query)
-    return query
+    return query.replace("SHOWN_HOURS", str(hours)).replace("SHOWN_INTERVAL_MS", str(INTERVALS_MS[hours]))
 
 
-def measure_query(query: str) -> Figures:
+def measure_refresh(queries: list[str], hours: int, jit: str) -> Figures:
+    """Ask what a dashboard asks at a refresh, each in a session of its own, and return what all backends used."""
+    figures = [measure_query(fill_macros(query, hours), jit) for query in queries]
+    return {name: sum(one[name] for one in figures) for name in ("cpu_ms", "wall_ms")}
+
+
+def measure_query(query: str, jit: str | None = None) -> Figures:
     """Run a query once, in a session with the server's own settings, and return what its backend used."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         connection.execute("set max_parallel_workers_per_gather = 0")
+        if jit:
+            connection.execute("select set_config('jit', %s, false)", (jit,))
         began, used = time.monotonic(), read_backend_cpu(connection.info.backend_pid)
         connection.execute(query.encode()).fetchall()
         used = read_backend_cpu(connection.info.backend_pid) - used

@@ -1,10 +1,10 @@
 select
-    $__timeGroupAlias(finished_at, '1h', 0),
+    $__timeGroupAlias(minute, '1h', 0),
     queue_name as metric,
-    sum(entry_count) as "entries"
-from rowferry.finished_batches
+    sum(entries) as "entries"
+from rowferry.finished_minutes
 where
-    $__timeFilter(finished_at)
+    $__timeFilter(minute)
     and migration = ${migration:sqlstring}
     and queue_name = any(array[${queue:sqlstring}]::text[])
 group by 1, 2

@@ -9,7 +9,8 @@
 --   `connections`: how many the server has for roles without privileges;
 --   `fleet_rates`: by key, the sum of the live workers' rates and how many of them have one:
 --   {"endpoint/bucket operation": {"per_second": 1000.0, "workers": 4}}.
---   Writes: worker. Called by: rowferry_worker/monitoring/heartbeat.py.
+--   Once a minute the heartbeat of one worker sums up what was finished (rowferry.sum_minutes).
+--   Writes: worker, finished_minute. Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.heartbeat(
     p_id text,
     p_host text,
@@ -34,6 +35,8 @@ as $$
         request_rates = excluded.request_rates,
         last_seen_at = now(),
         stopped_at = null;
+
+    select rowferry.sum_minutes();
 
     with live as (
         select w.request_rates

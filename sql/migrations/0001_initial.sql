@@ -257,6 +257,28 @@ comment on table rowferry.batch_tally is
 comment on column rowferry.batch_tally.started_at is
 'When the first attempt began; pruning and requeueing do not take it back. finished_at: when the last one ended.';
 
+create table rowferry.finished_minute (
+    migration_id bigint not null,
+    queue_name text not null,
+    minute timestamptz not null,
+    batches bigint not null,
+    entries bigint not null,
+    migrated bigint not null,
+    kept bigint not null,
+    changed bigint not null,
+    deleted bigint not null,
+    missing bigint not null,
+    conflict bigint not null,
+    failed bigint not null,
+    bytes bigint not null,
+    constraint finished_minute_pkey primary key (minute, migration_id, queue_name),
+    constraint finished_minute_migration_fkey foreign key (migration_id)
+    references rowferry.migration (id) on delete cascade
+);
+comment on table rowferry.finished_minute is
+'What was finished in each minute that is over, one row a minute, migration and queue, so that a curve of days does not '
+'read the batches. Heartbeats add to it; `rowferry prune` removes old rows. Nothing but curves depends on it.';
+
 create table rowferry.worker (
     id text not null,
     host text not null,

@@ -24,7 +24,8 @@ MAX_STORED_BYTES = 20_000
 SEED = 12
 OWN_TABLES = (
     *("batch_attempt", "batch_queue", "batch_tally", "claim_key", "copied_object", "entry_failure", "event"),
-    *("installation", "migration", "pass", "queue", "schema_migration", "upload", "upload_part", "worker"),
+    *("finished_minute", "installation", "migration", "pass", "queue", "schema_migration", "upload", "upload_part"),
+    "worker",
 )
 """Of the schema rowferry, in which a role of that name keeps its other tables too."""
 EVERY_ROW = sql.SQL("true")
