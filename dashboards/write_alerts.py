@@ -10,7 +10,8 @@ from alert_rules import ALERTS, Alert
 
 HERE = Path(__file__).parent
 PROMETHEUS = HERE / "prometheus" / "rules" / "alerts.yml"
-GRAFANA = HERE / "grafana" / "provisioning" / "alerting" / "rowferry.yaml"
+GRAFANA = HERE / "grafana" / "alerting" / "rowferry.yaml"
+"""Beside what compose mounts: where Prometheus evaluates the alerts, Grafana is not to send each a second time."""
 RUNBOOK = "https://github.com/rowferry/rowferry/blob/main/docs/runbook.md"
 WRITTEN = "# Written by dashboards/generate.py from dashboards/alert_rules.py. docs/runbook.md says what to do.\n"
 DASHBOARD = "rowferry-migration"

@@ -1,12 +1,14 @@
-"""What Grafana does with the dashboards' files: it reads panels and variables, and fills macros in."""
+"""What Grafana does with the dashboards' files: it reads panels and variables; dashboards/drawing fills macros in."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from drawing import macros
+from drawing.variables import Choice
 
 FOLDER = Path(__file__).parent.parent / "dashboards"
 BOARDS = ("migration", "workers")
@@ -74,39 +76,23 @@ class View:
     interval_seconds: int = 10
 
     def expand_sql(self, query: str) -> str:
-        """Return the SQL that Grafana's PostgreSQL data source would send.
-
-        Source: Grafana's documentation, "PostgreSQL query editor", macros; "Variable syntax", formats.
-        """
-        seconds = str(self.interval_seconds)
-        query = query.replace("$__interval_ms", str(self.interval_seconds * 1000)).replace("$__interval", f"{seconds}s")
-        for name, values in self.values.items():
-            quoted = ",".join(f"'{value}'" for value in values)
-            nothing = "" if name == "queue" else "''"  # several may be chosen of `queue`: none are an empty list
-            query = query.replace(f"${{{name}:sqlstring}}", quoted or nothing)
-        query = re.sub(r"\$__timeFilter\((.*?)\)", rf"\1 BETWEEN '{_iso(self.start)}' AND '{_iso(self.end)}'", query)
-        query = query.replace("$__unixEpochFrom()", str(int(self.start.timestamp())))
-        query = query.replace("$__unixEpochTo()", str(int(self.end.timestamp())))
-        query = re.sub(r"\$__timeGroupAlias\((.*?), '?(\w+)'?(?:, 0)?\)", _group, query)
-        assert "$" not in query, query
-        return query
+        """Return the SQL that Grafana's PostgreSQL data source would send."""
+        return _whole(self._macros.expand_sql(query, self.interval_seconds * 1000))
 
     def expand_promql(self, query: str) -> str:
         """Return the PromQL that Grafana's Prometheus data source would send."""
-        query = query.replace("$__rate_interval", f"{4 * self.interval_seconds}s")
-        for name, values in self.values.items():
-            query = query.replace(
-                f"${name}", f"({'|'.join(re.escape(value) for value in values)})".replace("\\", "\\\\")
-            )
-        assert "$" not in query, query
-        return query
+        return _whole(self._macros.expand_promql(query, self.interval_seconds * 1000))
+
+    @property
+    def _macros(self) -> macros.View:
+        # Several may be chosen of all but `migration`: none are an empty list, and no migration is an empty text.
+        choices = {
+            name: Choice(values or [""]) if name == "migration" else Choice(values, is_list=True)
+            for name, values in self.values.items()
+        }
+        return macros.View(self.start, self.end, choices, scrape_seconds=self.interval_seconds)
 
 
-def _group(found: re.Match[str]) -> str:
-    column, interval = found.groups()
-    seconds = int(interval[:-1]) * {"s": 1, "m": 60, "h": 3600}[interval[-1]]
-    return f'floor(extract(epoch from {column})/{seconds})*{seconds} AS "time"'
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _whole(query: str) -> str:
+    assert "$" not in query, query
+    return query

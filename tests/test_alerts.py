@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 import yaml
@@ -76,12 +77,71 @@ def test_the_rules_of_grafana_are_whole() -> None:
     assert any(f'"uid": "{DASHBOARD}"' in board for board in boards)
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not on PATH; Debian's package `prometheus` has it")
-@pytest.mark.parametrize("tests", ["rules_test.yml", "healthy_test.yml"])
-def test_prometheus_evaluates_the_alerts_as_told(tests: str) -> None:
-    command = [str(PROMTOOL), "test", "rules", f"tests/{tests}"]
-    done = subprocess.run(command, cwd=FOLDER / "prometheus", capture_output=True, text=True, check=False, timeout=300)
+def test_compose_evaluates_each_alert_once() -> None:
+    """By Prometheus: Grafana reads rules from provisioning/alerting alone, and finds none there."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    mounts = [mount.split(":")[:2] for mount in services["grafana"]["volumes"] if mount.startswith("./")]
+    provisioned = [
+        str(path.relative_to(ROOT / source))
+        for source, target in mounts
+        if target.startswith("/etc/grafana")
+        for path in (ROOT / source).rglob("*.yaml")
+    ]
+    assert "datasources/rowferry.yaml" in provisioned
+    assert [path for path in provisioned if "groups:" in (FOLDER / "grafana" / "provisioning" / path).read_text()] == []
+    assert not any(GRAFANA.is_relative_to((ROOT / source).resolve()) for source, _ in mounts)
+    assert "./dashboards/prometheus:/etc/prometheus:ro" in services["prometheus"]["volumes"]
+    config = yaml.safe_load((FOLDER / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
+    assert any(PROMETHEUS in (FOLDER / "prometheus").glob(pattern) for pattern in config["rule_files"])
+
+
+NEEDS_PROMTOOL = pytest.mark.skipif(
+    PROMTOOL is None, reason="promtool is not on PATH; Debian's package `prometheus` has it"
+)
+
+
+def play(*words: str) -> str:
+    """Return what promtool says of tests of rules; fails where they do."""
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@NEEDS_PROMTOOL
+def test_prometheus_evaluates_the_alerts_as_told() -> None:
+    """By the command of the runbook."""
+    (command,) = re.findall(r"^promtool .*$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
+    said = play("sh", "-c", command)
+    assert said.count("SUCCESS") == len([*(FOLDER / "prometheus" / "tests").glob("*.yml")]) == 2
+
+
+def test_the_four_healthy_cases_are_silent_at_many_times_and_at_their_end() -> None:
+    tests = yaml.safe_load((FOLDER / "prometheus" / "tests" / "healthy_test.yml").read_text(encoding="utf-8"))["tests"]
+    assert len(tests) == 4
+    for test in tests:
+        asked = test["promql_expr_test"]
+        assert len(asked) > 5
+        assert all('ALERTS{alertstate="firing"}' in one["expr"] and one["exp_samples"] == [] for one in asked)
+        assert any("count_over_time" in one["expr"] for one in asked), "at no time between them either"
+
+
+@NEEDS_PROMTOOL
+def test_a_sick_migration_fires_one_alert_and_no_other(tmp_path: Path) -> None:
+    document = yaml.safe_load((FOLDER / "prometheus" / "tests" / "rules_test.yml").read_text(encoding="utf-8"))
+    document["rule_files"] = [str(PROMETHEUS.parent / name) for name in ("recording.yml", "alerts.yml")]
+    for test in document["tests"]:
+        fired = [one for one in test.get("alert_rule_test", ()) if one["exp_alerts"]]
+        test["promql_expr_test"] = [
+            {
+                "expr": f'count(ALERTS{{alertstate="firing", alertname!="{one["alertname"]}"}})',
+                "eval_time": one["eval_time"],
+                "exp_samples": [],
+            }
+            for one in fired
+        ]
+    path = tmp_path / "alone_test.yml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    assert "SUCCESS" in play("promtool", "test", "rules", str(path))
 
 
 def test_every_alert_has_a_test_in_which_it_fires() -> None:

@@ -54,8 +54,8 @@ NEW_ROWS = "insert into public.table_0 select -i, 'image/new-' || i from generat
 COMMANDS = {
     "status": ("status", "--no-objects"),
     "errors": ("errors",),
-    "report": ("report", "large"),
-    "report --manifest": ("report", "large", "--manifest", "/dev/null"),
+    "report": ("report", "--migration", "large"),
+    "report --manifest": ("report", "--migration", "large", "--manifest", "/dev/null"),
     "watch": ("watch", "--once"),
     "second enqueue": ("enqueue", "--yes"),
 }
