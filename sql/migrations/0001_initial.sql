@@ -276,8 +276,8 @@ create table rowferry.finished_minute (
     references rowferry.migration (id) on delete cascade
 );
 comment on table rowferry.finished_minute is
-'What was finished in each minute that is over, one row a minute, migration and queue, so that a curve of days does not '
-'read the batches. Heartbeats add to it; `rowferry prune` removes old rows. Nothing but curves depends on it.';
+'What was finished in each minute that is over, one row a minute, migration and queue, so that a curve of days does '
+'not read the batches. Heartbeats add to it; `rowferry prune` removes old rows. Nothing but curves depends on it.';
 
 create table rowferry.worker (
     id text not null,
