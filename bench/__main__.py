@@ -89,9 +89,9 @@ def print_targets(folder: Path, names: list[str], failed: list[str]) -> None:
 
 def tell_docs() -> None:
     """Bring the figures and the plots of docs/ to these results."""
-    from bench.page import rewrite_page  # noqa: PLC0415
+    from bench.page import rewrite_pages  # noqa: PLC0415
 
-    rewrite_page()
+    rewrite_pages()
     try:
         from bench.plots import plot_all  # noqa: PLC0415 - only where matplotlib is
     except ImportError:

@@ -1,4 +1,4 @@
-"""docs/speed.md: its figures are made from bench/results/*.json, so that the page always equals them."""
+"""docs/speed.md and speed-figures.md: their figures are made from bench/results/*.json, so they always equal them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import BENCHES, QUESTIONS
+from bench.headlines import HEADLINES, Headline
 from bench.record import RESULTS
 
-PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE, FIGURES_PAGE = DOCS / "speed.md", DOCS / "speed-figures.md"
 
 Result = dict[str, Any]
 
@@ -43,6 +45,30 @@ def write_number(number: float) -> str:
     if abs(number) >= 100 or number == int(number):
         return f"{number:,.0f}"
     return f"{number:.3g}"
+
+
+def find_answer(headline: Headline, results: Iterable[Result]) -> str | None:
+    """Return the figure of a headline with its unit; None where no result has it."""
+    for result, target in list_targets(results):
+        if (result["name"], target["what"]) == (headline.bench, headline.target):
+            return headline.answer.format(describe_target(target)[2])
+    return None
+
+
+def compose_headlines(results: Iterable[Result]) -> str:
+    """Return the table of the questions that a reader has first, and how many targets were not reached."""
+    results = list(results)
+    lines = ["| question | answer | bench |", "| --- | --- | --- |"]
+    for headline in HEADLINES:
+        answer = find_answer(headline, results)
+        if answer is not None:
+            bench = f"[`{headline.bench}`]({FIGURES_PAGE.name}#{headline.bench})"
+            lines.append(f"| {headline.question} | {answer} | {bench} |")
+    verdicts = [describe_target(target)[3] for _, target in list_targets(results)]
+    missed, asked = verdicts.count("no"), len(verdicts) - verdicts.count("reported")
+    return "\n".join(
+        [*lines, "", f"Of {asked} targets {missed} are missed: [all of them]({FIGURES_PAGE.name}#all-targets)."]
+    )
 
 
 def compose_targets(results: Iterable[Result]) -> str:
@@ -103,25 +129,25 @@ def compose_pictures(results: Iterable[Result]) -> str:
     )
 
 
-BLOCKS: dict[str, Callable[[Iterable[Result]], str]] = {
-    "targets": compose_targets,
-    "pictures": compose_pictures,
-    "figures": compose_figures,
+BLOCKS: dict[Path, dict[str, Callable[[Iterable[Result]], str]]] = {
+    PAGE: {"headlines": compose_headlines, "pictures": compose_pictures},
+    FIGURES_PAGE: {"targets": compose_targets, "figures": compose_figures},
 }
-"""What stands between `<!-- NAME: written by make bench -->` and `<!-- end of NAME -->` on the page."""
+"""What stands between `<!-- NAME: written by make bench -->` and `<!-- end of NAME -->` on each page."""
 
 
-def fill_in(text: str, results: list[Result]) -> str:
-    """Return the page with its blocks made anew; ValueError where it has lost one."""
-    for name, compose in BLOCKS.items():
+def fill_in(page: Path, text: str, results: list[Result]) -> str:
+    """Return the text of a page with its blocks made anew; ValueError where it has lost one."""
+    for name, compose in BLOCKS[page].items():
         begin, end = f"<!-- {name}: written by make bench -->\n", f"<!-- end of {name} -->"
         if begin not in text or end not in text:
-            raise ValueError(f"docs/speed.md has no block {name}")
+            raise ValueError(f"{page.name} has no block {name}")
         head, _, rest = text.partition(begin)
         text = f"{head}{begin}\n{compose(results)}\n\n{end}{rest.partition(end)[2]}"
     return text
 
 
-def rewrite_page() -> None:
-    """Bring the page to the results."""
-    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), read_results()), encoding="utf-8")
+def rewrite_pages() -> None:
+    """Bring the pages to the results."""
+    for page in BLOCKS:
+        page.write_text(fill_in(page, page.read_text(encoding="utf-8"), read_results()), encoding="utf-8")

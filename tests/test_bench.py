@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench import BENCHES, load_bench
-from bench.page import PAGE, compose_targets, fill_in, list_targets, read_results
+from bench.page import BLOCKS, compose_targets, fill_in, list_targets, read_results
 from bench.record import RESULTS, Record
 
 pytestmark = pytest.mark.soak
@@ -87,14 +87,16 @@ def test_a_rival_that_is_absent_is_named_and_compared_with_nothing() -> None:
     assert result["absent"] == {"rival": "not installed"}
 
 
-def test_the_table_of_the_page_is_that_of_the_results() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert fill_in(page, read_results()) == page
+@pytest.mark.parametrize("page", BLOCKS, ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_those_of_the_results(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert fill_in(page, text, read_results()) == text
 
 
-def test_the_table_is_replaced_and_nothing_else() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert fill_in(fill_in(page, []), read_results()) == page
+@pytest.mark.parametrize("page", BLOCKS, ids=lambda page: page.name)
+def test_the_tables_are_replaced_and_nothing_else(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert fill_in(page, fill_in(page, text, []), read_results()) == text
 
 
 def test_published_results_are_those_of_full_runs() -> None:

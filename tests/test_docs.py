@@ -15,7 +15,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from bench.page import write_number
+from bench.headlines import HEADLINES
+from bench.page import find_answer, read_results, write_number
 from doc_pages import (
     PAGES,
     ROOT,
@@ -496,6 +497,16 @@ def test_migrate_needs_no_other_command_before_it(page: Path, migration: Migrati
     assert "5 entries in 1 batch would be enqueued" in run_block(migration, at_once)
     assert migration.counts() == {"migrated": 5}
     migration.audit()
+
+
+# Speed
+
+
+def test_every_question_of_the_page_of_speed_is_answered_by_a_measurement() -> None:
+    results = read_results()
+    assert all(find_answer(headline, results) for headline in HEADLINES)
+    told = [(row[0], row[1]) for row in read_table(ROOT / "docs" / "speed.md", "How fast is it")]
+    assert told == [(headline.question, find_answer(headline, results)) for headline in HEADLINES]
 
 
 # The README

@@ -1,0 +1,66 @@
+"""The questions that the first screen of docs/speed.md answers, each with the target that has the answer."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A question, and where its answer is: the target of a bench, by what it measures; `{}` stands for the figure."""
+
+    question: str
+    bench: str
+    target: str
+    answer: str = "{}"
+
+
+HEADLINES = (
+    Headline("Small objects a second, one worker", "copy", "entries/s, one worker without a flag, 70 ms latency"),
+    Headline("… against s5cmd, which checks nothing", "copy", "entries/s against s5cmd's copies/s"),
+    Headline("… against rclone", "copy", "entries/s against rclone's copies/s"),
+    Headline("… against rclone with all checks off", "copy", "the same, rclone with all checks off"),
+    Headline("… against boto3 in 256 threads", "copy", "entries/s against boto3 in 256 threads"),
+    Headline("20 kB streamed between two servers, against rclone", "stream", "20 kB streamed, against rclone"),
+    Headline("1 MB streamed, against rclone", "stream", "1 MB streamed, MB/s against rclone"),
+    Headline("100 MB streamed, against rclone", "stream", "100 MB streamed, MB/s against rclone"),
+    Headline("… against rclone with all checks off", "stream", "100 MB streamed, MB/s against rclone unchecked"),
+    Headline(
+        "… CPU a megabyte, against rclone (less is better)", "stream", "100 MB streamed, CPU a MB against rclone", "{}"
+    ),
+    Headline(
+        "1 GiB over a slow link, against rclone with 16 streams", "link", "the same against rclone with 16 streams"
+    ),
+    Headline("Eight workers against eight times one", "scale", "pace of 8 workers, as a share of 8 times that of one"),
+    Headline(
+        "Default settings against the best fixed ones, 70 ms",
+        "defaults",
+        "defaults against the best fixed setting, 70 ms",
+    ),
+    Headline(
+        "Share of what a server allows that 16 workers use, 1,000 writes/s",
+        "throttled",
+        "share of the bound, 1,000 writes/s, 16 workers",
+        "{} of it",
+    ),
+    Headline(
+        "Back at 0.9 of the pace after the server was away for 60 s",
+        "outage",
+        "seconds from the server's return to 0.9 of the pace, 60 s, refuses connections",
+        "after {}",
+    ),
+    Headline(
+        "Memory of a worker over a million entries", "memory", "memory of the worker over the run, at its largest"
+    ),
+    Headline("CPU of PostgreSQL for an entry", "copy", "CPU of PostgreSQL per entry"),
+    Headline(
+        "Enqueue of 10,000,000 rows, against `select count(*)`",
+        "enqueue",
+        "enqueue of 10,000,000 rows, half of them legacy, against count(*)",
+        "{} its time",
+    ),
+    Headline("Objects tagged, against boto3 in 128 threads", "tag", "objects/s against boto3 in 128 threads"),
+    Headline(
+        "Objects inspected, against `xargs`, `curl`, `zcat` and `wc`",
+        "inspect",
+        "objects/s against xargs -P100, curl, zcat, wc",
+    ),
+)
