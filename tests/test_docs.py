@@ -89,6 +89,7 @@ SHELL_WORDS = {
     "kill",
     "kubectl",
     "pip",
+    "promtool",
     "psql",
     "python3",
     "ssh",

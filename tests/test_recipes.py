@@ -1,4 +1,4 @@
-"""The plans in docs/recipes.md find the objects of the applications that they are for, in the tables of those."""
+"""The plans in docs/recipes/ find the objects of the applications that they are for, in the tables of those."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,19 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from doc_pages import ROOT, read_blocks, read_plan_document, read_section
+from doc_pages import ROOT, read_blocks, read_plan_document
 from rowferry.db.entries import EntryQueries
 from rowferry.keys import MappedEntry, map_entry
 from rowferry.plan import Entries
 from rowferry.plan_file import parse_plan
 from rowferry_worker.batch.sources.table import read_entries
 
-PAGE = ROOT / "docs" / "recipes.md"
+LIST = ROOT / "docs" / "recipes.md"
+PAGES = {
+    name: LIST.parent / path
+    for name, path in re.findall(r"^- \[(.+?)\]\((recipes/.+?)\)", LIST.read_text(encoding="utf-8"), re.MULTILINE)
+}
+"""The page of each recipe, by its name in the list."""
 CORPUS = ROOT / "tests" / "corpus"
 
 MEDIA_LIBRARY = """
@@ -41,7 +46,7 @@ create table articles (id bigint primary key, image_url text);
 class Sample:
     """A row, and what a recipe's plan must say about it; None: it is no legacy entry."""
 
-    heading: str
+    recipe: str
     label: str
     row: dict[str, Any]
     required: list[str] | None
@@ -214,22 +219,21 @@ SCHEMAS = {
 """The schema in tests/corpus that a recipe is for."""
 
 
-def read_recipe(heading: str) -> Iterator[Entries]:
+def read_recipe(name: str) -> Iterator[Entries]:
     """Yield all [[entries]] of a recipe."""
-    section = read_section(PAGE, heading)
-    for block in read_blocks("toml", pages=[PAGE]):
-        if block.text in section and "[[entries]]" in block.text:
+    for block in read_blocks("toml", pages=[PAGES[name]]):
+        if "[[entries]]" in block.text:
             yield from parse_plan(read_plan_document(block), str(block)).entries
 
 
-def read_schema(heading: str) -> str:
-    name = SCHEMAS.get(heading)
+def read_schema(recipe: str) -> str:
+    name = SCHEMAS.get(recipe)
     return MEDIA_LIBRARY if name is None else (CORPUS / name / "schema.sql").read_text(encoding="utf-8")
 
 
 def find_entries(sample: Sample) -> list[Entries]:
     """Return the [[entries]] that a sample is about; several where the recipe shows another way as well."""
-    return [entries for entries in read_recipe(sample.heading) if entries.label == sample.label]
+    return [entries for entries in read_recipe(sample.recipe) if entries.label == sample.label]
 
 
 def name_sample(sample: Sample) -> str:
@@ -239,7 +243,7 @@ def name_sample(sample: Sample) -> str:
 @pytest.mark.parametrize("sample", SAMPLES, ids=name_sample)
 def test_a_recipe_finds_the_objects_of_its_application(sample: Sample, database: str) -> None:
     entries = find_entries(sample)[0]
-    mapped = read_as_worker(database, read_schema(sample.heading), sample.row, entries)
+    mapped = read_as_worker(database, read_schema(sample.recipe), sample.row, entries)
     if sample.required is None:
         assert mapped is None
         return
@@ -263,6 +267,6 @@ def read_as_worker(database: str, schema: str, row: dict[str, Any], entries: Ent
 
 
 def test_every_recipe_has_a_sample() -> None:
-    headings = re.findall(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    shown = {(heading, entries.label) for heading in headings for entries in read_recipe(heading)}
-    assert shown == {(sample.heading, sample.label) for sample in SAMPLES}
+    assert set(PAGES.values()) == set((LIST.parent / "recipes").glob("*.md"))
+    shown = {(name, entries.label) for name in PAGES for entries in read_recipe(name)}
+    assert shown == {(sample.recipe, sample.label) for sample in SAMPLES}

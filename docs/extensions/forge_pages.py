@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-LIST_PAGES = ("index", "adr/README")
+LIST_PAGES = ("index", "recipes", "adr/README")
 """The pages whose lists of links make the order of the site."""
 
 DOCS = Path(__file__).parents[1]
