@@ -88,12 +88,15 @@ SHELL_WORDS = {
     "install",
     "kill",
     "kubectl",
+    "mkdir",
     "pip",
     "promtool",
     "psql",
     "python3",
+    "sha256sum",
     "ssh",
     "systemctl",
+    "tar",
 }
 """Commands of others that the docs may use."""
 
