@@ -13,9 +13,10 @@ from references.__main__ import write_pages
 from references.command_pages import write_man_pages
 from references.command_tree import read_paragraphs, word_range
 from references.metrics_page import read_labels
-from references.sql_heads import read_head, split_paragraphs
+from references.sql_heads import split_paragraphs
 from references.words import fill, mark_help, table
 from rowferry.db.connection import connect
+from rowferry.db.statements import list_sql, read_head
 from rowferry_cli import cli
 from rowferry_exporter.metrics import describe
 from rowferry_worker.monitoring import metrics
@@ -72,6 +73,20 @@ def test_every_view_and_function_of_the_schema_is_there(page: Path, catalogue: s
     headings = {anchor.removeprefix("rowferry") for anchor in read_anchors(page) if anchor.startswith("rowferry")}
     assert names
     assert headings == names
+
+
+def test_the_database_says_the_same_to_psql(database: str) -> None:
+    query = """
+        select c.relname, obj_description(c.oid, 'pg_class') from pg_class as c
+        where c.relkind = 'v' and c.relnamespace = 'rowferry'::regnamespace
+        union all
+        select p.proname, obj_description(p.oid, 'pg_proc') from pg_proc as p
+        where p.pronamespace = 'rowferry'::regnamespace
+    """
+    with psycopg.connect(database) as connection:
+        described = dict(connection.execute(query).fetchall())
+    paths = [*list_sql("views"), *list_sql("functions")]
+    assert described == {path.stem: "\n".join(read_head(path)) for path in paths}
 
 
 def test_every_metric_is_there_with_its_labels() -> None:

@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
-from rowferry.db.statements import list_sql, read_sql, statement
+from rowferry.db.statements import list_sql, read_head, read_sql, statement
 from rowferry.errors import DatabaseBusy, UsageError
 
 
@@ -48,6 +48,7 @@ def initialise(connection: Connection) -> Initialised:
             _apply(connection, path)
         for path in views:
             _replace_view(connection, path)
+        connection.execute(_comments(functions, views))
         if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
             call(connection, "recount_batches")
         connection.execute(statement("revoke_functions"))
@@ -137,6 +138,18 @@ def _replace_view(connection: Connection, path: Path) -> None:
     except errors.InvalidTableDefinition:
         connection.execute(statement("drop_view", view=sql.Identifier(path.stem)))
         _apply(connection, path)
+
+
+def _comments(functions: list[Path], views: list[Path]) -> sql.Composed:
+    """Return the statements that have psql describe functions and views by the heads of their files."""
+    comments = [_comment("comment_on_function", path) for path in functions]
+    comments += [_comment("comment_on_view", path) for path in views]
+    return sql.SQL(";").join(comments)
+
+
+def _comment(name: str, path: Path) -> sql.Composed:
+    described, text = sql.Identifier("rowferry", path.stem), sql.Literal("\n".join(read_head(path)))
+    return statement(name, described=described, comment=text)
 
 
 def _apply(connection: Connection, path: Path) -> None:

@@ -64,6 +64,14 @@ set version = excluded.version, initialised_at = now();
 -- Creates functions without looking into them: one may call another that does not exist yet.
 select set_config('check_function_bodies', 'off', true);
 
+-- name: comment_on_function
+-- What an operator's tools show of a function: the head of its file.
+comment on function {described} is {comment};
+
+-- name: comment_on_view
+-- The same of a view.
+comment on view {described} is {comment};
+
 -- name: drop_view
 -- Drops a view whose columns have changed.
 drop view rowferry.{view} cascade;

@@ -7,12 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 from references.words import WIDTH, block, fill, mark_comment
-from rowferry.db.statements import list_sql
+from rowferry.db.statements import HEAD_INDENT, list_sql, read_head
 
-INDENT = "--   "
-"""What a line of a head begins with."""
-
-_NAME = re.compile(r"-- rowferry\.(\w+)")
 _SIGNATURE = re.compile(r"create or replace function (rowferry\.\w+\(.*?\)\nreturns .*?)\nlanguage", re.DOTALL)
 _LABEL = re.compile(r"(^|\. )(Writes|Called by): ")
 _STARTS = re.compile(r"(?:Writes|Called by|Raises|Returns)\b")
@@ -24,7 +20,7 @@ class Head:
 
     name: str
     lines: list[str]
-    """Of its comment, without the first, which names it."""
+    """Of the comment, below the name."""
     signature: str
     """Of a function, with the type it returns; empty for a view."""
 
@@ -36,21 +32,13 @@ class Head:
 
 def read_heads(folder: str) -> list[Head]:
     """Return all of `views` or `functions`, by name."""
-    return [read_head(path) for path in list_sql(folder)]
+    return [read_view_or_function(path) for path in list_sql(folder)]
 
 
-def read_head(path: Path) -> Head:
-    """Return what a file says at its head."""
-    text = path.read_text(encoding="utf-8")
-    comment = re.match(r"(?:--.*\n)+", text)
-    name = comment and _NAME.match(comment[0])
-    if comment is None or name is None or name[1] != path.stem:
-        raise ValueError(f"{path} has no head that names it")
-    first, *lines = comment[0].splitlines()
-    if "(" in first and ")" not in first:
-        del lines[: next(number for number, line in enumerate(lines, 1) if ")" in line)]
-    signature = _SIGNATURE.search(text)
-    return Head(path.stem, [line.removeprefix(INDENT) for line in lines], signature[1] if signature else "")
+def read_view_or_function(path: Path) -> Head:
+    """Return what a file says at its head, and a function's signature."""
+    signature = _SIGNATURE.search(path.read_text(encoding="utf-8"))
+    return Head(path.stem, read_head(path), signature[1] if signature else "")
 
 
 def write_head(head: Head, link: Callable[[str], str]) -> Iterator[str]:
@@ -79,4 +67,4 @@ def _begins(line: str, before: str) -> bool:
     if _STARTS.match(line) and before.endswith((".", ":")):
         return True
     word = line.split(" ", 1)[0]
-    return before.endswith((".", ":", ";")) and len(f"{INDENT}{before} {word}") <= WIDTH - 2
+    return before.endswith((".", ":", ";")) and len(f"{HEAD_INDENT}{before} {word}") <= WIDTH - 2

@@ -34,7 +34,7 @@ def write_views(connection: Connection) -> Iterator[str]:
     yield fill(
         "All in the schema `rowferry`. Every role that `rowferry init --grants` prints rights for may read them. "
         "[SQL for operators](sql.md) has statements that use them; `rowferry report`, `watch`, the exporter and "
-        "the dashboards read nothing else of the queue's progress."
+        "the dashboards read nothing else of the queue's progress. In psql, `\\dv+ rowferry.*` shows what they are for."
     )
     columns = read_columns(connection)
     for head in read_heads("views"):
@@ -57,7 +57,7 @@ def write_functions() -> Iterator[str]:
     yield fill(
         "All in the schema `rowferry`. Workers and applications may do to the queue what these functions do, and "
         "nothing else ([why](adr/0007-workers-may-only-call-functions.md)). Most of them are for rowferry itself; the "
-        "first two groups are for you as well."
+        "first two groups are for you as well. In psql, `\\df+ rowferry.*` shows what they do."
     )
     heads, granted = read_heads("functions"), read_grants()
     for caller, (heading, sentence) in CALLERS.items():
