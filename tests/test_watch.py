@@ -265,6 +265,27 @@ def test_a_window_has_its_row_and_fits(count: int, index: int, rows: int) -> Non
     assert last - first + (rows > 1 and last - first < count) <= rows
 
 
+def test_a_queue_keeps_its_errors_and_last_batches_beside_hundreds_of_newer_ones_of_another(chain: EntryTable) -> None:
+    """Each queue has the last ones of its own."""
+    chain.execute("update rowferry.batch_queue set finished_at = now() - interval '5 min' where queue_name = 'migrate'")
+    chain.execute("update rowferry.batch_queue set status = 'ERROR', migrated = 0 where queue_name = 'migrate'")
+    chain.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt, failed_at) "
+        "select id, 1, 'image/u1/me.png', 'missing', 'NoSuchKey', 'gone', 1, now() - interval '5 min' "
+        "from rowferry.batch_queue where queue_name = 'migrate'"
+    )
+    chain.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, status, failed, started_at, "
+        "finished_at, error) select m.id, 'thumbnails', '{}', 1, 'ERROR', 1, now(), now(), 'reason ' || n "
+        "from rowferry.migration as m, generate_series(1, 265) as n"
+    )
+    of = {queue.name: queue for queue in snapshot_now().queues}
+    assert [reason.reason for reason in of["migrate"].reasons] == ["NoSuchKey"]
+    assert [batch.status for batch in of["migrate"].finished] == ["ERROR"]
+    assert len(of["thumbnails"].reasons) == 200
+    assert len(of["thumbnails"].finished) == 60
+
+
 @pytest.mark.usefixtures("chain")
 def test_n_goes_from_queue_to_queue_in_a_terminal() -> None:
     with in_terminal("watch", "--interval", "0.2") as terminal:

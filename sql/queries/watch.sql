@@ -65,19 +65,30 @@ left join rowferry.claimed_batches as h on w.id = h.worker_id
 order by w.host, w.pid, w.id, h.started_at;
 
 -- name: watch_errors
--- Why batches are in ERROR, the last failure first: of each queue.
+-- Why batches are in ERROR, the last failure first: the last 200 reasons of each queue.
 select
-    queue_name as queue,
-    outcome,
-    reason,
-    entries,
-    batches,
-    left(coalesce(example_key, ''), 200) as example_key,
-    last_failed_at
-from rowferry.error_reasons
-where migration = %(migration)s
-order by last_failed_at desc, entries desc
-limit 200;
+    r.queue,
+    r.outcome,
+    r.reason,
+    r.entries,
+    r.batches,
+    r.example_key,
+    r.last_failed_at
+from (
+    select
+        e.queue_name as queue,
+        e.outcome,
+        e.reason,
+        e.entries,
+        e.batches,
+        left(coalesce(e.example_key, ''), 200) as example_key,
+        e.last_failed_at,
+        row_number() over (partition by e.queue_name order by e.last_failed_at desc, e.entries desc) as place
+    from rowferry.error_reasons as e
+    where e.migration = %(migration)s
+) as r
+where r.place <= 200
+order by r.last_failed_at desc, r.entries desc;
 
 -- name: watch_delayed
 -- The batches that wait for their next attempt, when the first is due, and the error of most of them; one row a queue.
@@ -122,20 +133,32 @@ where f.migration = %(migration)s and f.host is not null and f.finished_at > now
 group by f.queue_name, f.host;
 
 -- name: watch_finished
--- The last batches that became DONE or ERROR within half an hour, the last first.
+-- The last batches that became DONE or ERROR within half an hour, the last first: 60 of each queue.
 select
-    f.queue_name as queue,
-    f.batch_id,
-    f.status,
-    f.entry_count as entries,
-    f.duration,
-    f.finished_at,
-    f.host,
-    f.error
-from rowferry.finished_batches as f
-where f.migration = %(migration)s and f.finished_at > now() - interval '30 minutes'
-order by f.finished_at desc
-limit 60;
+    b.queue,
+    b.batch_id,
+    b.status,
+    b.entries,
+    b.duration,
+    b.finished_at,
+    b.host,
+    b.error
+from (
+    select
+        f.queue_name as queue,
+        f.batch_id,
+        f.status,
+        f.entry_count as entries,
+        f.duration,
+        f.finished_at,
+        f.host,
+        f.error,
+        row_number() over (partition by f.queue_name order by f.finished_at desc, f.batch_id desc) as place
+    from rowferry.finished_batches as f
+    where f.migration = %(migration)s and f.finished_at > now() - interval '30 minutes'
+) as b
+where b.place <= 60
+order by b.finished_at desc, b.batch_id desc;
 
 -- name: watch_released
 -- Why a batch was last given back within a minute: asked where workers claim nothing although batches are due.
