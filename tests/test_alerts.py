@@ -206,6 +206,27 @@ def test_a_lost_worker_alerts_until_it_is_replaced(lines: Lines) -> None:
     assert ask(lines) == {}
 
 
+def test_workers_that_began_before_a_loss_replace_nothing(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add(lines, "copy", 100, "DONE")
+    for name in "abcdefghi":
+        add_worker(lines, "copy", name=name)
+    change(lines, "worker", "started_at = now() - interval '30 min'")
+    change(lines, "worker", "last_seen_at = now() - interval '10 min' where id = 'a'")
+    assert ask(lines) == {"worker_lost": 1}
+    add_worker(lines, "copy", name="j")
+    assert ask(lines) == {}
+    # The replacement is lost and replaced in turn: as many live as before.
+    change(lines, "worker", "started_at = now() - interval '9 min' where id = 'j'")
+    change(lines, "worker", "last_seen_at = now() - interval '5 min' where id = 'j'")
+    assert ask(lines) == {"worker_lost": 1}
+    add_worker(lines, "copy", name="k")
+    assert ask(lines) == {}
+    # Two at a time need two.
+    change(lines, "worker", "last_seen_at = now() - interval '3 min' where id = 'b'")
+    assert ask(lines) == {"worker_lost": 1}
+
+
 def test_a_queue_alerts_when_workers_claim_from_others_of_its_priority_only(lines: Lines) -> None:
     lines.session.execute("select rowferry.register_migration('m', '{}', '{\"copy\": {}, \"tag\": {}}')")
     for queue in ("copy", "tag"):
