@@ -55,6 +55,7 @@ README = ROOT / "README.md"
 FIRST_MIGRATION = ROOT / "docs" / "first-migration.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PLAN = ROOT / "docs" / "plan.md"
+FORMS = ROOT / "docs" / "forms.md"
 RUNNING = ROOT / "docs" / "running.md"
 WORKERS = ROOT / "docs" / "workers.md"
 PERMISSIONS = ROOT / "docs" / "permissions.md"
@@ -335,7 +336,7 @@ def test_the_values_of_transfer_and_addressing_are_all_named() -> None:
         assert set(re.findall(r'"(\w+)"', rows[name])) == set(get_args(get_type_hints(struct)[name]))
 
 
-@pytest.mark.parametrize("row", read_table(PLAN, "Which form a row has"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", read_table(FORMS, "Which form a row has"), ids=lambda row: row[0])
 def test_the_longer_prefix_wins_as_told(row: list[str]) -> None:
     legacy_prefix, production_prefix, legacy_key, production = (
         "" if cell == "*(empty)*" else cell.strip("`") for cell in row
@@ -347,9 +348,9 @@ def test_the_longer_prefix_wins_as_told(row: list[str]) -> None:
 
 
 def test_a_text_becomes_what_the_page_shows() -> None:
-    (block,) = [one for one in read_blocks("toml", pages=[PLAN]) if is_in_section(one, "URLs and other texts")]
+    (block,) = [one for one in read_blocks("toml", pages=[FORMS]) if is_in_section(one, "URLs and other texts")]
     (entries,) = parse_plan(read_plan_document(block), str(block)).entries
-    (row,) = read_table(PLAN, "URLs and other texts")
+    (row,) = read_table(FORMS, "URLs and other texts")
     before, legacy, production, after = (cell.strip("`") for cell in row)
     keys, text = map_text(before, entries)
     assert (keys.legacy, keys.production, text) == (legacy, production, after)
