@@ -2,11 +2,13 @@
 
 import os
 import posixpath
+import re
 import runpy
+from urllib.parse import urlsplit
 
 import pytest
 
-from doc_pages import ROOT, read_links
+from doc_pages import PAGES, ROOT, read_links
 from forge_pages import DOCS, LIST_PAGES, add_toctrees, list_sections, point_links
 from rowferry import __version__
 
@@ -63,3 +65,14 @@ def test_the_site_says_the_version_of_the_package(monkeypatch: pytest.MonkeyPatc
     conf = runpy.run_path(os.fspath(DOCS / "conf.py"))
     assert conf["version"] == conf["release"] == __version__
     assert conf["html_title"] == f"rowferry {__version__}"
+
+
+def test_every_link_to_another_host_is_well_formed() -> None:
+    """Whether somebody answers there: `make docs DOCS_ARGS=--external`."""
+    links = {link for page in PAGES for link in read_links(page) if "://" in link}
+    assert links
+    for link in links:
+        url = urlsplit(link)
+        assert url.scheme == "https", link
+        assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", url.netloc), link
+        assert not re.search(r"[\s<>\"\\^`{|}]", link), link
