@@ -96,6 +96,7 @@ def test_a_finished_migration_is_done_or_needs_somebody_even_without_workers(lin
     add(lines, "copy", 12, "ERROR")
     row = read(lines)
     assert (row["state"], row["need_somebody"], row["waiting"]) == ("need_somebody", 12, 0)
+    assert row["done_share"] == pytest.approx(100 / 112)
 
 
 def test_entries_set_to_error_by_hand_need_somebody(lines: Lines) -> None:

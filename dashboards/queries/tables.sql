@@ -1,7 +1,7 @@
 select
     label as "table and key",
     queue_name as "queue",
-    case when entries > 0 then 100.0 * (entries - waiting) / entries end as "done",
+    floor(1000.0 * (entries - waiting - missing - conflict - failed) / nullif(entries, 0)) / 10 as "done",
     entries,
     waiting,
     missing + conflict + failed as "failed",

@@ -41,6 +41,11 @@ class Counts:
         return sum(self.outcomes.values())
 
     @property
+    def settled(self) -> int:
+        """Return the entries that need nothing more."""
+        return self.finished - self.unsettled
+
+    @property
     def unsettled(self) -> int:
         """Return the entries that need a person's decision."""
         return sum(count for outcome, count in self.outcomes.items() if not outcome.settled)

@@ -9,8 +9,8 @@
 --     running        anything else
 --   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null: by a
 --   person.
---   `done_share`: 0 to 1, of the queue that is behind the others; null without entries. `waiting`: entries that have not
---   left all queues of the chain. `need_somebody`: entries of all queues that are missing, conflict or failed, or were
+--   `done_share`: the settled entries, 0 to 1, of the queue that is behind the others; null without entries. Entries that
+--   need somebody are not settled: only `done` is 1. `waiting`: entries that have not left all queues of the chain. `need_somebody`: entries of all queues that are missing, conflict or failed, or were
 --   set to ERROR by hand. `rate`: entries a second in the last minute, of the slowest queue that has waiting batches.
 --   `seconds_left`: until the last queue has finished, at the pace of the last ten minutes (rowferry.pace); null unless
 --   it is running and all queues with waiting batches move. `ends_at`: that as a time.
@@ -36,7 +36,8 @@ queues as (
             false
         ) as is_served,
         coalesce(bool_or(s.due_since is not null) filter (where s.paused_at is null), false) as is_due,
-        min(case when s.entries > 0 then (s.entries - s.waiting)::double precision / s.entries end) as done_share,
+        min(case when s.entries > 0 then (s.entries - s.waiting - s.unsettled)::double precision / s.entries end)
+            as done_share,
         coalesce(max(s.pending), 0) as waiting,
         coalesce(sum(s.unsettled), 0)::bigint as unsettled,
         coalesce(sum(s.waiting) filter (where s.batches_init = 0), 0)::bigint as parked,

@@ -71,10 +71,10 @@ def draw_bars(bars: Sequence[tuple[str, Counts]], lines: int) -> Iterator[Render
     shown, hidden = cut_rows(bars, lines) if lines > 1 else (bars[:1], 0)
     for number, (label, counts) in enumerate(shown):
         style = GOOD if not counts.waiting else "cyan"
-        bar = ProgressBar(max(counts.entries, 1), counts.finished, complete_style=style, finished_style=GOOD)
+        bar = ProgressBar(max(counts.entries, 1), counts.settled, complete_style=style, finished_style=GOOD)
         weight = STRONG if number == 0 and len(bars) > 1 else ""
         share = Text(show_share(counts), weight)
-        grid.add_row(Text(show_text(label), weight), bar, share, f"{counts.finished:,} / {counts.entries:,}")
+        grid.add_row(Text(show_text(label), weight), bar, share, f"{counts.settled:,} / {counts.entries:,}")
     yield grid
     if hidden:
         yield line(f"… and {hidden:,} more tables", QUIET)
