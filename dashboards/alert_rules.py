@@ -22,6 +22,8 @@ class Alert:
     expr: str
     """For Prometheus."""
     summary: str
+    panel: str
+    """The panel that shows it, as `BOARD: TITLE`."""
     query: str | None = None
     """For Grafana without Prometheus: a file in alert_queries, which returns a row for each that is sick. None: only
     Prometheus knows."""
@@ -38,6 +40,7 @@ ALERTS = (
         "unless on (instance, migration) (rowferry_migration_paused == 1) "
         'unless on (instance, migration) (rowferry_migration_state{state=~"done|need_somebody|no_workers"} == 1)',
         "{{ $labels.migration }}: {{ VALUE }} entries are waiting and none has finished for ten minutes",
+        "migration: What bounds it: a batch's time by step",
         "no_progress",
     ),
     Alert(
@@ -46,6 +49,7 @@ ALERTS = (
         "1m",
         "rowferry_migration_paused_by_worker == 1",
         "{{ $labels.migration }}: a worker has paused it, because it cannot go on",
+        "migration: All migrations",
         "paused_by_worker",
     ),
     Alert(
@@ -55,6 +59,7 @@ ALERTS = (
         "max by (instance, migration) (rowferry_queue_entries_waiting) "
         'and on (instance, migration) (rowferry_migration_state{state="no_workers"} == 1)',
         "{{ $labels.migration }}: {{ VALUE }} entries are waiting and no worker is alive",
+        "migration: Hosts",
         "no_workers",
     ),
     Alert(
@@ -70,6 +75,7 @@ ALERTS = (
         "(rowferry_queue_claimed_batches > 0)))",
         "{{ $labels.migration }}, {{ $labels.queue }}: its oldest batch has been due for "
         "{{ VALUE | humanizeDuration }}, and workers claim only from other queues",
+        "migration: Chain",
         "queue_starved",
     ),
     Alert(
@@ -78,6 +84,7 @@ ALERTS = (
         "5m",
         "migration_queue:rowferry_error_share:ratio > 0.01",
         "{{ $labels.migration }}, {{ $labels.queue }}: {{ VALUE | humanizePercentage }} of the finished entries failed",
+        "migration: Errors by reason",
         "error_share",
     ),
     Alert(
@@ -87,6 +94,7 @@ ALERTS = (
         "rowferry_migration_entries_in_need "
         'and on (instance, migration) (rowferry_migration_state{state="need_somebody"} == 1)',
         "{{ $labels.migration }}: all else is done, and {{ VALUE }} entries need an operator",
+        "migration: Errors by reason",
         "need_somebody",
     ),
     Alert(
@@ -97,6 +105,7 @@ ALERTS = (
         "< max_over_time(sum by (instance) (rowferry_live_workers)[1h:1m]))) or rowferry_lost_workers > 2) "
         f"and on (instance) (sum by (instance) ({IS_MOVING}) > 0)",
         "{{ $labels.host }}: {{ VALUE }} worker processes were lost within the last hour",
+        "workers: Hosts",
         "worker_lost",
     ),
     Alert(
@@ -106,6 +115,7 @@ ALERTS = (
         "host_side:rowferry_throttled_share:ratio5m > 0.05",
         "{{ $labels.host }}: {{ VALUE | humanizePercentage }} of the requests to the {{ $labels.side }} side were "
         "throttled",
+        "workers: S3 faults a second by side and result",
     ),
     Alert(
         "RowferryOldTransaction",
@@ -114,6 +124,7 @@ ALERTS = (
         "rowferry_database_oldest_transaction_seconds > 3600 "
         'and on (instance) (sum by (instance) (rowferry_migration_state{state="running"}) > 0)',
         "A transaction of {{ $labels.of }} has been open for {{ VALUE | humanizeDuration }} and holds VACUUM back",
+        "migration: Oldest transaction",
         "old_transaction",
     ),
     Alert(
@@ -122,6 +133,7 @@ ALERTS = (
         "5m",
         'rowferry_exporter_up == 0 or up{job="rowferry-exporter"} == 0',
         "{{ $labels.instance }} ({{ $labels.job }}) cannot be read",
+        "migration: All migrations",
     ),
     Alert(
         "RowferryHostUnseen",
@@ -130,5 +142,6 @@ ALERTS = (
         "(sum by (host) (rowferry_live_workers) > 0) unless on (host) rowferry_build_info "
         "and on (host) last_over_time(rowferry_build_info[6h])",
         "{{ $labels.host }}: {{ VALUE }} workers live, and Prometheus no longer gets their metrics",
+        "workers: Hosts",
     ),
 )

@@ -42,11 +42,23 @@ STEPS = {
 }
 """Steps of a batch, in their order."""
 
+FAULTS = {
+    "throttled": "orange",
+    "timedout": "yellow",
+    "serverfault": "red",
+    "accessdenied": "dark-red",
+    "unreachable": "purple",
+    "cutoff": "light-purple",
+    "cancelled": "text",
+}
+"""Results of requests that failed; the first four are told apart at a glance, and none is green."""
+
 VERDICTS = {
     "DONE": "green",
     "RETRY": "orange",
     "ERROR": "red",
     "released": "blue",
+    "RELEASED": "blue",
     "running or crashed": "purple",
 }
 

@@ -11,6 +11,9 @@ from sources import POSTGRES, PROMETHEUS, PROVISIONED, Sql, over_time, read_quer
 Choice = Literal["one", "first", "all"]
 """What may be chosen of a variable: one value; several, at first the first one; or several, at first all."""
 
+CHOSEN_OF_MIGRATION = ("postgresql", "prometheus", "migration", "queue")
+CHOSEN_OF_WORKERS = ("prometheus", "migration", "queue")
+"""Variables whose values a link to this dashboard takes along."""
 LABELS = {"postgresql": "PostgreSQL", "prometheus": "Prometheus"}
 
 
@@ -64,10 +67,10 @@ def annotate_sql(name: str, query: str, colour: str) -> dashboard.AnnotationQuer
     return _annotation(name, POSTGRES, colour).target(Sql(query))
 
 
-def annotate_prom(name: str, expression: str, colour: str, title: str) -> dashboard.AnnotationQuery:
-    """Return regions in which an expression has a value; `title` names its labels in `{{ }}`."""
+def annotate_prom(name: str, expression: str, colour: str, title: str, step: str = "15s") -> dashboard.AnnotationQuery:
+    """Return regions in which an expression has a value, seen each `step`; `title` names its labels in `{{ }}`."""
     marks = _annotation(name, PROMETHEUS, colour).target(over_time(expression, ""))
-    return marks.expr(expression).title_format(title).step("15s")
+    return marks.expr(expression).title_format(title).step(step)
 
 
 def _annotation(name: str, source: DataSourceRef, colour: str) -> dashboard.AnnotationQuery:
@@ -86,7 +89,37 @@ def runbook(alert: str = "") -> str:
     return f"{page}#{alert.lower()}" if alert else page
 
 
+def board_url(board: str, *variables: str, panel: str = "") -> str:
+    """Return where a dashboard, or one of its panels in full, is: the same time, and the same values of `variables`.
+
+    `generate.py` writes the panel's number in place of its title.
+    """
+    asked = ["${__url_time_range}", *(f"${{{name}:queryparam}}" for name in variables)]
+    asked += [f"viewPanel={number_of(board, panel)}"] if panel else []
+    return f"/d/rowferry-{board}?{'&'.join(asked)}"
+
+
+def number_of(board: str, panel: str) -> str:
+    """Return what stands for the number of the panel of this title until all panels are numbered."""
+    return f"<{board}: {panel}>"
+
+
+def explained_by(panel: str) -> dashboard.DashboardLink:
+    """Return a link to the panel of the dashboard Migration that says more."""
+    return link(panel, board_url("migration", *CHOSEN_OF_MIGRATION, panel=panel), keep=True)
+
+
+def explained_by_workers(panel: str, *also: str) -> dashboard.DashboardLink:
+    """Return a link to the panel of the dashboard Workers that says more; `also`: further variables to take along."""
+    return link(panel, board_url("workers", *CHOSEN_OF_WORKERS, *also, panel=panel), keep=True)
+
+
+def what_to_do(alert: str) -> dashboard.DashboardLink:
+    """Return a link to what the runbook says about an alert."""
+    return link("Runbook: what to do", runbook(alert))
+
+
 def link(title: str, url: str, *, keep: bool = False, tooltip: str = "") -> dashboard.DashboardLink:
-    """Return a link; `keep`: with the time shown and the values of the variables."""
+    """Return a link; `keep`: in the same tab."""
     made = dashboard.DashboardLink(title).type(model.DashboardLinkType.LINK).url(url).icon("external link")
-    return made.keep_time(keep).include_vars(keep).tooltip(tooltip).target_blank(not keep)
+    return made.tooltip(tooltip).target_blank(not keep)

@@ -1,8 +1,9 @@
 """Writes the dashboards and the alerts: `python dashboards/generate.py [FOLDER]`, a folder for the dashboards alone."""
 
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,17 @@ from write_alerts import write_alerts
 FOLDER = Path(__file__).parent / "grafana" / "dashboards"
 
 
-def render(board: Dashboard) -> str:
-    """Return the JSON of a dashboard, with its panels numbered from 1, and panels that show others' answers bound."""
-    document = json.loads(json.dumps(board.build(), cls=JSONEncoder))
+def render_all() -> dict[str, str]:
+    """Return the JSON of the dashboards, with panels numbered from 1 and links that name a panel's number."""
+    boards = {"migration": build_migration_board(), "workers": build_workers_board()}
+    documents = {name: number_panels(board) for name, board in boards.items()}
+    numbers = find_numbers(documents)
+    return {name: write_numbers(_dump(document), numbers) for name, document in documents.items()}
+
+
+def number_panels(board: Dashboard) -> dict[str, Any]:
+    """Return a dashboard as Grafana keeps it, with panels that show others' answers bound to these."""
+    document = json.loads(json.dumps(board.build(), cls=JSONEncoder), object_hook=_show_links)
     numbers = {}
     for number, panel in enumerate(list_panels(document), start=1):
         panel["id"] = numbers[panel["title"]] = number
@@ -26,6 +35,26 @@ def render(board: Dashboard) -> str:
         for target in panel.get("targets", []):
             if "panelId" in target:
                 target["panelId"] = numbers[target["panelId"]]
+    return document
+
+
+def find_numbers(documents: Mapping[str, dict[str, Any]]) -> dict[str, int]:
+    """Return the number of each panel by `BOARD: TITLE`."""
+    return {f"{name}: {panel['title']}": panel["id"] for name, d in documents.items() for panel in list_panels(d)}
+
+
+def write_numbers(text: str, numbers: Mapping[str, int]) -> str:
+    """Return a text with the numbers of panels in place of their titles; raises KeyError where one is not there."""
+    return re.sub(r"<((?:migration|workers): [^>]+)>", lambda found: str(numbers[found[1]]), text)
+
+
+def _show_links(thing: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a dashboard; Grafana 12 would hide links that the SDK places in a menu."""
+    thing.pop("placement", None) if "asDropdown" in thing else None
+    return thing
+
+
+def _dump(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -38,9 +67,9 @@ def list_panels(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def main(folder: Path = FOLDER) -> None:
     """Write both dashboards, and the alerts where all is written in its place."""
-    boards = {"migration": build_migration_board(), "workers": build_workers_board()}
-    for name, board in boards.items():
-        (folder / f"{name}.json").write_text(render(board), encoding="utf-8")
+    texts = render_all()
+    for name, text in texts.items():
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
     if folder == FOLDER:
         write_alerts()
 

@@ -15,13 +15,6 @@ from grafana_foundation_sdk.models.common import (
     BigValueGraphMode,
     BigValueTextMode,
     DataSourceRef,
-    GraphDrawStyle,
-    LegendDisplayMode,
-    LegendPlacement,
-    SortOrder,
-    StackingMode,
-    TooltipDisplayMode,
-    VisibilityMode,
     VizOrientation,
 )
 
@@ -49,6 +42,8 @@ class Look:
     steps: tuple[Threshold, ...] = PLAIN
     links: tuple[dashboard.DashboardLink, ...] = ()
     """Where a click on a value leads."""
+    help: dashboard.DashboardLink | None = None
+    """What to do, beside the title."""
 
 
 def dress(panel: Any, look: Look, source: DataSourceRef) -> Any:
@@ -59,6 +54,8 @@ def dress(panel: Any, look: Look, source: DataSourceRef) -> Any:
         panel = panel.decimals(look.decimals)
     if look.links:
         panel = panel.data_links(list(look.links))
+    if look.help:
+        panel = panel.links([look.help])
     for name, colour in look.colours.items():
         if isinstance(panel, timeseries.Panel):  # the name of a queue may follow
             panel = panel.override_by_regexp(f"/^{re.escape(name)}\\b/", fixed(colour))
@@ -92,6 +89,14 @@ def words(meaning: Mapping[str, tuple[str, str]]) -> model.ValueMap:
     return model.ValueMap(options=options)
 
 
+def no_value(text: str) -> model.SpecialValueMap:
+    """Return what is written where a column has no number."""
+    options = model.DashboardSpecialValueMapOptions(
+        match=model.SpecialValueMatch.NULL_AND_NAN, result=model.ValueMappingResult(text=text, index=0)
+    )
+    return model.SpecialValueMap(options=options)
+
+
 def only(names: Iterable[str]) -> model.DataTransformerConfig:
     """Return a transformation that keeps the time and the columns whose names begin so."""
     pattern = f"/^([Tt]ime$|({'|'.join(re.escape(name) for name in names)})\\b)/"
@@ -118,7 +123,7 @@ def sql_over_time(query: str) -> Answer:
 
 def prom(*queries: tuple[str, str]) -> Answer:
     """Return curves of Prometheus, from pairs of legend and expression."""
-    lettered = zip("ABCDEFGH", queries, strict=False)
+    lettered = zip("ABCDEFGHIJ", queries, strict=False)
     return Answer(PROMETHEUS, tuple(over_time(expression, legend, ref) for ref, (legend, expression) in lettered))
 
 
@@ -147,7 +152,7 @@ def show_stat(
     sparkline: bool = False,
 ) -> stat.Panel:
     """Return a number as large as its panel."""
-    panel = _with_targets(stat.Panel(), answer).reduce_options(last(fields, calc)).wide_layout(False)
+    panel = with_targets(stat.Panel(), answer).reduce_options(last(fields, calc)).wide_layout(False)
     panel = panel.color_mode(BigValueColorMode.BACKGROUND if background else BigValueColorMode.VALUE)
     panel = panel.graph_mode(BigValueGraphMode.AREA if sparkline else BigValueGraphMode.NONE)
     panel = panel.text_mode(BigValueTextMode.AUTO).orientation(VizOrientation.HORIZONTAL)
@@ -157,41 +162,14 @@ def show_stat(
 def show_bars(look: Look, answer: Answer) -> bargauge.Panel:
     """Return horizontal bars, one for each number of the rows."""
     values = common.ReduceDataOptions().calcs(["lastNotNull"]).values(True).fields("")
-    panel = _with_targets(bargauge.Panel(), answer).reduce_options(values).min(0)
+    panel = with_targets(bargauge.Panel(), answer).reduce_options(values).min(0)
     panel = panel.orientation(VizOrientation.HORIZONTAL).display_mode(BarGaugeDisplayMode.BASIC)
     # A single queue has no name in the answer: its bars are named by their outcome alone.
     return dress(panel, look, answer.source).override_by_name("queue", [override("noValue", "")])
 
 
-def show_curves(look: Look, answer: Answer, *, stacked: bool = False, legend: tuple[str, ...] = ()) -> timeseries.Panel:
-    """Return curves; filled where they are `stacked`; `legend`: what a table beside them says of each, sorted."""
-    panel = _with_targets(timeseries.Panel(), answer).line_width(1).show_points(VisibilityMode.AUTO).min(0)
-    panel = panel.fill_opacity(35 if stacked else 0).span_nulls(False)
-    if stacked:
-        panel = panel.stacking(common.StackingConfig().mode(StackingMode.NORMAL).group("A"))
-    shown = common.VizLegendOptions().show_legend(True).calcs(list(legend))
-    if legend:
-        shown = shown.display_mode(LegendDisplayMode.TABLE).placement(LegendPlacement.RIGHT)
-        shown = shown.sort_by(legend[0].capitalize()).sort_desc(True)
-    else:
-        shown = shown.display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM)
-    tooltip = common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING)
-    return dress(panel.legend(shown).tooltip(tooltip), look, answer.source)
-
-
-def show_columns(look: Look, answer: Answer) -> timeseries.Panel:
-    """Return a bar for each point in time."""
-    panel = show_curves(look, answer).draw_style(GraphDrawStyle.BARS).fill_opacity(60)
-    return panel.show_points(VisibilityMode.NEVER)
-
-
-AREA = [override("custom.lineWidth", 0), override("custom.fillOpacity", 70), override("custom.showPoints", "never")]
-"""The style of what is stacked upon others: an area that vanishes at zero, and no line around those below it."""
-DASHED = [override("custom.lineStyle", {"fill": "dash", "dash": [6, 6]}), override("custom.fillOpacity", 0)]
-"""The style of a limit or a forecast."""
-
-
-def _with_targets(panel: Any, answer: Answer) -> Any:
+def with_targets(panel: Any, answer: Answer) -> Any:
+    """Give a panel its queries."""
     for target in answer.targets:
         panel = panel.with_target(target)
     return panel

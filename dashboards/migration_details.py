@@ -3,10 +3,13 @@
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
 from colours import QUEUE_STATES, STATUSES, VERDICTS
-from kit import Look, only, same_as, show_bars, show_columns, show_curves, sql, sql_over_time
-from tables import BAD, Column, show_table
+from curves import show_columns, show_curves
+from kit import Look, only, same_as, show_bars, sql, sql_over_time
+from tables import BAD, WARN, Column, show_table
 
-SECONDS = "dtdhms"
+LEFT = "dtdhms"
+SECONDS = "s"
+"""Of what may take less than a second."""
 NUMBER = "none"
 """Of an id: without separators."""
 
@@ -39,10 +42,15 @@ def _chain() -> Row:
             show_table(
                 chain,
                 sql("chain"),
-                Column("state", words=states, cell="color-text"),
-                Column("oldest due", SECONDS),
-                Column("time left", SECONDS),
-                Column("entries/s", decimals=0),
+                Column("queue", width=130),
+                Column("state", words=states, cell="color-text", width=90),
+                Column("entries waiting", width=140),
+                Column("batches waiting", width=140),
+                Column("claimed", width=90),
+                Column("at most", width=90),
+                Column("entries/s", decimals=0, width=100),
+                Column("oldest due", SECONDS, 110, 1),
+                Column("time left", LEFT),
             )
         )
         .with_panel(show_curves(rate, sql_over_time("chain_rate")).interval("1m"))
@@ -81,13 +89,13 @@ def _batches() -> Row:
     slowest = Look(
         "Slowest batches",
         "The longest last attempts of the last 50,000 batches that finished in the time shown.",
-        16,
+        18,
         none="no batch has finished",
     )
     attempts = Look(
         "Attempts",
         "Verdicts of the last 10,000 attempts that started in the time shown.",
-        8,
+        6,
         colours=VERDICTS,
         none="no attempt yet",
     )
@@ -97,17 +105,27 @@ def _batches() -> Row:
         24,
         none="all attempts are DONE",
     )
-    batch = (
-        Column("batch", NUMBER),
-        Column("duration", SECONDS),
-        Column("first id", NUMBER),
-        Column("last id", NUMBER),
+    batch = (Column("batch", NUMBER, 80), Column("queue", width=100), Column("duration", SECONDS, 100, 1))
+    slow = (
+        Column("entries", width=80),
+        Column("attempts", width=90),
+        Column("status", width=80),
+        Column("first id", NUMBER, 90),
+        Column("last id", NUMBER, 90),
+        Column("finished", width=195),
+    )
+    failed = (
+        Column("started", width=195),
+        Column("attempt", width=80),
+        Column("verdict", width=100),
+        Column("host", width=150),
+        Column("error", whole=True),
     )
     return (
         Row("Batches and attempts")
-        .with_panel(show_table(slowest, sql("slowest_batches"), *batch))
+        .with_panel(show_table(slowest, sql("slowest_batches"), *batch, *slow))
         .with_panel(show_bars(attempts, sql("attempts")))
-        .with_panel(show_table(unsuccessful, sql("unsuccessful_attempts"), *batch[:2], Column("error", whole=True)))
+        .with_panel(show_table(unsuccessful, sql("unsuccessful_attempts"), *batch, *failed))
     )
 
 
@@ -116,26 +134,36 @@ def _workers() -> Row:
         "Workers by host",
         "As the database knows them: live processes, and processes lost within the last hour, which stopped without "
         "deregistering. Their batches can be claimed again as soon as PostgreSQL notices the end of the connection.",
+        11,
         none="no worker has been seen for an hour",
     )
-    claimed = Look("Claimed batches", "The batches of each worker, the oldest first.", none="no batch is claimed")
+    claimed = Look("Claimed batches", "The batches of each worker, the oldest first.", 13, none="no batch is claimed")
     return (
         Row("Workers, as the database knows them")
         .with_panel(
             show_table(
                 workers,
                 sql("workers"),
-                Column("lost", steps=BAD, cell="color-background"),
-                Column("last seen", "dateTimeFromNow"),
+                Column("live", width=60),
+                Column("lost", steps=WARN, cell="color-background", width=60),
+                Column("claimed batches", width=130),
+                Column("in flight, at most", width=140),
+                Column("version", width=80),
+                Column("last seen", "dateTimeFromNow", 140),
             )
         )
         .with_panel(
             show_table(
                 claimed,
                 sql("claimed_batches"),
-                Column("claimed for", SECONDS),
-                Column("batch", NUMBER),
-                Column("pid", NUMBER),
+                Column("batch", NUMBER, 70),
+                Column("queue", width=90),
+                Column("claimed for", SECONDS, 100, 1),
+                Column("entries", width=80),
+                Column("attempt", width=80),
+                Column("pid", NUMBER, 80),
+                Column("first id", NUMBER, 80),
+                Column("last id", NUMBER, 80),
             )
         )
     )

@@ -5,11 +5,11 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from colours import STATES
-from frame import link, runbook
+from frame import board_url, explained_by, link, runbook
 from kit import Look, only, override, same_as, show_stat, sql, words
 from tables import BAD, Column, show_table
 
-THIS = "/d/rowferry-migration?${__url_time_range}&${postgresql:queryparam}&${prometheus:queryparam}"
+THIS = board_url("migration", "postgresql", "prometheus")
 DURATION = "dtdhms"
 
 
@@ -31,11 +31,12 @@ def _migrations() -> table.Panel:
         Column("migration", url=f"{THIS}&var-migration=${{__value.raw}}"),
         Column("state", words=STATES, cell="color-background", width=170),
         Column("done", "percent", cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
-        Column("time left", DURATION),
+        Column("entries left", width=130),
+        Column("time left", DURATION, 130),
         Column("ends at", "time:ddd HH:mm", width=110),
         Column("entries/s", decimals=0, width=100),
         Column("need an operator", steps=BAD, cell="color-background", width=150),
-        Column("paused, because"),
+        Column("paused, because", whole=True),
     )
 
 
@@ -46,6 +47,7 @@ def _state() -> stat.Panel:
         "queues); waiting for retries (no batch is due); or running. Of the whole migration.",
         unit="none",
         none="no migration yet",
+        links=(link("Runbook: what to do", runbook()),),
     )
     return show_stat(look, sql("now"), fields="/^state$/", background=True).mappings([words(STATES)])
 
@@ -53,17 +55,25 @@ def _state() -> stat.Panel:
 def _done() -> stat.Panel:
     look = Look(
         "Done",
-        "Share of the finished entries; of several queues, that of the least done. 100 % only when all are.",
+        "Share of the settled entries, which need nothing more; of several queues, that of the least done. 100 % only "
+        "when no entry is left and none needs an operator.",
         unit="percent",
         decimals=1,
         none="no entries yet",
         steps=((None, "blue"),),
+        links=(explained_by("Progress by table"),),
     )
     return show_stat(look, same_as("State"), fields="/^done$/", calc="min")
 
 
 def _left() -> stat.Panel:
-    look = Look("Entries left", "Entries of the queue without an outcome.", none="no entries", steps=((None, "blue"),))
+    look = Look(
+        "Entries left",
+        "Entries of the queue without an outcome.",
+        none="no entries",
+        steps=((None, "blue"),),
+        links=(explained_by("Entries left over time"),),
+    )
     panel = show_stat(look, same_as("Entries a second"), sparkline=True)
     return panel.with_transformation(only(["left"]))
 
@@ -76,19 +86,21 @@ def _time_left() -> stat.Panel:
         unit=DURATION,
         decimals=0,
         none="no estimate",
+        links=(explained_by("Chain"),),
     )
     panel = show_stat(look, same_as("State"), fields="/^(time left|ends at)$/", calc="max")
-    ends = [override("unit", "time:[ends] ddd HH:mm"), override("noValue", "–")]
+    ends = [override("unit", "time:[ends] ddd HH:mm"), override("noValue", " ")]
     return panel.text_mode(BigValueTextMode.VALUE).override_by_name("ends at", ends)
 
 
 def _speed() -> stat.Panel:
     look = Look(
         "Entries/s",
-        "Finished entries of the queue, mean of the last minute.",
+        "Finished entries of the queue, mean of the last minute; 0 once none is left.",
         decimals=0,
         none="no batch yet",
         steps=((None, "green"),),
+        links=(explained_by("What bounds it: a batch's time by step"),),
     )
     panel = show_stat(look, same_as("Entries a second"), sparkline=True)
     return panel.with_transformation(only(["speed"]))
@@ -100,6 +112,6 @@ def _need() -> stat.Panel:
         "Entries of all queues that are missing, conflict or failed, or set to ERROR by hand: see Errors by reason.",
         none="no entries yet",
         steps=((None, "green"), (1, "red")),
-        links=(link("What to do: runbook", runbook()),),
+        links=(explained_by("Errors by reason"),),
     )
     return show_stat(look, same_as("State"), fields="/^need an operator$/", calc="max", background=True)

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from grafana_foundation_sdk.builders import table
 from grafana_foundation_sdk.models import dashboard as model
 
-from kit import PLAIN, Answer, Look, Threshold, dress, override, thresholds, words
-from promql import FAILED, cpu, memory, percentile, rate
+from frame import what_to_do
+from kit import PLAIN, Answer, Look, Threshold, dress, no_value, override, thresholds, words
+from promql import FAILED, IS_MOVING, cpu, memory, percentile, rate
 from sources import PROMETHEUS, at_once
 
 BAD: tuple[Threshold, ...] = ((None, "transparent"), (1, "red"))
 """None is well; one is too many."""
+WARN: tuple[Threshold, ...] = ((None, "transparent"), (1, "orange"))
+"""None is well; one is no harm by itself."""
+LEAST_WIDTH = 50
+"""Pixels of a column that has no width of its own: the last column of a table must not lie beyond its edge."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,12 @@ class Column:
             ("unit", self.unit),
             ("custom.width", self.width),
             ("decimals", self.decimals),
-            ("mappings", [words(self.words)] if self.words else None),
+            ("mappings", [words(self.words) if self.words else no_value("–")]),
             ("thresholds", thresholds(*self.steps).build() if self.steps != PLAIN else None),
             ("custom.cellOptions", {"type": self.cell, "mode": "basic"} if self.cell else None),
             ("min", 0 if self.cell == "gauge" else None),
             ("max", self.most),
             ("fieldMinMax", True if self.cell == "gauge" and self.most is None else None),
-            ("noValue", "–"),
             ("custom.inspect", self.whole or None),
             ("links", [{"title": "", "url": self.url}] if self.url else None),
         ]
@@ -58,7 +62,8 @@ def show_table(look: Look, answer: Answer, *columns: Column) -> table.Panel:
     panel = table.Panel()
     for target in answer.targets:
         panel = panel.with_target(target)
-    panel = dress(panel, look, answer.source)
+    panel = dress(panel.min_width(LEAST_WIDTH), look, answer.source)
+    panel = panel.override_by_regexp("/.*/", [override("noValue", "–")])  # the panel's is for a table without rows
     for column in columns:
         panel = panel.override_by_name(column.name, column.properties())
     return panel
@@ -81,57 +86,86 @@ def join_tables(panel: table.Panel, names: Sequence[str], left_out: Sequence[str
     )
 
 
-def show_hosts(selector: str, height: int, *, link: str = "") -> table.Panel:
-    """Return a row for each host whose workers `selector` finds; `link`: of a host's name."""
-    here = "{" + selector + "}"
-    work = ",".join(filter(None, [selector, 'queue=~"$queue"']))
-    entries = rate("rowferry_entries_total", "host, queue", work)
-    failed = rate("rowferry_entries_total", "host, queue", f"{work},{FAILED}")
-    copies = percentile(0.95, "rowferry_object_seconds", "host, queue", work)
-    requests = rate("rowferry_requests_total", "host", selector)
-    columns = {
-        "processes": "sum by (host) (rowferry_live_workers)",
-        "lost (1 h)": "sum by (host) (rowferry_lost_workers)",
-        "entries/s": f"max by (host) ({entries})",
-        "failed": f"max by (host) ({failed} / ({entries} > 0))",
-        "copy p95": f"max by (host) ({copies})",
-        "throttled": f"{rate('rowferry_throttled_requests_total', 'host', selector)} / ({requests} > 0)",
-        "busiest CPU": f"max by (host) ({cpu(selector)})",
-        "memory": f"sum by (host) ({memory(selector)})",
-        "": f"topk by (host) (1, count by (host, version) (rowferry_build_info{here}))",
-    }
+def show_hosts(here: str, hosts: str, height: int, *, link: str = "") -> table.Panel:
+    """Return a row for each host that was seen in the time shown.
+
+    `here`: the selector of its workers, `hosts`: that of what the database knows of it; `link`: of a host's name.
+    """
+    columns = {**_of_database(here, hosts), **_of_workers(here)}
+    columns[""] = f"topk by (host) (1, count by (host, version) ({_seen(here)}))"
     targets = tuple(
         at_once(expression, letter) for letter, expression in zip("ABCDEFGHI", columns.values(), strict=True)
     )
     look = Look(
         "Hosts",
-        "One row a host. Red: a process was lost within the last hour, entries fail, the servers throttle, or a "
-        "process uses a whole core. Copy p95: 95 % of the objects take less. Of several queues: the greatest. A host "
-        "with processes but without other values cannot be scraped; one without has no live worker in the database.",
+        "One row for each host that was seen in the time shown. Red: no process is left though entries are, entries "
+        "fail, the servers throttle, or a process uses a whole core. Orange: a process was lost within the last hour. "
+        "Copy p95: 95 % of the objects take less. Of several queues: the greatest. A host with processes but without "
+        "other values cannot be scraped; one without any has ended.",
         24,
         height,
         none="no worker has been seen",
+        help=what_to_do("RowferryWorkerLost"),
     )
-    panel = show_table(
-        look,
-        Answer(PROMETHEUS, targets),
+    panel = show_table(look, Answer(PROMETHEUS, targets), *_columns(link))
+    names = [name for name in columns if name]
+    return join_tables(panel, names, left_out=["Value #I"])
+
+
+def _of_database(here: str, hosts: str) -> dict[str, str]:
+    """Return processes and losses; a host that ended by itself has neither."""
+    live, lost = f"rowferry_live_workers{{{hosts}}}", f"rowferry_lost_workers{{{hosts}}}"
+    processes = f"sum by (host) ({live}) > 0 or sum by (host) ({live}) == 0 and {IS_MOVING}"
+    return {
+        "processes": f"{processes} or {_nothing(here)}",
+        "lost (1 h)": f"sum by (host) ({lost}) or 0 * group by (host) ({_seen(here)})",
+    }
+
+
+def _of_workers(here: str) -> dict[str, str]:
+    """Return what the workers say themselves: nothing, as soon as they have ended."""
+    work = ",".join(filter(None, [here, 'queue=~"$queue"']))
+    entries = rate("rowferry_entries_total", "host, queue", work)
+    failed = rate("rowferry_entries_total", "host, queue", f"{work},{FAILED}")
+    copies = percentile(0.95, "rowferry_object_seconds", "host, queue", work)
+    throttled = rate("rowferry_throttled_requests_total", "host", here)
+    shares = f"{throttled} / ({rate('rowferry_requests_total', 'host', here)} > 0)"
+    ups = f"group by (host) (rowferry_build_info{{{here}}})"
+    while_up, zero = f"and on (host) {ups}", f"or 0 * {ups} or {_nothing(here)}"
+    return {
+        "entries/s": f"max by (host) ({entries}) {while_up} {zero}",
+        "failed": f"max by (host) ({failed} / ({entries} > 0)) {while_up} {zero}",
+        "copy p95": f"max by (host) ({copies} >= 0) {while_up} or {_nothing(here)}",
+        "throttled": f"{shares} {while_up} {zero}",
+        "busiest CPU": f"max by (host) ({cpu(here)}) {while_up} or {_nothing(here)}",
+        "memory": f"sum by (host) ({memory(here)}) or {_nothing(here)}",
+    }
+
+
+def _seen(here: str) -> str:
+    """Return the workers that were scraped within the time shown."""
+    return f"last_over_time(rowferry_build_info{{{here}}}[$__range])"
+
+
+def _nothing(here: str) -> str:
+    """Return no number for each host that was seen, so that no row and no column comes and goes."""
+    return f"0 * group by (host) ({_seen(here)}) / 0"
+
+
+def _columns(link: str) -> tuple[Column, ...]:
+    """Return how the columns of the hosts' table look; a width shows what it holds as a whole."""
+    here = "color-background"
+    shares: tuple[Threshold, ...] = ((None, "transparent"), (0.01, "orange"), (0.05, "red"))
+    fails: tuple[Threshold, ...] = ((None, "transparent"), (0.01, "red"))
+    return (
         Column("host", url=link),
-        Column("processes", decimals=0, steps=((None, "red"), (1, "transparent")), cell="color-background", width=100),
-        Column("lost (1 h)", decimals=0, steps=BAD, cell="color-background", width=100),
+        Column("processes", width=100, steps=((None, "transparent"), (0, "red"), (1, "transparent")), cell=here),
+        Column("lost (1 h)", width=100, steps=WARN, cell=here),
         Column("entries/s", decimals=0, cell="gauge", steps=((None, "green"),)),
-        Column("failed", "percentunit", 100, 1, steps=((None, "transparent"), (0.01, "red")), cell="color-background"),
+        Column("failed", "percentunit", 100, 1, steps=fails, cell=here),
         Column("copy p95", "s", 100, 2),
-        Column(
-            "throttled",
-            "percentunit",
-            100,
-            1,
-            steps=((None, "transparent"), (0.01, "orange"), (0.05, "red")),
-            cell="color-background",
-        ),
+        Column("throttled", "percentunit", 100, 1, steps=shares, cell=here),
         Column("busiest CPU", "percentunit", 180, 0, steps=((None, "green"), (0.95, "red")), cell="gauge", most=1),
         Column("memory", "bytes", 110),
         Column("version", width=90),
     )
-    names = [name for name in columns if name]
-    return join_tables(panel, names, left_out=["Value #I"])

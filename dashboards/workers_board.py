@@ -2,17 +2,37 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from colours import OUTCOMES, SIDES, STEPS
-from frame import annotate_alerts, annotate_prom, link, prom_variable, runbook, start_board
-from kit import DASHED, Look, Threshold, fixed, prom, prom_now, show_curves, show_stat
-from promql import FAILED, HERE, QUEUE, WORK, cpu, gauge, percentile, percentiles, rate
+from colours import FAULTS, OUTCOMES, SIDES, STEPS
+from curves import DASHED, show_areas, show_curves
+from frame import (
+    annotate_alerts,
+    annotate_prom,
+    board_url,
+    link,
+    prom_variable,
+    runbook,
+    start_board,
+    what_to_do,
+)
+from kit import Look, fixed, prom
+from promql import (
+    HERE,
+    QUEUE,
+    WORK,
+    by_outcome,
+    by_step,
+    gauge,
+    percentile,
+    percentiles,
+    rate,
+)
 from sources import PROMETHEUS
-from tables import show_hosts
 from workers_details import add_details
+from workers_overview import add_overview
 
 QUEUES = 'query_result(sort(max by (queue) (rowferry_queue_position{migration=~"$migration"})))'
 """The queues in the order of their chain."""
-MIGRATION = "/d/rowferry-migration?${__url_time_range}&${prometheus:queryparam}"
+MIGRATION = board_url("migration", "prometheus")
 
 
 def build_workers_board() -> Dashboard:
@@ -27,73 +47,37 @@ def build_workers_board() -> Dashboard:
     ):
         board = board.with_variable(variable)
     paused = 'max by (migration) (rowferry_migration_paused{migration=~"$migration"}) == 1'
-    lost = "max by (host) (rowferry_lost_workers) > max by (host) (rowferry_lost_workers offset 1m)"
+    lost = "max by (host) (rowferry_lost_workers) > max by (host) (rowferry_lost_workers offset 30s)"
     board = board.annotation(annotate_prom("Paused", paused, "yellow", "{{migration}} paused"))
-    board = board.annotation(annotate_prom("Lost workers", lost, "orange", "{{host}} lost a process"))
+    board = board.annotation(annotate_prom("Lost workers", lost, "orange", "{{host}} lost a process", "30s"))
     board = board.annotation(annotate_alerts())
-    board = board.link(link("Migration", MIGRATION)).link(link("Runbook", runbook()))
-    for section in (_add_now, _add_throughput, _add_requests, _add_database, add_details):
+    board = board.link(link("Migration", MIGRATION, keep=True)).link(link("Runbook", runbook()))
+    for section in (add_overview, _add_throughput, _add_requests, _add_database, add_details):
         board = section(board)
     return board
 
 
-def _add_now(board: Dashboard) -> Dashboard:
-    def look(title: str, description: str, unit: str, decimals: int, none: str, *steps: Threshold) -> Look:
-        return Look(title, description, 4, 4, unit, decimals, none, steps=steps)
-
-    entries, requests = rate("rowferry_entries_total", "queue", WORK), rate("rowferry_requests_total", "", HERE)
-    failed = f"{rate('rowferry_entries_total', 'queue', f'{WORK},{FAILED}')} / ({entries} > 0)"
-    throttled = f"{rate('rowferry_throttled_requests_total', '', HERE)} / ({requests} > 0)"
-    live = 'sum(max by (host) (rowferry_live_workers{host=~"$host"}))'
-    shares: tuple[Threshold, ...] = ((None, "green"), (0.01, "orange"), (0.05, "red"))
-    stats = (
-        (
-            look("Processes", "Live worker processes.", "locale", 0, "none", (None, "red"), (1, "green")),
-            prom_now(live),
-        ),
-        (
-            look("Entries/s", "All outcomes, by queue.", "locale", 0, "0", (None, "green")),
-            prom(("{{queue}}", entries)),
-        ),
-        (
-            look("Failed", "Share of entries, by queue.", "percentunit", 1, "0 %", *shares),
-            prom_now(failed, "{{queue}}"),
-        ),
-        (
-            look("Throttled", "Share of requests that the servers throttled.", "percentunit", 1, "0 %", *shares),
-            prom_now(throttled),
-        ),
-        (
-            look("S3 p95", "95 % of the requests take less; both sides.", "s", 2, "no request", (None, "text")),
-            prom(("p95", percentile(0.95, "rowferry_request_seconds", "", HERE))),
-        ),
-        (
-            look(
-                "Busiest process",
-                "CPU of the process that uses the most; it cannot use more than one core.",
-                "percentunit",
-                0,
-                "no process",
-                (None, "green"),
-                (0.95, "red"),
-            ),
-            prom_now(f"max({cpu(HERE)})"),
-        ),
-    )
-    for shown, answer in stats:
-        board = board.with_panel(show_stat(shown, answer, sparkline=shown.title in {"Entries/s", "S3 p95"}))
-    return board.with_panel(show_hosts(HERE, 7, link="/d/rowferry-workers?${__url_time_range}&var-host=${__value.raw}"))
-
-
 def _add_throughput(board: Dashboard) -> Dashboard:
-    by_host = Look("Entries a second by host", "All outcomes. One that lies below the others is sick.", 16, 9)
-    by_outcome = Look(
-        "Entries a second by outcome", "Missing, conflict and failed need an operator.", 8, 9, colours=OUTCOMES
+    by_host = Look(
+        "Entries a second by host",
+        "All outcomes. One that lies below the others is sick.",
+        16,
+        9,
+        decimals=0,
+        none="no worker has finished an entry",
+    )
+    of_outcomes = Look(
+        "Entries a second by outcome",
+        "Missing, conflict and failed need an operator.",
+        8,
+        9,
+        colours=OUTCOMES,
+        none="no worker has finished an entry",
+        links=(link("Errors by reason", board_url("migration", panel="Errors by reason"), keep=True),),
     )
     hosts = prom(("{{host}} {{queue}}", rate("rowferry_entries_total", "host, queue", WORK)))
-    outcomes = prom(("{{outcome}} {{queue}}", rate("rowferry_entries_total", "outcome, queue", WORK)))
     return board.with_panel(show_curves(by_host, hosts, legend=("mean", "lastNotNull"))).with_panel(
-        show_curves(by_outcome, outcomes, stacked=True)
+        show_areas(of_outcomes, prom(*by_outcome(WORK)))
     )
 
 
@@ -103,10 +87,11 @@ def _add_requests(board: Dashboard) -> Dashboard:
     )
     faults = Look(
         "S3 faults a second by side and result",
-        "Without ok, not_found and precondition_failed, which are no faults.",
+        "Without ok, not_found and precondition_failed, which are no faults. Dashed: of the legacy side.",
         8,
         unit="reqps",
         none="no fault",
+        help=what_to_do("RowferryThrottled"),
     )
     limits = Look(
         "Objects in flight and their limit",
@@ -130,10 +115,13 @@ def _add_requests(board: Dashboard) -> Dashboard:
         sides = sides.override_by_name(f"{side} p95", fixed(colour)).override_by_name(
             f"{side} p50", fixed(colour) + DASHED
         )
+    refused = show_curves(faults, prom(("{{side}} {{result}}", asked))).override_by_regexp("/^legacy/", DASHED)
+    for result, colour in FAULTS.items():
+        refused = refused.override_by_regexp(f"/ {result}$/", fixed(colour))
     return (
         board.with_row(Row("S3"))
         .with_panel(sides)
-        .with_panel(show_curves(faults, prom(("{{side}} {{result}}", asked))))
+        .with_panel(refused)
         .with_panel(show_curves(limits, in_flight).override_by_name("limit", DASHED))
     )
 
@@ -153,6 +141,7 @@ def _add_database(board: Dashboard) -> Dashboard:
         8,
         unit="s",
         none="no claim",
+        links=(link("Oldest transaction", board_url("migration", panel="Oldest transaction"), keep=True),),
     )
     updates = Look(
         "Row updates of a batch",
@@ -161,10 +150,9 @@ def _add_database(board: Dashboard) -> Dashboard:
         unit="s",
         none="no update",
     )
-    spent = rate("rowferry_step_seconds_total", "step, queue", QUEUE)
     return (
         board.with_row(Row("PostgreSQL"))
-        .with_panel(show_curves(steps, prom(("{{step}} {{queue}}", spent)), stacked=True))
+        .with_panel(show_areas(steps, prom(*by_step(QUEUE))))
         .with_panel(show_curves(claims, prom(("p95", percentile(0.95, "rowferry_claim_seconds", "", HERE)))))
         .with_panel(show_curves(updates, prom(*percentiles("rowferry_row_update_seconds", QUEUE))))
     )

@@ -4,7 +4,9 @@ from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 from grafana_foundation_sdk.models.common import GraphThresholdsStyleMode
 
-from kit import DASHED, Look, prom, show_curves
+from colours import VERDICTS
+from curves import DASHED, show_curves
+from kit import Look, prom
 from promql import HERE, QUEUE, WORK, cpu, gauge, memory, percentiles, rate
 
 
@@ -83,6 +85,7 @@ def _objects() -> Row:
         "Workers adapt by themselves: a few throttled requests show them where the servers' limit is.",
         24,
         unit="reqps",
+        colours={"throttled": "orange", "retried": "yellow", "let through": "text"},
         none="no request",
     )
     throttled = prom(
@@ -103,7 +106,7 @@ def _objects() -> Row:
         )
         .with_panel(show_curves(copies, prom(*percentiles("rowferry_object_seconds", QUEUE))))
         .with_panel(show_curves(operations, prom(("{{side}} {{operation}}", by_operation))))
-        .with_panel(show_curves(throttling, throttled))
+        .with_panel(show_curves(throttling, throttled).override_by_regexp("/^let through/", DASHED))
     )
 
 
@@ -111,7 +114,10 @@ def _batches() -> Row:
     claims = Look("Claims a second", "Found or not.", none="no claim")
     batches = Look("Batches", "From claim to COMMIT.", unit="s", none="no batch")
     verdicts = Look(
-        "Attempts a second by verdict", "For RETRY and ERROR, see the dashboard Migration.", none="no attempt"
+        "Attempts a second by verdict",
+        "For RETRY and ERROR, see the dashboard Migration.",
+        colours=VERDICTS,
+        none="no attempt",
     )
     claimed = Look("Claimed batches", "Batches are claimed as the limit of objects in flight needs them.")
     waits = Look(

@@ -1,5 +1,6 @@
 """Renders the alerts: as rules of Prometheus, and as alert rules that Grafana provisions and evaluates by itself."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ GRAFANA = HERE / "grafana" / "alerting" / "rowferry.yaml"
 """Beside what compose mounts: where Prometheus evaluates the alerts, Grafana is not to send each a second time."""
 RUNBOOK = "https://github.com/rowferry/rowferry/blob/main/docs/runbook.md"
 WRITTEN = "# Written by dashboards/generate.py from dashboards/alert_rules.py. docs/runbook.md says what to do.\n"
-DASHBOARD = "rowferry-migration"
+BOARDS = HERE / "grafana" / "dashboards"
+CHOOSES = {"migration": ("migration", "queue"), "workers": ("host",)}
+"""Labels of an alert that are chosen on the dashboard, too."""
 
 
 def render_prometheus() -> str:
@@ -25,7 +28,7 @@ def render_prometheus() -> str:
             "expr": re.sub(r" (and|or|unless) ", r"\n\1 ", alert.expr),
             "for": alert.lasts,
             "labels": {"severity": alert.severity},
-            "annotations": _annotate(alert, "$value"),
+            "annotations": {**_annotate(alert, "$value"), "dashboard_url": find_url(alert)},
         }
         for alert in ALERTS
     ]
@@ -51,17 +54,36 @@ def read_query(name: str) -> str:
     return (HERE / "alert_queries" / f"{name}.sql").read_text(encoding="utf-8")
 
 
+def find_panel(alert: Alert) -> tuple[str, int]:
+    """Return the UID of the dashboard and the number of the panel that show an alert, by the written files."""
+    name, _, title = alert.panel.partition(": ")
+    board = json.loads((BOARDS / f"{name}.json").read_text(encoding="utf-8"))
+    panels = [each for panel in board["panels"] for each in (panel, *panel.get("panels", []))]
+    (number,) = [panel["id"] for panel in panels if panel["title"] == title]
+    return board["uid"], number
+
+
+def find_url(alert: Alert) -> str:
+    """Return where Grafana shows an alert of Prometheus: the panel in full, of the alert's migration or host."""
+    uid, number = find_panel(alert)
+    labels = [label for label in CHOOSES[alert.panel.partition(":")[0]] if f"$labels.{label} " in alert.summary]
+    chosen = "".join(f"&var-{label}={{{{ $labels.{label} | urlquery }}}}" for label in labels)
+    return f"/d/{uid}?viewPanel={number}{chosen}"
+
+
 def _render_rule(alert: Alert, query: str) -> dict[str, Any]:
     ask = {"refId": "A", "editorMode": "code", "format": "table", "rawQuery": True, "rawSql": read_query(query)}
     above = {"evaluator": {"type": "gt", "params": [0]}}
     is_sick = {"refId": "B", "type": "threshold", "expression": "A", "conditions": [above]}
+    board, panel = find_panel(alert)
     return {
         "uid": f"rowferry-{query.replace('_', '-')}",
         "title": alert.name,
         "condition": "B",
         "for": alert.lasts,
         "data": [_wrap(ask, "rowferry-postgres"), _wrap(is_sick, "__expr__")],
-        "dashboardUid": DASHBOARD,
+        "dashboardUid": board,
+        "panelId": panel,
         "noDataState": "OK",
         "execErrState": "Error",
         "labels": {"severity": alert.severity},

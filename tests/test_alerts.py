@@ -16,7 +16,7 @@ from grafana import FOLDER
 from lines import Lines
 from test_migration_state import add_worker, change
 from test_queue_status import add
-from write_alerts import DASHBOARD, GRAFANA, PROMETHEUS, read_query, render_grafana, render_prometheus
+from write_alerts import GRAFANA, PROMETHEUS, read_query, render_grafana, render_prometheus
 
 RUNBOOK = ROOT / "docs" / "runbook.md"
 IN_GRAFANA = {alert.query: alert for alert in ALERTS if alert.query}
@@ -74,7 +74,7 @@ def test_the_rules_of_grafana_are_whole() -> None:
         assert rule["condition"] == judge["refId"]
         assert "$" not in ask_["model"]["rawSql"], "Grafana would take it for a variable of its environment"
         assert len(rule["uid"]) <= 40
-    assert any(f'"uid": "{DASHBOARD}"' in board for board in boards)
+        assert any(f'"uid": "{rule["dashboardUid"]}"' in board for board in boards)
 
 
 def test_compose_evaluates_each_alert_once() -> None:

@@ -18,7 +18,9 @@ import yaml
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from alert_rules import ALERTS
 from cli import run_rowferry
+from doc_pages import read_anchors
 from entry_table import EntryTable
 from grafana import (
     BOARDS,
@@ -38,6 +40,7 @@ from rowferry.db.connection import connect
 from rowferry.db.grants import apply_grants, compose_grants
 from rowferry_exporter.metrics import describe
 from rowferry_exporter.reader import Reading
+from write_alerts import GRAFANA, PROMETHEUS
 
 CORE_PANELS = {"stat", "timeseries", "table", "bargauge"}
 OTHERS = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
@@ -137,14 +140,62 @@ def test_the_first_screen_asks_postgresql_four_times() -> None:
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_links_lead_to_dashboards_and_pages_that_are_there(board: str) -> None:
-    uids = {read_board(name)["uid"] for name in BOARDS}
-    urls = re.findall(r'"url": "([^"]*)"', (FOLDER / "grafana" / "dashboards" / f"{board}.json").read_text())
-    assert len(urls) > 2
-    for url in urls:
-        inside, page = re.match(r"/d/([\w-]+)\?", url), re.search(r"/blob/main/(docs/[\w.]+)", url)
-        assert inside or page, url
-        assert inside is None or inside[1] in uids, url
+def test_links_lead_to_panels_and_sections_that_are_there(board: str) -> None:
+    found = re.findall(r'"url": "([^"]*)"', (FOLDER / "grafana" / "dashboards" / f"{board}.json").read_text())
+    assert len(found) > 8
+    for url in found:
+        check_link(url, board)
+
+
+def check_link(url: str, board: str) -> None:
+    """Fail unless a link leads to a dashboard, panel, variable or section that is there; `board`: where it stands."""
+    page, _, anchor = url.partition("/blob/main/docs/")[2].partition("#")
+    if page:
+        assert not anchor or anchor in read_anchors(FOLDER.parent / "docs" / page), url
+        return
+    inside = re.fullmatch(r"/d/rowferry-(\w+)\?(.*)", url)
+    assert inside, url
+    name, asked = inside.groups()
+    there, here = ({variable["name"] for variable in read_board(each)["templating"]["list"]} for each in (name, board))
+    assert name in BOARDS
+    assert set(re.findall(r"\$\{(\w+):queryparam\}", asked)) <= there & here, url
+    assert set(re.findall(r"var-(\w+)=", asked)) <= there, url
+    numbers = [int(number) for number in re.findall(r"viewPanel=([^&]*)", asked)]
+    assert set(numbers) <= {panel["id"] for panel in list_panels(name)}, url
+
+
+def test_every_number_leads_to_the_panel_that_explains_it() -> None:
+    titles = {board: {panel["id"]: panel["title"] for panel in list_panels(board)} for board in BOARDS}
+    for board in BOARDS:
+        for panel in [panel for panel in list_panels(board) if panel["type"] == "stat"]:
+            (one,) = panel["fieldConfig"]["defaults"]["links"]
+            number = re.search(r"viewPanel=(\d+)", one["url"])
+            assert one["title"] == (titles[board][int(number[1])] if number else "Runbook: what to do"), panel["title"]
+
+
+def test_links_are_seen_above_the_panels() -> None:
+    """Grafana 12 hides those with `placement` in a menu."""
+    links = [link for board in BOARDS for link in read_board(board)["links"]]
+    assert len(links) == 4
+    assert not any("placement" in link for link in links)
+
+
+def test_an_alert_leads_to_the_panel_that_shows_it() -> None:
+    rules = yaml.safe_load(PROMETHEUS.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    managed = {
+        rule["title"]: rule for rule in yaml.safe_load(GRAFANA.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    }
+    alerts = {alert.name: alert.panel for alert in ALERTS}
+    titles = {f"{b}: {panel['title']}": (read_board(b)["uid"], panel["id"]) for b in BOARDS for panel in list_panels(b)}
+    assert len(rules) == len(alerts)
+    for rule in rules:
+        uid, number = titles[alerts[rule["alert"]]]
+        url = rule["annotations"]["dashboard_url"]
+        check_link(url, "migration")
+        assert url.startswith(f"/d/{uid}?viewPanel={number}")
+        if rule["alert"] in managed:
+            own = managed[rule["alert"]]
+            assert (own["dashboardUid"], own["panelId"]) == (uid, number)
 
 
 def test_every_metric_that_is_asked_for_exists() -> None:
@@ -257,20 +308,44 @@ def test_no_sql_panel_is_in_error_while_nothing_can_be_chosen(
     """Before the first `rowferry enqueue` there is no migration and no queue: Grafana writes an empty list."""
     now = datetime.now(UTC)
     view = View(now - timedelta(hours=1), now, {"migration": [], "queue": []})
-    queries = [*(target.query["rawSql"] for target in SQL_TARGETS), *list_variables("migration").values(), events()]
+    marks = [marks_of(name) for name in MARKS]
+    queries = [*(target.query["rawSql"] for target in SQL_TARGETS), *list_variables("migration").values(), *marks]
     assert [grafana.execute(view.expand_sql(query).encode()).fetchall() for query in queries] == [[]] * len(queries)
 
 
-def events() -> str:
-    """Return the query of the marks on the dashboard Migration."""
-    (query,) = [a["target"]["rawSql"] for a in list_annotations("migration") if "rawSql" in a["target"]]
+MARKS = ("Pauses", "Requeues and lost workers")
+
+
+def marks_of(name: str) -> str:
+    """Return the query of marks on the dashboard Migration."""
+    (query,) = [a["target"]["rawSql"] for a in list_annotations("migration") if a["name"] == name]
     return query
 
 
-def test_a_pause_is_marked(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+def read_marks(name: str, connection: "psycopg.Connection[Any]") -> list[tuple[Any, ...]]:
+    return connection.execute(now_shown().expand_sql(marks_of(name)).encode()).fetchall()
+
+
+def test_a_pause_is_marked_from_its_beginning_to_its_end(
+    busy_queue: EntryTable, grafana: "psycopg.Connection[Any]"
+) -> None:
     busy_queue.execute("select rowferry.pause('avatars')")
-    ((at, text, kind),) = grafana.execute(now_shown().expand_sql(events()).encode()).fetchall()
-    assert (type(at), bool(text), kind) == (datetime, True, "paused")
+    busy_queue.execute("update rowferry.event set at = at - interval '2 hours'")
+    ((began, until, text, kind),) = read_marks("Pauses", grafana)
+    assert (bool(text), kind) == (True, "paused")
+    assert until - began == pytest.approx(timedelta(hours=2), abs=timedelta(seconds=60)), "it lasts"
+    busy_queue.execute("select rowferry.resume('avatars')")
+    ((_, resumed, *_),) = read_marks("Pauses", grafana)
+    busy_queue.execute("select rowferry.pause('avatars')")
+    ((_, until, *_), (second, *_)) = read_marks("Pauses", grafana)
+    assert until == resumed < second
+    assert read_marks("Requeues and lost workers", grafana) == []
+
+
+def test_a_requeue_and_a_lost_worker_are_marked(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+    busy_queue.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
+    busy_queue.execute("update rowferry.worker set last_seen_at = now() - interval '1 min' where host = 'host-a'")
+    assert sorted(kind for *_, kind in read_marks("Requeues and lost workers", grafana)) == ["requeued", "worker_lost"]
 
 
 def test_a_stall_is_zeros_and_the_entries_left_stay(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
@@ -311,14 +386,67 @@ def test_entries_left_are_projected_into_the_future(busy_queue: EntryTable, graf
     )
     now = datetime.now(UTC)
     chosen = now_shown().values
-    present = [row["at this pace"] for row in read_pace(grafana, View(now - timedelta(hours=1), now, chosen))]
+    shown = View(now - timedelta(hours=1), now + timedelta(minutes=1), chosen)
+    present = [row["at this pace"] for row in read_pace(grafana, shown)]
     assert next(value for value in present if value is not None) == 30
-    assert set(present[:-3]) == {None}
+    assert set(present[:-9]) == {None}
     ahead = [row for row in read_pace(grafana, View(now, now + timedelta(hours=1), chosen)) if row["left"] is None]
     projected = [row["at this pace"] for row in ahead]
     assert projected[0] <= 30
     assert projected[-1] == 0
     assert all(earlier >= later for earlier, later in pairwise(projected))
+
+
+def test_nothing_is_projected_while_it_is_paused_or_nobody_works(
+    busy_queue: EntryTable, grafana: "psycopg.Connection[Any]"
+) -> None:
+    now = datetime.now(UTC)
+    ahead = View(now - timedelta(minutes=5), now + timedelta(hours=1), now_shown().values)
+    assert {row["at this pace"] for row in read_pace(grafana, ahead)} > {None}
+    until_now = View(now - timedelta(minutes=5), now, now_shown().values)
+    assert {row["at this pace"] for row in read_pace(grafana, until_now)} == {None}, "a dot is no projection"
+    busy_queue.execute("select rowferry.pause('avatars')")
+    assert {row["at this pace"] for row in read_pace(grafana, ahead)} == {None}
+    busy_queue.execute("select rowferry.resume('avatars')")
+    busy_queue.execute("update rowferry.worker set last_seen_at = now() - interval '1 min'")
+    assert {row["at this pace"] for row in read_pace(grafana, ahead)} == {None}
+
+
+def test_one_screen_has_one_truth(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
+    """The row of all migrations, the six numbers and the tables say the same share, entries left and speed."""
+    busy_queue.execute("update rowferry.batch_queue set finished_at = now() - interval '2 s' where status <> 'INIT'")
+    (row,) = read_rows("All migrations", grafana)
+    (now,) = read_rows("State", grafana)
+    (table,) = read_rows("Progress by table", grafana)
+    pace = read_rows("Entries a second", grafana)
+    left, speed = ([step[name] for step in pace if step[name] is not None][-1] for name in ("left", "speed"))
+    # 50 entries: 18 are migrated, 2 are missing, 30 wait
+    assert (float(row["done"]), float(now["done"]), float(table["done"])) == (36, 36, 36)
+    assert (row["entries left"], left, table["waiting"]) == (30, 30, 30)
+    assert speed == pytest.approx(row["entries/s"], rel=0.5)
+    assert speed > 1
+
+
+def test_what_is_done_has_neither_a_speed_nor_all_entries_while_some_need_an_operator(
+    table: EntryTable, grafana: "psycopg.Connection[Any]"
+) -> None:
+    table.add_legacy(range(1, 51))
+    table.enqueue(batch_size=25)
+    with acting(table, "host-a:1:aa") as (worker,):
+        worker.finish(worker.claim())
+        worker.finish(worker.claim(), failures=[missing(41), missing(42)])
+        (row,) = read_rows("All migrations", grafana)
+        (now,) = read_rows("State", grafana)
+        speeds = [step["speed"] for step in read_rows("Entries a second", grafana) if step["speed"] is not None]
+    assert (row["state"], float(row["done"]), float(now["done"])) == ("need_somebody", 96, 96)
+    assert (row["entries/s"], speeds[-1]) == (0, 0)
+
+
+def read_rows(panel: str, connection: "psycopg.Connection[Any]") -> list[dict[str, Any]]:
+    (target,) = [target for target in SQL_TARGETS if target.panel == panel]
+    cursor = connection.execute(now_shown().expand_sql(target.query["rawSql"]).encode())
+    names = [column.name for column in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def read_pace(connection: "psycopg.Connection[Any]", view: View) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 // What a reader could not read: an error, a value in small print, an answer that nothing is drawn of.
-import { FieldType } from '@grafana/data';
+import { FieldType, getFieldDisplayName } from '@grafana/data';
 import { errorOf, framesOf, PANELS, SHOWN, theme } from './fields';
 
 export type Fault = { panel: string; what: string };
@@ -20,11 +20,28 @@ function faultsOfPanel(panel: any, element: HTMLElement): string[] {
   if (error) return [`is in error: ${error}`];
   if (broken) return [`cannot be drawn: ${broken.dataset.broken}`];
   if (!isDrawn(panel, element)) return ['has data and draws nothing'];
+  if (panel.type === 'table') return cutColumns(panel, element);
   return [...element.querySelectorAll<HTMLElement>('[data-stat]')].flatMap((stat) => {
     const size = largestPrint(stat);
-    return stat.dataset.stat && size < LEAST_PIXELS ? [`shows "${stat.dataset.stat}" at ${Math.round(size)} px, below ${LEAST_PIXELS} px`] : [];
+    return stat.dataset.stat?.trim() && size < LEAST_PIXELS ? [`shows "${stat.dataset.stat}" at ${Math.round(size)} px, below ${LEAST_PIXELS} px`] : [];
   });
 }
+
+/** Columns that lie beyond the panel's edge, headings that are cut, and texts that are, in columns with a width of their own. */
+function cutColumns(panel: any, element: HTMLElement): string[] {
+  const edge = element.getBoundingClientRect().right + 1, fields = framesOf(panel)[0]?.fields ?? [];
+  const isWide = (name: string) => fields.some((field) => getFieldDisplayName(field) === name && field.config.custom?.width);
+  return [...element.querySelectorAll<HTMLElement>('[role="columnheader"]')].flatMap((header) => {
+    const name = header.textContent!.trim(), number = header.getAttribute('aria-colindex');
+    if (header.getBoundingClientRect().right > edge) return [`hides the column "${name}" beyond its edge`];
+    if (isCut(header)) return [`cuts the heading "${name}"`];
+    const cells = isWide(name) ? [...element.querySelectorAll<HTMLElement>(`[role="gridcell"][aria-colindex="${number}"]`)] : [];
+    return cells.filter(isCut).slice(0, 1).map((cell) => `cuts "${cell.textContent!.trim()}" in the column "${name}"`);
+  });
+}
+
+const isCut = (cell: HTMLElement) => [cell, ...cell.querySelectorAll<HTMLElement>('*')]
+  .some((each) => each.clientWidth > 0 && each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX !== 'visible');
 
 /** The size of the largest letters: a stat's value is never smaller than its name. */
 function largestPrint(element: HTMLElement): number {

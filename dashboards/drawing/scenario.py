@@ -32,7 +32,7 @@ STATES = ("before", "running", "paused", "failing", "done")
 ROWS, BATCH_SIZE = 44_000, 50
 HOSTS = {"droplet-1": "127.0.0.1", "droplet-2": "127.0.0.2"}
 """Under which address each host reaches S3; the second goes through the proxy that throttles."""
-THROTTLED_PER_SECOND = 60
+THROTTLED_PER_SECOND = 8
 DEADLINE = timedelta(minutes=10)
 SECOND_TABLE = """
 [[entries]]
@@ -99,7 +99,7 @@ def run(folder: Path, look: Callable[[str, Scenario], None]) -> None:
         seen.wait_for_share(0.4)
         look("running", seen)
         rowferry("pause")
-        time.sleep(25)
+        time.sleep(35)
         look("paused", seen)
         seen.lose_objects()
         seen.throttle.per_second = THROTTLED_PER_SECOND

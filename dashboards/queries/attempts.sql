@@ -1,5 +1,5 @@
 select
-    queue_name as "queue",
+    case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then queue_name else '' end as "queue",
     count(*) filter (where verdict = 'DONE') as "DONE",
     count(*) filter (where verdict = 'RETRY') as "RETRY",
     count(*) filter (where verdict = 'ERROR') as "ERROR",

@@ -5,7 +5,7 @@ select
     waiting as "entries left",
     seconds_left as "time left",
     ends_at as "ends at",
-    rate as "entries/s",
+    case when state in ('done', 'need_somebody') then 0 else rate end as "entries/s",
     need_somebody as "need an operator",
     pause_reason as "paused, because"
 from rowferry.migration_state

@@ -1,11 +1,18 @@
 with chosen as (
     select
-        queue_name,
-        entries,
-        waiting,
-        pace
-    from rowferry.queue_status
-    where migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
+        s.queue_name,
+        s.entries,
+        s.waiting,
+        case when s.pending_batches > 0 then s.rate else 0 end as rate,
+        -- Nothing is to be expected of what is paused, of what does not move, or without a worker that serves it.
+        case
+            when
+                s.time_left is not null
+                and exists (select from rowferry.live_workers as w where s.queue_name = any(w.queues))
+                then s.pace
+        end as pace
+    from rowferry.queue_status as s
+    where s.migration = ${migration:sqlstring} and s.queue_name = any(array[${queue:sqlstring}]::text[])
 ),
 
 -- Beyond three hours by the minute: a day of a large queue is some thousand sums, and not each of its batches.
@@ -85,8 +92,10 @@ filled as (
         b.step_ms,
         s.step - b.step_now + 1 as steps_ahead,
         s.step <= b.last_step as is_shown,
+        b.last_step > b.step_now as is_future_shown,
         c.queue_name,
         c.waiting,
+        c.rate,
         c.pace,
         least(c.entries, c.waiting + coalesce(sum(f.entries) over later, 0)) as entries_left,
         avg(coalesce(f.entries, 0)) over minute as entries,
@@ -114,7 +123,8 @@ filled as (
         )
 )
 
--- The step of now is not over: it is not drawn as a dip. After it there is only what is to be expected.
+-- The step of now is not over: it is not drawn as a dip, and its speed is the rate that every view says. After it there
+-- is only what is to be expected.
 select
     step * step_ms / 1000.0 as "time",
     case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then queue_name else '' end as "metric",
@@ -125,10 +135,12 @@ select
     case when steps_ahead <= 0 then missing * 1000.0 / step_ms end as "missing",
     case when steps_ahead <= 0 then conflict * 1000.0 / step_ms end as "conflict",
     case when steps_ahead <= 0 then failed * 1000.0 / step_ms end as "failed",
-    case when steps_ahead <= 0 then entries * 1000.0 / step_ms end as "speed",
+    case when steps_ahead <= 0 then entries * 1000.0 / step_ms when steps_ahead = 1 then rate end as "speed",
     case when steps_ahead <= 1 then entries_left end as "left",
-    case when steps_ahead >= 1 and pace > 0 then greatest(0, waiting - pace * (steps_ahead - 1) * step_ms / 1000.0) end
-        as "at this pace"
+    case
+        when is_future_shown and steps_ahead >= 1 and pace > 0
+            then greatest(0, waiting - pace * (steps_ahead - 1) * step_ms / 1000.0)
+    end as "at this pace"
 from filled
 where is_shown
 order by 1, 2

@@ -3,7 +3,7 @@ select
     live,
     lost,
     claimed_batches as "claimed batches",
-    in_flight_limit as "objects in flight, at most",
+    in_flight_limit as "in flight, at most",
     oldest_version as "version",
     last_seen_at as "last seen"
 from rowferry.worker_hosts
