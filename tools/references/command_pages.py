@@ -12,7 +12,7 @@ EXIT_STATUS = "Exit status: "
 
 def write_page() -> Iterator[str]:
     """Yield the paragraphs of docs/commands.md."""
-    yield "# Commands"
+    yield "# All commands and options"
     program = read_program()
     yield from write_help(program.paragraphs)
     yield fill(
