@@ -66,8 +66,9 @@ def test_every_package_says_that_it_is_typed(built: Path, pattern: str) -> None:
 
 def test_the_unit_of_systemd_is_in_the_wheel(built: Path) -> None:
     files = dict(read_files(find(built, "rowferry-0*.whl")))
-    unit = files["rowferry_worker/rowferry-worker.service"]
-    assert unit == (ROOT / "worker" / "rowferry-worker.service").read_bytes()
+    for part in ("worker", "exporter"):
+        unit = files[f"rowferry_{part}/rowferry-{part}.service"]
+        assert unit == (ROOT / part / f"rowferry-{part}.service").read_bytes()
 
 
 @pytest.mark.parametrize(("pattern", "project"), WHEEL_AND_PROJECT)
