@@ -76,6 +76,12 @@ def test_there_is_no_time_left_while_nobody_works(size: tuple[int, int], held_up
     assert f"batches done · {rate} entries/s" in text
 
 
+def test_the_view_and_the_dashboards_have_one_word_for_what_an_operator_must_decide() -> None:
+    """The dashboards' words are in `dashboards/colours.py`."""
+    lines = shown(State(replace(make_running(), queue_state="need_somebody", workers=())))
+    assert lines[0].endswith(f"needs an operator  {NOW:%H:%M:%S}")
+
+
 def test_a_finished_migration_says_how_long_it_took() -> None:
     running = make_running()
     queue = running.queues[0]

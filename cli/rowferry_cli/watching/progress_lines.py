@@ -16,6 +16,7 @@ from rowferry_cli.watching.layout import (
     GOOD,
     QUIET,
     STATE_STYLES,
+    STATE_WORDS,
     STRONG,
     STYLES,
     WARNING,
@@ -40,9 +41,8 @@ def draw_head(state: State, database: str, now: datetime) -> Iterator[Renderable
     title.add_column(justify="right", no_wrap=True)
     name = Text.assemble((snapshot.migration if snapshot else "rowferry", STRONG), (f" · {database}", QUIET))
     word = snapshot.state if snapshot and snapshot.queues else ""
-    title.add_row(
-        name, Text.assemble((word.replace("_", " "), STATE_STYLES.get(word, "")), (f"  {now:%H:%M:%S}", QUIET))
-    )
+    shown = STATE_WORDS.get(word, word)
+    title.add_row(name, Text.assemble((shown, STATE_STYLES.get(word, "")), (f"  {now:%H:%M:%S}", QUIET)))
     yield title
     if state.trouble:
         since = f"No update since {snapshot.moment.astimezone():%H:%M:%S}. " if snapshot else ""
