@@ -39,7 +39,6 @@ HEADLINES = (
         "Share of what a server allows that 16 workers use, 1,000 writes/s",
         "throttled",
         "share of the bound, 1,000 writes/s, 16 workers",
-        "{} of it",
     ),
     Headline(
         "Back at 0.9 of the pace after the server was away for 60 s",

@@ -510,7 +510,7 @@ def test_migrate_needs_no_other_command_before_it(page: Path, migration: Migrati
 def test_every_question_of_the_page_of_speed_is_answered_by_a_measurement() -> None:
     results = read_results()
     assert all(find_answer(headline, results) for headline in HEADLINES)
-    told = [(row[0], row[1]) for row in read_table(ROOT / "docs" / "speed.md", "How fast is it")]
+    told = [(row[0], row[1]) for row in read_table(ROOT / "docs" / "speed.md", "How fast is it?")]
     assert told == [(headline.question, find_answer(headline, results)) for headline in HEADLINES]
 
 
