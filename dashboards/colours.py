@@ -37,10 +37,10 @@ STEPS = {
     "read": "green",
     "perform": "blue",
     "update": "orange",
-    "commit": "yellow",
-    "held": "red",
+    "commit": "dark-orange",
+    "held": "yellow",
 }
-"""Steps of a batch, in their order."""
+"""Steps of a batch, in their order; held on purpose has the colour of a pause."""
 
 FAULTS = {
     "throttled": "orange",

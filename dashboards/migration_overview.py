@@ -6,7 +6,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from colours import STATES
 from frame import board_url, explained_by, link, runbook
-from kit import Look, only, override, same_as, show_stat, sql, words
+from kit import MOVES, Look, only, override, same_as, show_stat, sql, words
 from tables import BAD, Column, show_table
 
 THIS = board_url("migration", "postgresql", "prometheus")
@@ -99,7 +99,7 @@ def _speed() -> stat.Panel:
         "Finished entries of the queue, mean of the last minute; 0 once none is left.",
         decimals=0,
         none="no batch yet",
-        steps=((None, "green"),),
+        steps=MOVES,
         links=(explained_by("What bounds it: a batch's time by step"),),
     )
     panel = show_stat(look, same_as("Entries a second"), sparkline=True)

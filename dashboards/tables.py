@@ -13,7 +13,7 @@ from sources import PROMETHEUS, at_once
 
 BAD: tuple[Threshold, ...] = ((None, "transparent"), (1, "red"))
 """None is well; one is too many."""
-WARN: tuple[Threshold, ...] = ((None, "transparent"), (1, "orange"))
+WARN: tuple[Threshold, ...] = ((None, "transparent"), (1, "dark-orange"))
 """None is well; one is no harm by itself."""
 LEAST_WIDTH = 50
 """Pixels of a column that has no width of its own: the last column of a table must not lie beyond its edge."""
@@ -69,47 +69,51 @@ def show_table(look: Look, answer: Answer, *columns: Column) -> table.Panel:
     return panel
 
 
-def join_tables(panel: table.Panel, names: Sequence[str], left_out: Sequence[str] = ()) -> table.Panel:
-    """Return a table of several answers of Prometheus, joined by their labels; `names`: of queries A, B, C, ..."""
+def join_tables(panel: table.Panel, names: Sequence[str], shown: Sequence[str]) -> table.Panel:
+    """Return a table of several answers of Prometheus, joined by their labels, in the order of the rows of the first.
+
+    `names`: of queries A, B, C, ...; `shown`: labels and names in the order of their columns.
+    """
     values = {f"Value #{letter}": name for letter, name in zip("ABCDEFGHIJKLMN", names, strict=False)}
+    columns = {name: column for column, name in values.items()}
     panel = panel.with_transformation(model.DataTransformerConfig("merge", options={}))
-    order = {name: place for place, name in enumerate(("host", *values, "version"))}
+    left_out = ["Time", *(column for column, name in values.items() if name not in shown)]
     return panel.with_transformation(
         model.DataTransformerConfig(
             "organize",
             options={
-                "excludeByName": dict.fromkeys(("Time", *left_out), True),
-                "indexByName": order,
-                "renameByName": values,
+                "excludeByName": dict.fromkeys(left_out, True),
+                "indexByName": {columns.get(name, name): place for place, name in enumerate(shown)},
+                "renameByName": {column: name for column, name in values.items() if name in shown},
             },
         )
     )
 
 
 def show_hosts(here: str, hosts: str, height: int, *, link: str = "") -> table.Panel:
-    """Return a row for each host that was seen in the time shown.
+    """Return a row for each host that was seen in the time shown, the slowest first.
 
     `here`: the selector of its workers, `hosts`: that of what the database knows of it; `link`: of a host's name.
     """
-    columns = {**_of_database(here, hosts), **_of_workers(here)}
-    columns[""] = f"topk by (host) (1, count by (host, version) ({_seen(here)}))"
+    columns = {**_of_workers(here), **_of_database(here, hosts)}
+    columns["version of"] = f"topk by (host) (1, count by (host, version) ({_seen(here)}))"
     targets = tuple(
         at_once(expression, letter) for letter, expression in zip("ABCDEFGHI", columns.values(), strict=True)
     )
     look = Look(
         "Hosts",
-        "One row for each host that was seen in the time shown. Red: no process is left though entries are, entries "
-        "fail, the servers throttle, or a process uses a whole core. Orange: a process was lost within the last hour. "
-        "Copy p95: 95 % of the objects take less. Of several queues: the greatest. A host with processes but without "
-        "other values cannot be scraped; one without any has ended.",
+        "One row for each host that was seen in the time shown, the slowest first. Red: no process is left though "
+        "entries are, entries fail, the servers throttle, or a process uses a whole core. Orange: a process was lost "
+        "within the last hour. Copy p95: 95 % of the objects take less. Of several queues: the greatest. A host with "
+        "processes but without other values cannot be scraped; one without any has ended.",
         24,
         height,
         none="no worker has been seen",
         help=what_to_do("RowferryWorkerLost"),
     )
-    panel = show_table(look, Answer(PROMETHEUS, targets), *_columns(link))
-    names = [name for name in columns if name]
-    return join_tables(panel, names, left_out=["Value #I"])
+    shown = _columns(link)
+    panel = show_table(look, Answer(PROMETHEUS, targets), *shown)
+    return join_tables(panel, list(columns), [column.name for column in shown])
 
 
 def _of_database(here: str, hosts: str) -> dict[str, str]:
@@ -133,7 +137,7 @@ def _of_workers(here: str) -> dict[str, str]:
     ups = f"group by (host) (rowferry_build_info{{{here}}})"
     while_up, zero = f"and on (host) {ups}", f"or 0 * {ups} or {_nothing(here)}"
     return {
-        "entries/s": f"max by (host) ({entries}) {while_up} {zero}",
+        "entries/s": f"sort(max by (host) ({entries}) {while_up} {zero})",
         "failed": f"max by (host) ({failed} / ({entries} > 0)) {while_up} {zero}",
         "copy p95": f"max by (host) ({copies} >= 0) {while_up} or {_nothing(here)}",
         "throttled": f"{shares} {while_up} {zero}",

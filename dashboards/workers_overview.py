@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders import stat
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 
 from frame import CHOSEN_OF_WORKERS, board_url, explained_by_workers
-from kit import Look, Threshold, prom, prom_now, show_stat
+from kit import MOVES, Look, Threshold, prom, prom_now, show_stat
 from promql import FAILED, HERE, IS_MOVING, WORK, cpu, percentile, rate
 from tables import show_hosts
 
@@ -42,7 +42,7 @@ def _entries() -> stat.Panel:
         "All outcomes, by queue.",
         decimals=0,
         none="0",
-        steps=((None, "green"),),
+        steps=MOVES,
         links=(explained_by("Entries a second by host"),),
     )
     return show_stat(look, prom(("{{queue}}", rate("rowferry_entries_total", "queue", WORK))), sparkline=True)
