@@ -9,6 +9,9 @@ from typing import Literal
 
 IS_MOVING = 'rowferry_migration_state{state=~"running|waiting|no_workers"} == 1'
 """Migrations with work left that are not paused."""
+IS_DEFERRED = 'min_over_time(rowferry_migration_state{state="waiting"}[9m]) == 1'
+"""No batch has been due for longer than any retry waits: somebody has moved `run_after`. Workers that give batches back
+again and again, since a server is away, leave moments in which one is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +37,15 @@ ALERTS = (
         "RowferryNoProgress",
         "critical",
         "10m",
-        "(max by (instance, migration) "
-        "(rowferry_queue_entries_waiting unless on (instance, migration, queue) (rowferry_queue_paused == 1)) > 0) "
+        '(sum by (instance, migration) (rowferry_queue_batches{status="INIT"} '
+        "unless on (instance, migration, queue) (rowferry_queue_paused == 1)) > 0) "
         "unless on (instance, migration) (sum by (instance, migration) (rowferry_queue_entries_per_second) > 0) "
+        "unless on (instance, migration) (sum by (instance, migration) "
+        '(changes(rowferry_queue_batches{status="DONE"}[2m])) > 0) '
         "unless on (instance, migration) (rowferry_migration_paused == 1) "
-        'unless on (instance, migration) (rowferry_migration_state{state=~"done|need_somebody|no_workers"} == 1)',
-        "{{ $labels.migration }}: {{ VALUE }} entries are waiting and none has finished for ten minutes",
+        'unless on (instance, migration) (rowferry_migration_state{state=~"done|need_somebody|no_workers"} == 1) '
+        f"unless on (instance, migration) ({IS_DEFERRED})",
+        "{{ $labels.migration }}: {{ VALUE }} batches are waiting and none has finished for ten minutes",
         "migration: What bounds it: a batch's time by step",
         "no_progress",
     ),
@@ -56,9 +62,9 @@ ALERTS = (
         "RowferryNoWorkers",
         "critical",
         "2m",
-        "max by (instance, migration) (rowferry_queue_entries_waiting) "
+        'sum by (instance, migration) (rowferry_queue_batches{status="INIT"}) '
         'and on (instance, migration) (rowferry_migration_state{state="no_workers"} == 1)',
-        "{{ $labels.migration }}: {{ VALUE }} entries are waiting and no worker is alive",
+        "{{ $labels.migration }}: {{ VALUE }} batches are waiting and no live worker serves them",
         "migration: Hosts",
         "no_workers",
     ),
@@ -93,7 +99,7 @@ ALERTS = (
         "5m",
         "rowferry_migration_entries_in_need "
         'and on (instance, migration) (rowferry_migration_state{state="need_somebody"} == 1)',
-        "{{ $labels.migration }}: all else is done, and {{ VALUE }} entries need an operator",
+        "{{ $labels.migration }}: all else is done; {{ VALUE }} entries, or batches without any, need an operator",
         "migration: Errors by reason",
         "need_somebody",
     ),

@@ -166,7 +166,7 @@ def test_a_pause_raises_no_alert_unless_a_worker_made_it(lines: Lines) -> None:
     change(lines, "batch_queue", "run_after = now() - interval '9 h'")
     assert ask(lines) == {}
     change(lines, "migration", "pause_reason = 'The bucket is gone.'")
-    assert ask(lines) == {"paused_by_worker": 100}
+    assert ask(lines) == {"paused_by_worker": 1}
 
 
 def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
@@ -180,11 +180,33 @@ def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
 
 def test_no_workers_and_no_progress_are_told_apart(lines: Lines) -> None:
     add(lines, "copy", 100)
-    assert ask(lines) == {"no_workers": 100}
+    assert ask(lines) == {"no_workers": 1}
     add_worker(lines, "copy")
-    assert ask(lines) == {"no_progress": 100}
+    assert ask(lines) == {"no_progress": 1}
     add(lines, "copy", 100, "DONE")
     assert ask(lines) == {}
+
+
+def test_listings_alert_though_they_have_no_entries_yet(lines: Lines) -> None:
+    add(lines, "copy", 0)
+    assert ask(lines) == {"no_workers": 1}
+    add_worker(lines, "copy")
+    assert ask(lines) == {"no_progress": 1}
+    change(lines, "migration", "paused_at = now(), pause_reason = 'The bucket is gone.'")
+    assert ask(lines) == {"paused_by_worker": 1}
+    change(lines, "migration", "paused_at = null")
+    change(lines, "batch_queue", "status = 'ERROR', finished_at = now() - interval '1 h'")
+    assert ask(lines) == {"need_somebody": 1}
+
+
+def test_batches_that_were_put_off_for_long_raise_no_alert(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    change(lines, "batch_queue", "run_after = now() + interval '64 s'")
+    assert ask(lines) == {"no_progress": 1}, "the longest wait of a retry"
+    for later in ("now() + interval '5 h'", "'infinity'"):
+        change(lines, "batch_queue", f"run_after = {later}")
+        assert ask(lines) == {}
 
 
 def test_failed_entries_alert_by_their_share_and_at_the_end(lines: Lines) -> None:

@@ -212,7 +212,6 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
         "rowferry_exporter_read_seconds",
         "rowferry_last_heartbeat_timestamp_seconds",
         "rowferry_migration_done",
-        "rowferry_queue_batches",
         "rowferry_host_claimed_batches",
         "rowferry_queue_estimated_end_timestamp_seconds",
     } | {  # the dashboard Migration reads these from rowferry.migration_state, so that it works without Prometheus

@@ -106,6 +106,28 @@ def test_entries_set_to_error_by_hand_need_somebody(lines: Lines) -> None:
     assert (row["state"], row["need_somebody"]) == ("need_somebody", 5)
 
 
+def test_a_listing_in_error_needs_somebody_though_it_has_no_entries(lines: Lines) -> None:
+    add(lines, "copy", 0)
+    row = read(lines)
+    assert (row["waiting"], row["batches_init"]) == (0, 1)
+    change(lines, "batch_queue", "status = 'ERROR', finished_at = now()")
+    row = read(lines)
+    assert (row["state"], row["need_somebody"], row["batches_init"]) == ("need_somebody", 1, 0)
+
+
+def test_the_next_attempt_is_told_while_none_is_due(lines: Lines) -> None:
+    lines.session.execute("select rowferry.register_migration('m', '{}', '{\"copy\": {}, \"tag\": {}}')")
+    add(lines, "copy", 100)
+    assert read(lines)["next_at"] is None
+    add(lines, "tag", 100)
+    change(lines, "batch_queue", "run_after = '2099-01-01' where queue_name = 'tag'")
+    assert read(lines)["next_at"] is None
+    change(lines, "batch_queue", "run_after = '2098-01-01' where queue_name = 'copy'")
+    assert read(lines)["next_at"].year == 2098
+    lines.steer(("m", "copy"), "paused_at = now()")
+    assert read(lines)["next_at"].year == 2099
+
+
 def test_the_time_left_goes_by_the_pace_of_ten_minutes(lines: Lines) -> None:
     with lines.session.transaction():
         add_worker(lines, "copy")

@@ -47,6 +47,14 @@ def add(lines: Lines, queue: str, entries: int, status: str = "INIT", *, migrati
     lines.session.execute(ADD, chosen)
 
 
+def serve(lines: Lines) -> None:
+    """Let a worker live that serves all queues."""
+    lines.session.execute(
+        "insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues) "
+        "values ('w', 'h', 7, '1', 0, 16, '{copy,tag,audit}')"
+    )
+
+
 def read(lines: Lines, migration: str = "m") -> dict[str, DictRow]:
     """Return the rows by queue, in the order of the chain."""
     query = "select * from rowferry.queue_status where migration = %s order by position"
@@ -107,6 +115,7 @@ def test_what_is_pending_counts_the_queues_before(lines: Lines) -> None:
 def test_a_migration_ends_when_the_last_of_its_queues_does(at_once: Lines) -> None:
     lines = at_once
     lines.register("m", CHAIN)
+    serve(lines)
     add(lines, "copy", 1000, "DONE")  # 100 entries/s
     add(lines, "copy", 1000)
     add(lines, "tag", 100, "DONE")  # 10 entries/s
@@ -114,11 +123,37 @@ def test_a_migration_ends_when_the_last_of_its_queues_does(at_once: Lines) -> No
     rows = read(lines)
     left = {name: timedelta(seconds=seconds) for name, seconds in (("copy", 10), ("tag", 100), ("audit", 100))}
     assert pick(rows, "time_left") == left
-    assert read_migration(lines)["time_left"] == rows["tag"]["time_left"]
+    (row,) = lines.session.execute("select seconds_left from rowferry.migration_state where migration = 'm'")
+    assert row["seconds_left"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    "so_that",
+    [
+        "update rowferry.worker set last_seen_at = now() - interval '31 s'",
+        "update rowferry.worker set queues = '{tag,audit}'",
+        "update rowferry.batch_queue set run_after = now() + interval '1 h' where status = 'INIT'",
+        "update rowferry.migration set paused_at = now()",
+    ],
+)
+def test_no_end_is_told_unless_the_migration_runs(at_once: Lines, so_that: str) -> None:
+    """As in rowferry.migration_state: nothing ends where nobody works, or while nothing is due."""
+    lines = at_once
+    lines.register("m", CHAIN)
+    serve(lines)
+    for queue in ("copy", "tag", "audit"):
+        add(lines, queue, 1000, "DONE")
+    add(lines, "copy", 1000)
+    assert None not in pick(read(lines), "time_left").values()
+    lines.session.execute(so_that.encode())
+    assert set(pick(read(lines), "time_left").values()) == {None}
+    (row,) = lines.session.execute("select seconds_left from rowferry.migration_state where migration = 'm'")
+    assert row["seconds_left"] is None
 
 
 def test_no_end_is_told_while_a_queue_with_waiting_batches_does_not_move(lines: Lines) -> None:
     lines.register("m", CHAIN)
+    serve(lines)
     add(lines, "copy", 1000, "DONE")
     add(lines, "copy", 1000)
     add(lines, "tag", 10)
@@ -126,7 +161,6 @@ def test_no_end_is_told_while_a_queue_with_waiting_batches_does_not_move(lines: 
     assert rows["copy"]["time_left"] > timedelta(0)
     assert rows["tag"]["time_left"] is None
     assert rows["audit"]["time_left"] is None
-    assert read_migration(lines)["time_left"] is None
 
 
 def test_a_migration_is_done_once_all_its_queues_are(lines: Lines) -> None:

@@ -281,6 +281,28 @@ def test_the_status_writes_nothing(migration: Migration) -> None:
     assert migration.batches() == []
 
 
+def test_the_status_has_the_state_and_the_time_left_that_watch_has(table: EntryTable) -> None:
+    """A pace of the last minutes is no end where nobody works on."""
+    assert read_rows(table).state is None
+    table.add_legacy(range(1, 21))
+    table.enqueue(10)
+    table.execute(
+        "update rowferry.batch_queue set status = 'DONE', migrated = 10, started_at = now() - interval '10 s', "
+        "finished_at = now() where id = (select min(id) from rowferry.batch_queue)"
+    )
+    deserted = read_rows(table)
+    assert (deserted.state, deserted.time_left) == ("no_workers", None)
+    assert "State: no workers · Workers alive: 0" in show(deserted)
+    assert " left" not in show(deserted)
+    assert deserted.as_document()["queues"][0]["seconds_left"] is None
+    table.execute("select rowferry.heartbeat('w', 'here', 1, '0', 1, 1, '{migrate}')")
+    running = read_rows(table)
+    assert running.state == "running"
+    assert " left" in show(running)
+    table.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT'")
+    assert "State: needs an operator" in show(read_rows(table))
+
+
 def test_a_live_worker_is_counted(table: EntryTable) -> None:
     table.execute("select rowferry.heartbeat('w', 'here', 1, '0', 1, 1, '{migrate}')")
     assert read_rows(table).workers == 1

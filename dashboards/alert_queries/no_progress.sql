@@ -1,8 +1,7 @@
 select
     s.migration,
-    s.waiting as value
+    s.batches_init as value
 from rowferry.migration_state as s
 where
-    s.state in ('running', 'waiting')
-    and s.waiting > 0
+    (s.state = 'running' or (s.state = 'waiting' and s.next_at < now() + interval '10 minutes'))
     and not exists (select from rowferry.throughput as t where t.migration_id = s.migration_id)

@@ -1,5 +1,5 @@
 select
     s.migration,
-    s.waiting as value
+    s.batches_init as value
 from rowferry.migration_state as s
 where s.state = 'no_workers'

@@ -1,6 +1,6 @@
 select
     s.migration,
-    s.waiting as value,
+    greatest(s.batches_init, 1) as value,
     s.pause_reason as reason
 from rowferry.migration_state as s
 where s.state = 'paused' and s.pause_reason is not null

@@ -63,7 +63,9 @@ def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     due = _gauge("oldest_due_seconds", "Seconds since the oldest due batch became due.")
     paused = _gauge("paused", "1 while the queue or its migration is paused.")
     end = _gauge(
-        "estimated_end_timestamp_seconds", "When all entries of this queue and those before it are done, at this rate."
+        "estimated_end_timestamp_seconds",
+        "When all entries of this queue and those before it are done, at the pace of ten minutes; "
+        "absent unless its migration is running and they move.",
     )
     for row in rows:
         names = [row["migration"], row["queue_name"]]
@@ -90,7 +92,7 @@ def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]
     done = GaugeMetricFamily("rowferry_migration_done", "1 once all batches of all queues are DONE.", labels=labels)
     end = GaugeMetricFamily(
         "rowferry_migration_estimated_end_timestamp_seconds",
-        "When the last of its queues is done, at this rate; absent while one does not move.",
+        "When the last queue is done, at the pace of ten minutes; absent unless it runs and all its queues move.",
         labels=labels,
     )
     for row in rows:
@@ -111,7 +113,9 @@ def _describe_states(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         labels=labels,
     )
     need = GaugeMetricFamily(
-        "rowferry_migration_entries_in_need", "Entries that need an operator: missing, conflict, failed.", labels=labels
+        "rowferry_migration_entries_in_need",
+        "Entries that need an operator: missing, conflict, failed; at least 1 for each batch in ERROR.",
+        labels=labels,
     )
     for row in rows:
         for word in STATES:

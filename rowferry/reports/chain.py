@@ -27,7 +27,8 @@ class QueueStatus:
     rate: float = 0.0
     """Entries per second, over the last minute."""
     time_left: timedelta | None = None
-    """Until this queue and those before it are done; None while that is unknown, or nothing is pending."""
+    """Until this queue and those before it are done, at the pace of ten minutes; None unless the migration is running
+    and they move, or where nothing is pending."""
     due_since: datetime | None = None
     """Since when the oldest due batch has been due."""
     is_done: bool = False
@@ -92,13 +93,6 @@ def is_chain_done(queues: Sequence[QueueStatus]) -> bool:
     """Return whether all batches of all queues are DONE, and there are any."""
     batches = [queue.counts.batches for queue in queues]
     return any(batches) and batches == [queue.counts.batches_done for queue in queues]
-
-
-def find_time_left(queues: Sequence[QueueStatus]) -> timedelta | None:
-    """Return the time until the last queue is done; None while that of one is unknown, or nothing is pending."""
-    left = [queue.time_left for queue in queues if queue.pending_batches]
-    known = [time for time in left if time is not None]
-    return max(known) if known and len(known) == len(left) else None
 
 
 def find_meanings(queue: str, *, alone: bool) -> dict[str, str]:

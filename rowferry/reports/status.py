@@ -9,8 +9,9 @@ from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
-from rowferry.reports.chain import QueueStatus, choose_queues, find_time_left, is_chain_done, read_chain
+from rowferry.reports.chain import QueueStatus, choose_queues, is_chain_done, read_chain
 from rowferry.reports.pause import find_pause
+from rowferry.reports.state import StateWord, read_state
 from rowferry.s3.listing import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
 
 
@@ -45,8 +46,10 @@ class DataStatus:
     """The queues that are shown, in the order of their chain; none before the first enqueue."""
     is_done: bool = False
     """Whether all batches of all queues are DONE, and there are any."""
+    state: StateWord | None = None
+    """None before the first enqueue."""
     time_left: timedelta | None = None
-    """Until the last of all queues is done; None while that is unknown, or nothing waits."""
+    """Until the last of all queues is done; None unless it is running and all its queues move."""
     workers: int = 0
     """Workers with a recent heartbeat."""
     paused: str | None = None
@@ -80,6 +83,7 @@ class DataStatus:
             "tables": {table.label: _as_document(table) for table in self.tables},
             "passes": {table.label: table.last_pass for table in self.tables if table.last_pass is not None},
             "queues": [queue.as_document() for queue in self.queues],
+            "state": self.state,
             "done": self.is_done,
             "workers": self.workers,
             "seconds_left": None if left is None else left.total_seconds(),
@@ -120,13 +124,15 @@ def _read_database(
         if not initialised:
             return DataStatus(plan.name, None, tables, initialised=False)
         chain = read_chain(connection, plan.name)
+        stands = read_state(connection, plan.name) if chain else None
         return DataStatus(
             plan.name,
             None,
             tables,
             choose_queues(chain, queue, plan.name),
             is_chain_done(chain),
-            find_time_left(chain),
+            stands and stands.state,
+            stands and stands.time_left,
             fetch_one(connection, statement("count_live_workers"))["workers"],
             find_pause(connection, plan.name),
         )

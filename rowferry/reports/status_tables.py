@@ -10,6 +10,7 @@ from rowferry.batch import Outcome
 from rowferry.formatting import format_duration
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import show_state
 from rowferry.reports.status import DataStatus
 from rowferry.s3.listing import ObjectCount
 
@@ -44,8 +45,9 @@ def _print_queues(status: DataStatus, console: Console) -> None:
 
 
 def _describe_activity(status: DataStatus) -> str:
-    """Return the live workers, the rate of the queue that is the pace, and the end of the last queue, in one line."""
-    parts = [f"Workers alive: {status.workers:,}"]
+    """Return the state, live workers, the rate of the queue that is the pace, and the end of the last, in one line."""
+    parts = [f"State: {show_state(status.state)}"] if status.state else []
+    parts.append(f"Workers alive: {status.workers:,}")
     slowest = next((queue for queue in status.queues if queue.is_slowest), None)
     if slowest is not None and slowest.rate:
         name = f"{slowest.queue}, the slowest: " if len(status.queues) > 1 else ""

@@ -63,6 +63,14 @@ select
     ) as claimed,
     (select count(*) from rowferry.live_workers) as workers;
 
+-- name: read_migration_state
+-- How one migration stands, in one word, and the time left; null unless it is running and all its queues move.
+select
+    s.state,
+    make_interval(secs => s.seconds_left) as time_left
+from rowferry.migration_state as s
+where s.migration = %(migration)s;
+
 -- name: read_queue_status
 -- The queues of one migration in the order of their chain, with the counts of each.
 select

@@ -10,18 +10,15 @@
 --   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null: by a
 --   person.
 --   `done_share`: the settled entries, 0 to 1, of the queue that is behind the others; null without entries. Entries that
---   need somebody are not settled: only `done` is 1. `waiting`: entries that have not left all queues of the chain. `need_somebody`: entries of all queues that are missing, conflict or failed, or were
---   set to ERROR by hand. `rate`: entries a second in the last minute, of the slowest queue that has waiting batches.
+--   need somebody are not settled: only `done` is 1. `waiting`: entries that have not left all queues of the chain;
+--   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
+--   `need_somebody`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
+--   one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
+--   `rate`: entries a second in the last minute, of the slowest queue that has waiting batches.
 --   `seconds_left`: until the last queue has finished, at the pace of the last ten minutes (rowferry.pace); null unless
 --   it is running and all queues with waiting batches move. `ends_at`: that as a time.
 create or replace view rowferry.migration_state as
-with served as (
-    select distinct q.queue_name
-    from rowferry.live_workers as w
-    cross join unnest(w.queues) as q (queue_name)
-),
-
-queues as (
+with queues as (
     select
         s.migration_id,
         count(*) as queues,
@@ -31,11 +28,10 @@ queues as (
         bool_and(s.paused_at is not null) filter (where s.batches_init > 0) as is_paused,
         max(s.paused_at) filter (where s.batches_init > 0) as paused_at,
         coalesce(
-            bool_or(s.queue_name in (select v.queue_name from served as v))
-                filter (where s.batches_init > 0 and s.paused_at is null),
-            false
+            bool_or(s.is_served) filter (where s.batches_init > 0 and s.paused_at is null), false
         ) as is_served,
         coalesce(bool_or(s.due_since is not null) filter (where s.paused_at is null), false) as is_due,
+        min(s.next_at) filter (where s.paused_at is null) as next_at,
         min(case when s.entries > 0 then (s.entries - s.waiting - s.unsettled)::double precision / s.entries end)
             as done_share,
         coalesce(max(s.pending), 0) as waiting,
@@ -56,7 +52,9 @@ stated as (
         m.pause_reason,
         q.done_share,
         coalesce(q.waiting, 0) as waiting,
-        coalesce(q.unsettled + q.parked, 0) as need_somebody,
+        coalesce(q.batches_init, 0) as batches_init,
+        coalesce(greatest(q.unsettled + q.parked, q.batches_error), 0) as need_somebody,
+        case when not q.is_due then q.next_at end as next_at,
         coalesce(q.rate, 0) as rate,
         q.time_left,
         case
@@ -81,7 +79,9 @@ select
     s.pause_reason,
     s.done_share,
     s.waiting,
+    s.batches_init,
     s.need_somebody,
+    s.next_at,
     s.rate,
     case when s.state = 'running' then extract(epoch from s.time_left)::double precision end as seconds_left,
     case when s.state = 'running' then now() + s.time_left end as ends_at

@@ -1,7 +1,7 @@
 -- rowferry.migration_status
 --   One row a migration: since when it is paused, why (null: by a person), and since when its oldest due batch has been
 --   due (null: none is due; a claimed batch counts). `is_done`: it had batches, and all batches of all its queues are
---   DONE. `time_left`: until its last queue has finished; null while that is unknown, or nothing waits.
+--   DONE. How it stands in one word, and the time left, are in rowferry.migration_state.
 create or replace view rowferry.migration_status as
 select
     m.id as migration_id,
@@ -12,15 +12,13 @@ select
     q.oldest_due_batch_id,
     q.due_since,
     m.pause_reason,
-    coalesce(q.is_done, false) as is_done,
-    q.time_left
+    coalesce(q.is_done, false) as is_done
 from rowferry.migration as m
 left join lateral (
     select
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(s.due_since) as due_since,
-        bool_and(s.batches = s.batches_done) and bool_or(s.batches > 0) as is_done,
-        case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left
+        bool_and(s.batches = s.batches_done) and bool_or(s.batches > 0) as is_done
     from rowferry.queue_status as s
     where s.migration_id = m.id
 ) as q on true;

@@ -2,14 +2,16 @@
 --   One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 --   names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 --   and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
---   `max_in_hand` at most (null: no limit). `due_since`: since when its oldest due batch has been due (null: none is).
+--   `max_in_hand` at most (null: no limit). `is_served`: a live worker serves it. `due_since`: since when its oldest due
+--   batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT.
 --   `rate` is that of the last minute, `pace` that of the last ten. `time_left` is how long it takes until nothing is
---   pending, at this pace: the longest of its own and those of the queues before it; null while that is unknown, one of
---   them is paused, or nothing is pending. `unsettled`: its entries that are missing, conflict or failed.
---   `is_done`: it had batches, none waits here or before, and none of its own is in ERROR. `is_slowest`: the first queue of the
---   migration that takes nearly as long as all of them.
+--   pending, at this pace: the longest of its own and those of the queues before it; null while that is unknown, nothing
+--   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
+--   due. `unsettled`: its entries that are missing, conflict or failed. `is_done`: it had batches, none waits here or
+--   before, and none of its own is in ERROR. `is_slowest`: the first queue of the migration that takes nearly as long as
+--   all of them.
 --   `state`: `paused`, `done`, `slowest`, `running`, `idle` (it waits for the queues before it) or `in ERROR`.
 create or replace view rowferry.queue_status as
 with recursive links as (
@@ -63,6 +65,12 @@ claimed as (
     group by c.migration, c.queue_name
 ),
 
+served as (
+    select distinct q.queue_name
+    from rowferry.live_workers as w
+    cross join unnest(w.queues) as q (queue_name)
+),
+
 known as (
     select
         u.migration_id,
@@ -77,6 +85,7 @@ known as (
         coalesce(k.priority, 0) as priority,
         coalesce(k.weight, 1) as weight,
         coalesce(m.paused_at, k.paused_at) as paused_at,
+        u.queue_name in (select v.queue_name from served as v) as is_served,
         coalesce(k.next, '{}') as next,
         coalesce(p.entries, 0) as entries,
         coalesce(p.waiting, 0) as waiting,
@@ -124,12 +133,15 @@ timed as (
     select
         o.*,
         greatest(o.seconds, b.seconds) as seconds_left,
+        o.batches_init > 0 and not o.is_served or coalesce(b.is_deserted, false) as is_deserted,
         row_number() over (partition by o.migration_id order by o.began_at, o.queues, o.started_at, o.queue_name)
             as place,
         max(o.seconds) over (partition by o.migration_id) as longest
     from paced as o
     cross join lateral (
-        select max(k.seconds) as seconds
+        select
+            max(k.seconds) as seconds,
+            bool_or(k.batches_init > 0 and not k.is_served) as is_deserted
         from leads as l
         inner join paced as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
         where l.migration_id = o.migration_id and l.later = o.queue_name
@@ -142,8 +154,24 @@ ranked as (
         t.pending_batches = 0 and t.batches_error = 0 and t.batches > 0 as is_done,
         t.longest > 0
         and t.place = min(t.place) filter (where t.seconds >= 0.95 * t.longest) over (partition by t.migration_id)
-            as is_slowest
+            as is_slowest,
+        d.batch_id,
+        d.run_after,
+        bool_or(d.run_after <= now()) filter (where t.paused_at is null) over (partition by t.migration_id)
+            as is_any_due
     from timed as t
+    left join lateral (
+        select
+            q.id as batch_id,
+            q.run_after
+        from rowferry.batch_queue as q
+        where
+            q.status = 'INIT'
+            and q.migration_id = t.migration_id
+            and q.queue_name = t.queue_name
+        order by q.run_after, q.id
+        limit 1
+    ) as d on true
 )
 
 select
@@ -169,11 +197,15 @@ select
     r.rate,
     r.pace,
     case
-        when r.pending_batches > 0 and r.seconds_left > 0 and r.seconds_left < 'infinity'
+        when
+            r.pending_batches > 0 and r.seconds_left > 0 and r.seconds_left < 'infinity'
+            and r.is_any_due and not r.is_deserted
             then make_interval(secs => r.seconds_left)
     end as time_left,
-    d.batch_id as oldest_due_batch_id,
-    d.due_since,
+    r.is_served,
+    case when r.run_after <= now() then r.batch_id end as oldest_due_batch_id,
+    case when r.run_after <= now() then r.run_after end as due_since,
+    case when r.run_after > now() then r.run_after end as next_at,
     r.is_done,
     r.is_slowest,
     case
@@ -184,17 +216,4 @@ select
         when r.batches_init > 0 then 'running'
         else 'idle'
     end as state
-from ranked as r
-left join lateral (
-    select
-        q.id as batch_id,
-        q.run_after as due_since
-    from rowferry.batch_queue as q
-    where
-        q.status = 'INIT'
-        and q.migration_id = r.migration_id
-        and q.queue_name = r.queue_name
-        and q.run_after <= now()
-    order by q.run_after, q.id
-    limit 1
-) as d on true;
+from ranked as r;

@@ -48,8 +48,6 @@ STATE_STYLES = {
     "paused": WARNING,
     "waiting": WARNING,
 }
-STATE_WORDS = {"need_somebody": "needs an operator", "no_workers": "no workers"}
-"""What the view calls a state, where that is not its name; the dashboards call it the same."""
 
 
 def line(content: str | Text, style: str = "") -> Text:

@@ -10,13 +10,13 @@ from rich.text import Text
 
 from rowferry.formatting import format_duration, show_text
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import show_state
 from rowferry_cli.watching.hold_ups import list_hold_ups
 from rowferry_cli.watching.layout import (
     BAD,
     GOOD,
     QUIET,
     STATE_STYLES,
-    STATE_WORDS,
     STRONG,
     STYLES,
     WARNING,
@@ -40,9 +40,8 @@ def draw_head(state: State, database: str, now: datetime) -> Iterator[Renderable
     title.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     title.add_column(justify="right", no_wrap=True)
     name = Text.assemble((snapshot.migration if snapshot else "rowferry", STRONG), (f" · {database}", QUIET))
-    word = snapshot.state if snapshot and snapshot.queues else ""
-    shown = STATE_WORDS.get(word, word)
-    title.add_row(name, Text.assemble((shown, STATE_STYLES.get(word, "")), (f"  {now:%H:%M:%S}", QUIET)))
+    word = (show_state(snapshot.state), STATE_STYLES[snapshot.state]) if snapshot and snapshot.queues else ("", "")
+    title.add_row(name, Text.assemble(word, (f"  {now:%H:%M:%S}", QUIET)))
     yield title
     if state.trouble:
         since = f"No update since {snapshot.moment.astimezone():%H:%M:%S}. " if snapshot else ""

@@ -3,16 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
 
 from rowferry.reports.chain import QueueStatus, is_chain_done
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import StateWord
 
 SILENT_AFTER = timedelta(seconds=10)
 """A worker with an older heartbeat is silent: killed, stopped or cut off. Heartbeats come every 5 s."""
-
-StateWord = Literal["done", "need_somebody", "running", "paused", "waiting", "no_workers"]
-"""A word of rowferry.migration_state."""
 
 
 @dataclass(frozen=True, slots=True)
