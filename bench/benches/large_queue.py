@@ -29,11 +29,11 @@ from rowferry_lab.servers.postgres_programs import find_postgres_binaries
 
 SETTINGS = {"shared_buffers": "2GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "autovacuum": "off"}
 MACROS = (
-    (r"\$__timeFilter\((\w+)\)", r"\1 between now() - interval 'SHOWN_HOURS hours' and now()"),
+    (r"\$__timeFilter\((\w+)\)", r"\1 between to_timestamp(SHOWN_FROM) and to_timestamp(SHOWN_TO)"),
     (r"\$__timeGroupAlias\((\w+),[^)]*\)", r"floor(extract(epoch from \1) / 60) * 60 as time"),
     (r"\$__interval_ms", "SHOWN_INTERVAL_MS"),
-    (r"\$__unixEpochFrom\(\)", "extract(epoch from now() - interval 'SHOWN_HOURS hours')"),
-    (r"\$__unixEpochTo\(\)", "extract(epoch from now())"),
+    (r"\$__unixEpochFrom\(\)", "SHOWN_FROM"),
+    (r"\$__unixEpochTo\(\)", "SHOWN_TO"),
     (r"\$\{migration:sqlstring\}", "'large'"),
     (r"\$\{queue:sqlstring\}", "'migrate'"),
     (r"\$\{host:sqlstring\}", "'host-1'"),
@@ -147,7 +147,9 @@ def fill_macros(query: str, hours: int = 6) -> str:
     """Return the query of a panel as Grafana would send it for the last hours."""
     for pattern, words in MACROS:
         query = re.sub(pattern, words, query)
-    return query.replace("SHOWN_HOURS", str(hours)).replace("SHOWN_INTERVAL_MS", str(INTERVALS_MS[hours]))
+    query = query.replace("SHOWN_INTERVAL_MS", str(INTERVALS_MS[hours]))
+    now = int(time.time())
+    return query.replace("SHOWN_FROM", str(now - 3600 * hours)).replace("SHOWN_TO", str(now))
 
 
 def measure_refresh(queries: list[str], hours: int, jit: str) -> Figures:
