@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rowferry_lab.simulated.environment import Environment, start_environment
 from take_watch import prepare
+
+from rowferry_lab.simulated.environment import Environment, start_environment
 
 ROOT = Path(__file__).parents[2]
 PICTURE = Path(__file__).with_name("report.png")
