@@ -5,12 +5,11 @@ import shlex
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from entry_table import EntryTable
 from migration import Migration
-from rowferry_cli.observe.errors import escape_like
 
 UPDATE = "update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'"
 
@@ -39,6 +38,12 @@ def fail(
         )
     batch_id: int = row["id"]
     return batch_id
+
+
+def pattern_of(table: EntryTable, reason: str) -> str:
+    (row,) = table.execute("select pattern from rowferry.error_reasons where reason = %s", (reason,))
+    pattern: str = row["pattern"]
+    return pattern
 
 
 def statuses(table: EntryTable) -> list[str]:
@@ -210,7 +215,7 @@ def test_the_command_of_a_group_requeues_just_that_group(migration: Migration, r
     fail(migration, {"image/3": reason.replace("%", "z").replace("_", "z").replace("\\", "z") + "z"})
     lines = migration.run("errors").stdout.splitlines()
     commands = [shlex.split(line.split("to retry", 1)[1]) for line in lines if "to retry" in line]
-    (command,) = [command for command in commands if command[-1] == escape_like(reason)]
+    (command,) = [command for command in commands if command[-1] == pattern_of(migration, reason)]
     assert migration.run(*command[1:]).returncode == 0
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [wanted]
 
@@ -296,11 +301,19 @@ def test_without_a_schema_one_sentence_says_what_to_run(migration: Migration, co
     assert done.stderr.count("\n") == 1
 
 
-@given(st.text("ab%_\\", max_size=6), st.text("ab%_\\", max_size=6))
-def test_an_escaped_text_has_no_bare_wildcard(one: str, other: str) -> None:
-    pattern = escape_like(one)
-    assert pattern.replace("\\\\", "").replace("\\%", "").replace("\\_", "").find("%") == -1
-    assert (pattern == escape_like(other)) == (one == other)
+REASONS = st.text("ab%_\\\n", min_size=1, max_size=6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(st.lists(REASONS, min_size=1, max_size=8, unique=True))
+def test_the_pattern_of_a_reason_matches_no_other(table: EntryTable, reasons: list[str]) -> None:
+    table.execute("delete from rowferry.batch_queue")
+    fail(table, {str(number): reason for number, reason in enumerate(reasons)})
+    rows = table.execute(
+        "select p.reason, array_agg(o.reason) as matched from rowferry.error_reasons as p, rowferry.error_reasons as o "
+        "where o.reason like p.pattern group by p.reason"
+    )
+    assert {row["reason"]: row["matched"] for row in rows} == {reason: [reason] for reason in reasons}
 
 
 def test_a_requeue_by_update_may_say_when_the_batch_is_due(table: EntryTable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.errors import UsageError
-from rowferry.formatting import count, count_batches, count_entries
+from rowferry.formatting import count, count_batches, count_entries, hide_unfit
 from rowferry_cli.command import Command, find_variable
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 NO_TERMINAL = "There is no terminal to ask on: add --yes to answer every question with yes."
 INTERRUPTED = "Interrupted: running batches were finished or released. Run the same command again to continue."
 DRY_RUN = "Dry run: nothing was written."
+NO_REASON = "no reason was recorded"
 
 
 def confirm(question: str) -> None:
@@ -45,6 +47,18 @@ def describe_items(items: int, batches: int, skipped: int) -> str:
     waiting = f"; {count(skipped, 'item waits', 'items wait')} there already" if skipped else ""
     added = f"{count(items, 'item', 'items')} in {count_batches(batches)}"
     return f"Enqueued {added}{waiting}. Next: run `rowferry worker` on any host."
+
+
+def write_requeue(pattern: str | None, *, migration: str | None, queue: str | None) -> str:
+    """Return what to type to requeue the batches of a row of rowferry.error_reasons, and no others.
+
+    `pattern` is its column; None: no reason was recorded, so the command requeues all batches in ERROR. `migration`
+    and `queue` are None where there is only one.
+    """
+    of_migration = f" --migration {migration}" if migration is not None else ""
+    in_queue = f" --queue {queue}" if queue is not None else ""
+    which = "--all" if pattern is None else f"--error-like {shlex.quote(hide_unfit(pattern))}"
+    return f"rowferry requeue{of_migration}{in_queue} {which}"
 
 
 def describe_pause(migration: str, paused: str) -> str:

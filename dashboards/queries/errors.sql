@@ -13,16 +13,18 @@ select
         else 'mend what the reason says'
     end as "first",
     case
-        when outcome = 'parked'
-            then format('rowferry requeue --all --migration %s', quoted.migration)
-        else format('rowferry requeue --error-like %s --migration %s', quoted.pattern, quoted.migration)
+        when error_reasons.pattern is null
+            then format('rowferry requeue --all --queue %s --migration %s', queue_name, quoted.migration)
+        else format(
+            'rowferry requeue --error-like %s --queue %s --migration %s', quoted.pattern, queue_name, quoted.migration
+        )
     end as "then type this"
 from rowferry.error_reasons
--- Quoted for a shell; a long reason is cut, and % _ \ stand for themselves.
+-- Quoted for a shell.
 cross join lateral (
     select
         '''' || replace(migration, '''', '''\''''') || '''' as migration,
-        '''%' || replace(regexp_replace(left(reason, 80), '([%_\\])', '\\\1', 'g'), '''', '''\''''') || '%''' as pattern
+        '''' || replace(pattern, '''', '''\''''') || '''' as pattern
 ) as quoted
 where error_reasons.migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
 order by entries desc

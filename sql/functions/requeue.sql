@@ -1,6 +1,7 @@
 -- rowferry.requeue(p_batch_id bigint, p_error_like text, p_migration text, p_queue_name text)
 --   Puts batches in ERROR back in the queue and returns how many: one batch, the batches whose error or whose entries'
---   errors match a LIKE pattern, the batches of one migration, of one queue; a null condition excludes none.
+--   errors match a LIKE pattern (a parked batch by its reason in rowferry.error_reasons), the batches of one migration,
+--   of one queue; a null condition excludes none.
 --   The same as `update rowferry.batch_queue set status = 'INIT' where status = 'ERROR' and ...`.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry requeue, rowferry watch.
 create or replace function rowferry.requeue(
@@ -27,6 +28,7 @@ as $$
             and (
                 p_error_like is null
                 or q.error like p_error_like
+                or (q.finished_at is null and 'set to ERROR by hand; `rowferry requeue` puts it back' like p_error_like)
                 or exists (
                     select from rowferry.entry_failure as f
                     where f.batch_id = q.id and (f.error like p_error_like or f.reason like p_error_like)

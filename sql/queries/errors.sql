@@ -25,6 +25,7 @@ select
     e.example_key,
     e.example_error,
     e.last_failed_at,
+    e.pattern,
     count(*) over () as total
 from rowferry.error_reasons as e
 where

@@ -1,7 +1,8 @@
 -- rowferry.error_reasons
 --   Why batches are in ERROR: one row a migration, queue, outcome and reason; `order by entries desc` returns the most
 --   frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
---   to ERROR by hand, and not by an attempt, is `parked`.
+--   to ERROR by hand, and not by an attempt, is `parked`. `pattern` is what rowferry.requeue and `rowferry requeue
+--   --error-like` take to match this reason alone; null where no reason was recorded.
 create or replace view rowferry.error_reasons as
 with reasons as (
     select
@@ -34,7 +35,7 @@ with reasons as (
         from rowferry.entry_failure as f
         where f.batch_id = q.id and f.outcome = 'failed'
     ) as listed
-    where q.status = 'ERROR' and (q.failed > listed.failed or q.entry_count = 0)
+    where q.status = 'ERROR' and (q.failed > listed.failed or (q.entry_count = 0 and q.finished_at is not null))
     union all
     select
         q.migration_id,
@@ -59,7 +60,8 @@ select
     count(distinct r.batch_id) as batches,
     (min(array[r.key, r.error]))[1] as example_key,
     (min(array[r.key, r.error]))[2] as example_error,
-    max(r.failed_at) as last_failed_at
+    max(r.failed_at) as last_failed_at,
+    regexp_replace(r.reason, '([\\%_])', '\\\1', 'g') as pattern
 from reasons as r
 inner join rowferry.migration as m on r.migration_id = m.id
 group by m.name, r.queue_name, r.outcome, r.reason;

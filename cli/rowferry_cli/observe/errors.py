@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.formatting import count_batches, count_entries, hide_unfit, shorten, show_text
+from rowferry.formatting import count_batches, count_entries, shorten, show_text
 from rowferry_cli.command import Command, Group
+from rowferry_cli.messages import NO_REASON, write_requeue
 from rowferry_cli.migration import (
     all_migrations_option,
     choose_one_or_all,
@@ -76,16 +76,18 @@ def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_que
     for row in rows:
         of_queue = f", queue {row['queue_name']}" if has_queues else ""
         counts = f"{count_entries(row['entries'])} in {count_batches(row['batches'])}"
-        click.secho(f"{row['outcome']}: {show_text(row['reason'])}", bold=True, nl=False)
+        click.secho(f"{row['outcome']}: {show_text(row['reason'] or NO_REASON)}", bold=True, nl=False)
         click.echo(
             f"  ({counts} of {row['migration']}{of_queue}, last at {row['last_failed_at']:%Y-%m-%d %H:%M:%S %Z})"
         )
         if row["example_key"] is not None:
             click.echo(f"    for example  {show_text(shorten(row['example_key']))}: {show_text(row['example_error'])}")
-        pattern = shlex.quote(hide_unfit(escape_like(row["reason"] or "")))
-        of_migration = f"--migration {row['migration']} " if has_several else ""
-        in_queue = f"--queue {row['queue_name']} " if has_queues else ""
-        click.echo(f"    to retry     rowferry requeue {of_migration}{in_queue}--error-like {pattern}\n")
+        command = write_requeue(
+            row["pattern"],
+            migration=row["migration"] if has_several else None,
+            queue=row["queue_name"] if has_queues else None,
+        )
+        click.echo(f"    to retry     {command}\n")
     _print_rest(rows)
     click.echo(f"Retry all: rowferry requeue --all{which}     List entries: rowferry errors --entries{which}")
 
@@ -103,8 +105,3 @@ def _print_rest(rows: list[DictRow]) -> None:
     total = rows[0]["total"]
     if total > len(rows):
         click.echo(f"… and {total - len(rows):,} more: --limit {total} shows all.")
-
-
-def escape_like(text: str) -> str:
-    r"""Return a LIKE pattern that matches just this text: `\`, `%` and `_` stand for themselves."""
-    return text.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")

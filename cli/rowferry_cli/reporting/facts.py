@@ -110,12 +110,14 @@ class Reason:
     migration: str
     queue_name: str
     outcome: str
-    reason: str
+    reason: str | None
     entries: int
     batches: int
     example_key: str | None
     example_error: str | None
     last_failed_at: datetime | None
+    pattern: str | None
+    """Of LIKE: it matches this reason alone. None as the reason."""
     total: int
     """Of reasons, without a limit."""
 

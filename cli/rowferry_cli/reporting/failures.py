@@ -1,9 +1,9 @@
 """Builds what the page says of failures: reasons, samples, what to type, and what retries have overcome. Pure."""
 
-import shlex
 from collections.abc import Callable, Sequence
 
 from rowferry.formatting import count_batches, count_entries
+from rowferry_cli.messages import NO_REASON, write_requeue
 from rowferry_cli.reporting.facts import Facts, Reason, Retry, Sample
 from rowferry_cli.reporting.hide import cut
 from rowferry_cli.reporting.model import Cell, Column, ReasonPart, Table
@@ -12,6 +12,7 @@ from rowferry_cli.reporting.wording import write_moment
 Clean = Callable[[str], str]
 """Hides secrets; texts are cut only after it."""
 MOST_OF_A_KEY = 300
+MOST_OF_A_COMMAND = 400
 MEANINGS = {
     "RETRY": "failed, tried again",
     "RELEASED": "given back, costs nothing",
@@ -29,24 +30,33 @@ def _build_reason(facts: Facts, reason: Reason, clean: Clean) -> ReasonPart:
     samples = [sample for sample in facts.samples if (sample.queue, sample.outcome, sample.reason) == mine]
     several = f" of {reason.queue_name}" if len(facts.report.queues) > 1 else ""
     last = f", the last at {write_moment(reason.last_failed_at)}" if reason.last_failed_at else ""
+    counts = f"{count_entries(reason.entries)} in " if reason.entries else ""
+    command, advice = find_command(facts, reason, clean)
     return ReasonPart(
         outcome=reason.outcome,
-        reason=cut(clean(reason.reason)),
-        sentence=f"{count_entries(reason.entries)} in {count_batches(reason.batches)}{several}{last}.",
-        command=write_command(facts, reason, clean),
+        reason=cut(clean(reason.reason or NO_REASON)),
+        sentence=f"{counts}{count_batches(reason.batches)}{several}{last}. {advice}",
+        command=command,
         samples=tabulate_samples(samples, reason, clean) if samples else None,
         error="" if samples else cut(clean(reason.example_error or "")),
     )
 
 
-def write_command(facts: Facts, reason: Reason, clean: Clean) -> str:
-    """Return the command that requeues the batches of a reason; all, where its text fits in no pattern."""
-    one = f" --queue {reason.queue_name}" if len(facts.report.queues) > 1 else ""
-    where = f"{one} --migration {facts.report.migration}"
-    text = reason.reason
-    if reason.outcome == "parked" or len(text) > 60 or set(text) & set("%_\\") or clean(text) != text:
-        return f"rowferry requeue --all{where}"
-    return f"rowferry requeue --error-like {shlex.quote(f'%{text}%')}{where}"
+def find_command(facts: Facts, reason: Reason, clean: Clean) -> tuple[str, str]:
+    """Return what to type for a reason, and a sentence that leads to it.
+
+    It requeues the batches of this reason; where its text is too long for the page, or may hold a secret, it prints the
+    command that does.
+    """
+    migration, queue = facts.report.migration, reason.queue_name
+    one = queue if len(facts.report.queues) > 1 else None
+    command = write_requeue(reason.pattern, migration=migration, queue=one)
+    if len(command) > MOST_OF_A_COMMAND or clean(command) != command:
+        why = "Its text is long or may hold a secret, so the command that requeues it is not here."
+        return f"rowferry errors --queue {queue} --migration {migration}", f"Mend the cause. {why} This prints it:"
+    if reason.pattern is None:
+        return command, "Mend the cause. No reason to choose by was recorded, so this requeues all that is in ERROR:"
+    return command, "Mend the cause, then:"
 
 
 def tabulate_samples(samples: Sequence[Sample], reason: Reason, clean: Clean) -> Table:
@@ -62,7 +72,7 @@ def tabulate_samples(samples: Sequence[Sample], reason: Reason, clean: Clean) ->
         Column("Error", "foreign"),
         Column("Attempt", "number"),
     ]
-    return Table(f"{shown}: {reason.outcome}, {cut(clean(reason.reason), 100)}", columns, rows)
+    return Table(f"{shown}: {reason.outcome}, {cut(clean(reason.reason or NO_REASON), 100)}", columns, rows)
 
 
 def describe_more(facts: Facts) -> str:

@@ -104,8 +104,8 @@ class ReasonPart:
     outcome: str
     reason: str
     sentence: str
+    """How many, and what to do before the command."""
     command: str
-    """What to type once the cause is mended."""
     samples: Table | None
     error: str = ""
     """Of a batch that failed as a whole."""
