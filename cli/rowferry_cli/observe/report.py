@@ -25,6 +25,13 @@ WIDTH_OF_WORDS = 53
 """Of a terminal of 80 columns, beside the counts."""
 
 
+def refuse_nameless(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path of an option. Raises BadParameter for an empty one, and for `-`."""
+    if path in {Path(), Path("-")}:
+        raise click.BadParameter("name a file, such as report.html", param=option)
+    return path
+
+
 @click.command("report", cls=Command)
 @migration_option
 @click.option(
@@ -32,6 +39,7 @@ WIDTH_OF_WORDS = 53
     "manifest_path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
+    callback=refuse_nameless,
     help="Write each entry that was neither migrated nor kept to this file, one JSON object per line.",
 )
 @click.option(
@@ -39,6 +47,7 @@ WIDTH_OF_WORDS = 53
     "page_path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
+    callback=refuse_nameless,
     help="Write the report to this file as one page for a change ticket: it opens offline, and prints.",
 )
 @json_option
@@ -89,7 +98,7 @@ def command(
 
 
 def _refuse_same_file(manifest_path: Path | None, page_path: Path | None) -> None:
-    if manifest_path and page_path and manifest_path.absolute() == page_path.absolute():
+    if manifest_path and page_path and os.path.realpath(manifest_path) == os.path.realpath(page_path):
         raise click.UsageError(f"--manifest and --html both name {page_path}: give each a file of its own")
 
 
@@ -118,6 +127,7 @@ def _write_page(connection: Connection, report: Report, path: Path) -> None:
 def _print_report(report: Report) -> None:
     """Print one block for each queue and table, the conclusion, and the next steps."""
     from rowferry.reports.chain import find_meanings
+    from rowferry.reports.report import LEGACY_AGAIN
 
     click.secho(f"Migration {report.migration}", bold=True)
     for queue, tables in report.queues.items():
@@ -141,7 +151,7 @@ def _print_report(report: Report) -> None:
                 f"`rowferry requeue --all{one} --migration {report.migration}` requeues all batches in ERROR."
             )
     for label, rows in report.reverted.items():
-        click.echo(f"{label}: {count(rows, 'row', 'rows')} reverted, none migrated since: legacy again.")
+        click.echo(f"{label}: {count(rows, 'row', 'rows')} {LEGACY_AGAIN}")
 
 
 def _print_unfinished(queue: str | None, tables: list[TableReport]) -> None:

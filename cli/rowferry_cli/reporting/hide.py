@@ -1,14 +1,19 @@
-"""Makes foreign text fit for a page that others read: secrets hidden, control characters shown. Pure."""
+"""Makes foreign text fit for a page that others read: secrets hidden, control characters shown."""
 
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote
 
+from rowferry.environment import read_secret
+from rowferry.errors import UsageError
 from rowferry.formatting import show_text
 
 HIDDEN = "[hidden]"
 SHORTEST_SECRET = 8
 """Shorter ones would be found in ordinary words."""
+LONGEST_SECRET_BYTES = 65_536
+"""A larger file holds something else; a pipe or a device has no size."""
 
 _NAMES = (
     r"(?:password|passwd|passphrase|secret|token|signature|credential|api[_-]?key|private[_-]?key|access[_-]?key"
@@ -38,11 +43,14 @@ _PASSWORD = re.compile(r"://[^\s/@:]*:([^\s/@]+)@|\bpassword\s*=\s*(?:'((?:[^'\\
 
 
 def find_secrets(environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the secrets of an environment, as they are and as a URL quotes them; of a DSN, its password."""
+    """Return the secrets of an environment, as they are and as a URL quotes them; of a DSN, its password.
+
+    A secret may be in a file that NAME_FILE names; one that cannot be read is passed over.
+    """
     found: set[str] = set()
-    for name, value in environ.items():
-        if not _VARIABLES.search(name) or name.endswith("_FILE"):
-            continue
+    for variable in filter(_VARIABLES.search, environ):
+        name = variable.removesuffix("_FILE")
+        value = environ[variable] if name == variable else _read_file(environ, name)
         if name == "DATABASE_URL":
             found |= {text for match in _PASSWORD.finditer(value) for text in match.groups() if text}
         else:
@@ -50,6 +58,16 @@ def find_secrets(environ: Mapping[str, str]) -> frozenset[str]:
     found |= {unquote(secret) for secret in found}
     found |= {form for secret in found for form in (quote(secret, safe=""), quote_plus(secret))}
     return frozenset(secret for secret in found if len(secret) >= SHORTEST_SECRET)
+
+
+def _read_file(environ: Mapping[str, str], name: str) -> str:
+    """Return the secret in the file that NAME_FILE names; empty where there is none that can be read to its end."""
+    variable = f"{name}_FILE"
+    try:
+        is_small = 0 < Path(environ[variable]).stat().st_size <= LONGEST_SECRET_BYTES
+        return read_secret({variable: environ[variable]}, name) if is_small else ""
+    except (OSError, ValueError, UsageError):
+        return ""
 
 
 def hide_secrets(text: str, secrets: Collection[str] = ()) -> str:

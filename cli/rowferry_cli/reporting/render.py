@@ -1,6 +1,7 @@
 """Renders the page as one HTML file that needs nothing else: no script, no font, no image from elsewhere."""
 
 import os
+import shutil
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,16 +20,28 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_page(path: Path, facts: Facts, environ: Mapping[str, str]) -> None:
-    """Write the page of a migration; the secrets of `environ` are hidden wherever they are. Raises OSError.
-
-    The file is there once it is whole: one of the same name is replaced only then.
-    """
+    """Write the page of a migration; the secrets of `environ` are hidden wherever they are. Raises OSError."""
     secrets = find_secrets(environ)
     page = render_page(build_page(facts, partial(clean, secrets=secrets)), secrets)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    write_whole(path, page)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there once it is whole: one of the same name is replaced only then. Raises OSError.
+
+    A link stays a link to the file that is replaced, which keeps its mode; a pipe or a device is written to.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    target = Path(os.path.realpath(path))
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        unfinished.write_text(page, encoding="utf-8")
-        unfinished.replace(path)
+        if target.exists():
+            unfinished.touch()
+            shutil.copymode(target, unfinished)
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
 
