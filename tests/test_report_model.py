@@ -1,8 +1,11 @@
 """The parts of the page that are computed from facts alone: intervals, charts, drawings, wording, secrets."""
 
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -15,6 +18,7 @@ from rowferry_cli.reporting.events import find_pauses, tabulate_events
 from rowferry_cli.reporting.facts import BatchFacts, Event, Interval, Span
 from rowferry_cli.reporting.hide import HIDDEN, clean, cut, find_secrets, hide_secrets
 from rowferry_cli.reporting.model import Bar
+from rowferry_cli.reporting.planned import write_plan
 from rowferry_cli.reporting.queue_parts import list_bars
 from rowferry_cli.reporting.spans import MOST_INTERVALS, choose_step, cut_span, find_spans
 from rowferry_cli.reporting.svg import draw_marks, draw_pace, draw_shares
@@ -180,6 +184,15 @@ def test_a_pause_goes_from_its_event_to_the_next_resume_of_the_same_queue() -> N
     assert find_pauses(found, "verify") == [*whole, (NOON + 2 * MINUTE, NOON + 3 * MINUTE)]
 
 
+def test_two_events_of_one_transaction_are_taken_in_the_order_that_can_be() -> None:
+    """Triggers record changes alone: who is not paused is paused first, and who is paused is resumed first."""
+    both = [event(1, "paused"), event(1, "resumed")]
+    for order in (both, both[::-1]):
+        assert find_pauses(order, "migrate") == [(NOON + MINUTE, NOON + MINUTE)]
+        again = [(NOON, NOON + MINUTE), (NOON + MINUTE, NOON + 2 * MINUTE)]
+        assert find_pauses([event(2, "resumed"), *order, event(0, "paused")], "migrate") == again
+
+
 def test_events_are_told_up_to_thirty_of_them() -> None:
     table = tabulate_events([event(minute, "worker_lost", text="host: lost") for minute in range(40)], str)
     assert table is not None
@@ -244,10 +257,49 @@ def test_the_secrets_of_the_environment_are_hidden_wherever_they_are() -> None:
         "AWS_SECRET_ACCESS_KEY": "short",
         "ROWFERRY_LEGACY_ACCESS_KEY_ID": "just-an-id",
         "AWS_SESSION_TOKEN_FILE": "/run/secrets/token",
+        "AWS_PROFILE": "an ordinary word",
     }
     secrets = find_secrets(environ)
     text = "pass/w0rd pass%2Fw0rd correct horse correct+horse short just-an-id /run/secrets/token"
     assert clean(text, secrets) == " ".join([HIDDEN] * 4) + " short just-an-id /run/secrets/token"
+
+
+def test_the_secrets_in_files_are_hidden_too(tmp_path: Path) -> None:
+    texts = {
+        "DATABASE_URL": "postgresql://me:in-the-url@db/app",
+        "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "in-the-file",
+        "POSTGRES_PASSWORD": "x" * 70_000,
+    }
+    environ: dict[str, str] = {}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(f"{text}\n")
+        environ[f"{name}_FILE"] = str(tmp_path / name)
+    os.mkfifo(tmp_path / "pipe")
+    environ |= {"A_TOKEN_FILE": str(tmp_path / "pipe"), "B_TOKEN_FILE": str(tmp_path), "C_TOKEN_FILE": "\0"}
+    environ["ROWFERRY_LEGACY_SECRET_ACCESS_KEY"] = "in-the-variable"
+    assert find_secrets(environ) == {"in-the-url", "in-the-file", "in-the-variable"}
+
+
+# The plan
+
+
+def test_the_plan_of_another_version_is_written_whatever_it_holds() -> None:
+    plan: dict[str, Any] = {
+        "migration": {"name": "m", "later": {"a": [1, {"b": None}]}},
+        "future": 3,
+        "list": [1, "two", {"three": 3}],
+        "nothing": None,
+        "queue": {"migrate": {"priority": 1}, "scalar": True},
+        "entries": [{"table": "t"}, {"table": "u"}],
+        "empty": {},
+    }
+    lines = write_plan(plan)
+    assert lines[:2] == ["future = 3", 'list = [1, "two", {three = 3}]'.replace("{", "{ ").replace("}", " }")]
+    assert lines[2:4] == ["", "[migration]"]
+    for group in (["[queue]", "scalar = true"], ["[queue.migrate]", "priority = 1"], ["[[entries]]", 'table = "u"']):
+        assert group in [lines[index : index + 2] for index in range(len(lines))]
+    assert "[empty]" in lines
+    assert [write_plan(one) for one in ({"future": 3}, {}, {"queue": 7})] == [["future = 3"], [], ["queue = 7"]]
 
 
 def test_foreign_text_shows_its_control_characters_and_is_cut_only_after_it_is_clean() -> None:

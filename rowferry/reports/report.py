@@ -20,6 +20,8 @@ from rowferry.reports.chain import read_chain
 from rowferry.reports.progress import Counts
 
 _OWN = ("attempts", "is_repeated", "started_at", "finished_at", "parked_batches", "parked_entries")
+LEGACY_AGAIN = "reverted, none migrated since: legacy again."
+"""What is said of the rows of `Report.reverted`."""
 FETCHED_AT_ONCE = 2_000
 """Lines of the manifest in memory at once."""
 
@@ -55,7 +57,7 @@ class TableReport:
     @property
     def duration(self) -> timedelta | None:
         """Return the time from the first attempt's start to the last attempt's end; None before that."""
-        return self.finished_at - self.started_at if self.started_at and self.finished_at else None
+        return find_time_between(self.started_at, self.finished_at)
 
     def as_document(self) -> dict[str, Any]:
         """Return the report as plain data, for JSON."""
@@ -124,6 +126,13 @@ class Report:
             "queues": list(self.queues),
             "tables": [table.as_document() for table in self.tables],
         }
+
+
+def find_time_between(began_at: datetime | None, ended_at: datetime | None) -> timedelta | None:
+    """Return how long something took; None where a time is not known, or where the clock was set back meanwhile."""
+    if began_at is None or ended_at is None or ended_at < began_at:
+        return None
+    return ended_at - began_at
 
 
 def read_report(connection: Connection, migration: str, manifest: TextIO | None = None) -> tuple[Report, int]:

@@ -220,7 +220,7 @@ select
 from rowferry.events as e
 inner join rowferry.migration as m on m.name = %(migration)s
 where coalesce(e.migration, m.name) = m.name and (e.migration is not null or e.at >= m.created_at)
-order by e.at desc, e.queue_name
+order by e.at desc, e.queue_name, e.kind desc
 limit %(limit)s;
 
 -- name: page_passes

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from rowferry.batch import Outcome
-from rowferry.formatting import format_duration
+from rowferry.formatting import count, count_entries, format_duration
 from rowferry_cli.reporting.events import Pause
 from rowferry_cli.reporting.facts import Interval, Span
 from rowferry_cli.reporting.model import Bar, Chart, Column, Table
@@ -103,7 +103,7 @@ def describe(span: Span, totals: Sequence[int]) -> str:
     at = write_moment(span.begins_at + busiest * span.step)
     idle = totals.count(0)
     words = [
-        f"{sum(totals):,} entries by the end of their batch, in {len(totals)} intervals of "
+        f"{count_entries(sum(totals))} by the end of their batch, in {count(len(totals), 'interval', 'intervals')} of "
         f"{write_step(span.step)} from {write_moment(span.begins_at)}.",
         f"The busiest began at {at}: {write_rate(totals[busiest] / seconds)} entries/s.",
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 
 from rowferry_cli.reporting.facts import Event
 from rowferry_cli.reporting.hide import cut
@@ -20,13 +21,16 @@ def find_pauses(events: Sequence[Event], queue: str) -> list[Pause]:
 
 
 def _pair(events: Sequence[Event]) -> Iterator[Pause]:
+    """Yield the pauses of events in order; those of one transaction, at the same time, follow from the state before."""
     began_at: datetime | None = None
-    for event in events:
-        if event.kind == "paused" and began_at is None:
-            began_at = event.at
-        elif event.kind == "resumed" and began_at is not None:
-            yield began_at, event.at
-            began_at = None
+    for at, same in groupby(events, key=lambda one: one.at):
+        kinds = {one.kind for one in same}
+        for kind in ("paused", "resumed") if began_at is None else ("resumed", "paused"):
+            if kind == "paused" and kind in kinds and began_at is None:
+                began_at = at
+            elif kind == "resumed" and kind in kinds and began_at is not None:
+                yield began_at, at
+                began_at = None
     if began_at is not None:
         yield began_at, None
 

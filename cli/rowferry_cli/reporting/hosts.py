@@ -2,50 +2,43 @@
 
 from collections.abc import Callable, Sequence
 
-from rowferry.formatting import format_duration
+from rowferry.reports.report import find_time_between
 from rowferry_cli.reporting.facts import AttemptFacts, BatchFacts, Facts
 from rowferry_cli.reporting.model import Cell, Column, Table
-from rowferry_cli.reporting.wording import write_moment
+from rowferry_cli.reporting.wording import write_duration, write_moment
 
-MOST_HOSTS = 50
+MOST_ROWS = 50
 
 
 def tabulate_hosts(facts: Facts) -> Table | None:
-    """Return a row a host, those with crashes first, then the most entries; None before the first attempt."""
-    hosts = {facts_of.host for facts_of in facts.attempts}
-    if not hosts:
+    """Return a row a host and queue, crashes first, then the most entries of a queue; None before the first attempt."""
+    if not facts.attempts:
         return None
-    rows = [
-        _build_row(
-            host,
-            [one for one in facts.attempts if one.host == host],
-            [one for one in facts.batches if one.host == host],
-        )
-        for host in hosts
-    ]
-    crashed, entries = 3, 5
-    rows.sort(key=lambda row: (-int(row[crashed]), -int(row[entries]), str(row[0])))
+    finished = {(one.host, one.queue): one for one in facts.batches}
+    order = {queue: place for place, queue in enumerate(facts.report.queues)}
+    pairs = [(one, finished.get((one.host, one.queue))) for one in facts.attempts]
+    pairs.sort(key=lambda pair: (-pair[0].crashed, order[pair[0].queue], -pair[1].settled if pair[1] else 0))
+    rows = [_build_row(*pair) for pair in pairs]
     numbers = ("Processes", "Attempts", "Crashed", "Lost", "Entries settled", "To decide")
-    columns = [Column("Host", "foreign"), *(Column(name, "number") for name in numbers)]
+    columns = [Column("Host", "foreign"), Column("Queue"), *(Column(name, "number") for name in numbers)]
     columns += [Column("Began"), Column("Worked for"), Column("Versions")]
-    more = f"{len(rows) - MOST_HOSTS} more hosts." if len(rows) > MOST_HOSTS else ""
-    return Table("Hosts, of all queues", columns, rows[:MOST_HOSTS], more)
+    more = f"{len(rows) - MOST_ROWS} more." if len(rows) > MOST_ROWS else ""
+    return Table("Hosts, and what they did in each queue", columns, rows[:MOST_ROWS], more)
 
 
-def _build_row(host: str, attempts: Sequence[AttemptFacts], batches: Sequence[BatchFacts]) -> list[Cell]:
-    began, ended = min(one.began_at for one in attempts), max(one.ended_at for one in attempts)
-    versions = sorted({version for one in attempts for version in one.versions})
+def _build_row(attempts: AttemptFacts, batches: BatchFacts | None) -> list[Cell]:
     return [
-        host,
-        max(one.processes for one in attempts),
-        sum(one.attempts for one in attempts),
-        sum(one.crashed for one in attempts),
-        sum(one.lost for one in attempts),
-        sum(one.settled for one in batches),
-        sum(one.unsettled for one in batches),
-        write_moment(began),
-        format_duration(ended - began),
-        ", ".join(versions) or "not known any more",
+        attempts.host,
+        attempts.queue,
+        attempts.processes,
+        attempts.attempts,
+        attempts.crashed,
+        attempts.lost,
+        batches.settled if batches else 0,
+        batches.unsettled if batches else 0,
+        write_moment(attempts.began_at),
+        write_duration(find_time_between(attempts.began_at, attempts.ended_at)),
+        ", ".join(sorted(attempts.versions)) or "not known any more",
     ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from rowferry.errors import UsageError
+from rowferry.formatting import format_duration
 from rowferry.plan import Plan
 from rowferry.plan.sides import Side
 from rowferry.plan_file import parse_plan
@@ -11,7 +12,7 @@ from rowferry_cli.discovering.plan_text import write_pair
 from rowferry_cli.reporting.facts import Facts, Pass
 from rowferry_cli.reporting.model import Cell, Column, Table
 from rowferry_cli.reporting.verdict import find_duration
-from rowferry_cli.reporting.wording import write_duration, write_moment
+from rowferry_cli.reporting.wording import write_moment
 from rowferry_cli.setup.plan_words import describe_entries
 
 MOST_ENTRIES = 50
@@ -53,21 +54,34 @@ def _describe_side(side: Side) -> str:
 
 
 def write_plan(document: Mapping[str, Any]) -> list[str]:
-    """Return the plan as the lines of a TOML file."""
-    lines: list[str] = []
+    """Return the plan as the lines of a TOML file, also one of another version, which may have any values."""
+    plain = {name: value for name, value in document.items() if not _list_tables(value)}
+    lines = [*_write_pairs(plain), ""] if any(_write_pairs(plain)) else []
     for name, value in document.items():
-        many = cast("list[Mapping[str, Any]]", value if isinstance(value, list) else [value])
-        for table in many:
-            if name == "queue":
-                lines += [line for queue, own in table.items() for line in _write_table(f"[queue.{queue}]", own)]
-            else:
-                lines += _write_table(f"[[{name}]]" if isinstance(value, list) else f"[{name}]", table)
+        for table in _list_tables(value):
+            if isinstance(value, list):
+                lines += _write_table(f"[[{name}]]", table)
+                continue
+            inner = [key for key, own in table.items() if name == "queue" and isinstance(own, Mapping)]
+            own = {key: one for key, one in table.items() if key not in inner}
+            lines += _write_table(f"[{name}]", own) if own or not inner else []
+            lines += [line for key in inner for line in _write_table(f"[{name}.{key}]", table[key])]
     return lines[:-1]
 
 
-def _write_table(head: str, table: Mapping[str, Any]) -> list[str]:
+def _list_tables(value: object) -> list[Mapping[str, Any]]:
+    """Return a table, or an array of tables, as a list; empty for any other value."""
+    many = cast("list[object]", value if isinstance(value, list) else [value])
+    return [cast("Mapping[str, Any]", one) for one in many] if all(isinstance(one, Mapping) for one in many) else []
+
+
+def _write_pairs(table: Mapping[str, Any]) -> list[str]:
     pairs = [write_pair(key, value) for key, value in table.items() if value not in (None, {}, [])]
-    return [head, *(line for pair in pairs for line in pair.split("\n")), ""]
+    return [line for pair in pairs for line in pair.split("\n")]
+
+
+def _write_table(head: str, table: Mapping[str, Any]) -> list[str]:
+    return [head, *_write_pairs(table), ""]
 
 
 def list_dates(facts: Facts) -> list[Pair]:
@@ -75,10 +89,11 @@ def list_dates(facts: Facts) -> list[Pair]:
     migration, tables = facts.migration, facts.report.tables
     began = min((table.started_at for table in tables if table.started_at), default=None)
     ended = max((table.finished_at for table in tables if table.finished_at), default=None)
+    took = find_duration(facts.report)
     dates = [
         ("Plan stored", migration.created_at, f", now revision {migration.revision}"),
         ("First attempt began", began, ""),
-        ("Last batch ended", ended, f", after {write_duration(find_duration(facts.report))}"),
+        ("Last batch ended", ended, f", after {format_duration(took)}" if took else ""),
         ("Application may switch", migration.switched_at, ", confirmed by a person"),
         ("Paused", migration.paused_at, f": {migration.pause_reason}" if migration.pause_reason else ", by a person"),
     ]

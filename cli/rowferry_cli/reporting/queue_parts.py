@@ -1,6 +1,7 @@
 """Builds the part of each queue: its outcomes in its own words, its tables, its pace. Pure."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from rowferry.batch import Outcome
 from rowferry.errors import UsageError
@@ -125,7 +126,7 @@ def list_notes(tables: Sequence[TableReport], batches: Sequence[BatchFacts]) -> 
         f"{sum(one.batches_init for one in counts):,} INIT, {sum(one.batches_error for one in counts):,} ERROR. "
         f"{count(sum(table.attempts for table in tables), 'attempt', 'attempts')}."
     ]
-    longest = [batch.longest for batch in batches if batch.longest]
+    longest = [batch.longest for batch in batches if batch.longest and batch.longest > timedelta(0)]
     if longest:
         notes.append(f"The longest last attempt of a batch took {format_duration(max(longest))}.")
     if any(table.is_repeated for table in tables):

@@ -1,14 +1,17 @@
 """Says in a word and a sentence how a migration stands, and how its verification. Pure."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from rowferry.formatting import count_batches, count_entries, format_duration
-from rowferry.reports.report import Report, TableReport, gives_form
+from rowferry.formatting import count, count_batches, count_entries, format_duration
+from rowferry.reports.report import LEGACY_AGAIN, Report, TableReport, find_time_between, gives_form
 from rowferry_cli.reporting.facts import Facts, MigrationFacts
 from rowferry_cli.reporting.model import Tile, Tone, Verdict
-from rowferry_cli.reporting.wording import write_bytes, write_moment, write_rate, write_share
+from rowferry_cli.reporting.wording import write_bytes, write_duration, write_moment, write_share
 from rowferry_queues.verify.spec import VERIFY
+
+MOST_REVERTED = 5
 
 
 def judge(facts: Facts) -> Verdict:
@@ -18,16 +21,23 @@ def judge(facts: Facts) -> Verdict:
         return Verdict("Not begun", "Nothing has been enqueued.", "calm")
     if not report.balances:
         return Verdict("Mismatch", "The outcomes do not add up to the entries: this is a bug in rowferry.", "bad")
-    decide = describe_undecided(report)
+    decide, reverted = describe_undecided(report), describe_reverted(report)
     if migration.state == "done":
         took = find_duration(report)
         within = f" in {format_duration(took)}" if took else ""
-        return Verdict("Done", f"All batches are done: {count_entries(main_counts(facts)[0])}{within}.", "good")
+        done = f"All batches are done: {count_entries(main_counts(facts)[0])}{within}."
+        return (
+            Verdict("Reverted", f"{reverted} All batches are done.", "warn")
+            if reverted
+            else Verdict("Done", done, "good")
+        )
     if migration.state == "need_somebody":
-        return Verdict("Needs a decision", f"All other batches are done; {decide}.", "bad")
-    pending = sum(table.counts.batches_init for table in report.tables)
-    left = f"{pending:,} of {count_batches(sum(table.counts.batches for table in report.tables))} pending"
-    return _judge_pending(migration, f"{left}; {decide}." if decide else f"{left}.")
+        verdict = Verdict("Needs a decision", f"All other batches are done; {decide}.", "bad")
+    else:
+        pending = sum(table.counts.batches_init for table in report.tables)
+        left = f"{pending:,} of {count_batches(sum(table.counts.batches for table in report.tables))} pending"
+        verdict = _judge_pending(migration, f"{left}; {decide}." if decide else f"{left}.")
+    return replace(verdict, sentence=f"{verdict.sentence} {reverted}".rstrip())
 
 
 def _judge_pending(migration: MigrationFacts, left: str) -> Verdict:
@@ -45,20 +55,42 @@ def _judge_pending(migration: MigrationFacts, left: str) -> Verdict:
 
 
 def describe_undecided(report: Report) -> str:
-    """Return what is in ERROR, without a full stop; empty where nothing is."""
-    batches = sum(table.counts.batches_error for table in report.tables)
-    entries = sum(table.counts.unsettled + table.parked_entries for table in report.tables)
-    if not batches:
-        return ""
-    verb = "needs" if entries == 1 else "need"
-    return f"{count_entries(entries)} in {count_batches(batches)} {verb} a decision"
+    """Return what is in ERROR, without a full stop; empty where nothing is. A listing is a batch without entries."""
+    parts: list[str] = []
+    undecided = count_undecided(report)
+    for queue, (entries, batches) in undecided.items():
+        of = f" of {queue}" if len(report.queues) > 1 else ""
+        parts.append(f"{f'{count_entries(entries)} in ' if entries else ''}{count_batches(batches)}{of}")
+    is_one = [entries or batches for entries, batches in undecided.values()] == [1]
+    return f"{' and '.join(parts)} {'needs' if is_one else 'need'} a decision" if parts else ""
+
+
+def count_undecided(report: Report) -> dict[str, tuple[int, int]]:
+    """Return the entries that need a decision, and the batches in ERROR, of each queue that has such batches."""
+    found = {
+        queue: (
+            sum(table.counts.unsettled + table.parked_entries for table in tables),
+            sum(table.counts.batches_error for table in tables),
+        )
+        for queue, tables in report.queues.items()
+    }
+    return {queue: counts for queue, counts in found.items() if counts[1]}
+
+
+def describe_reverted(report: Report) -> str:
+    """Return which rows are legacy again, in a sentence a table; empty where none are."""
+    rows = report.reverted
+    told = [f"{label}: {count(rows[label], 'row', 'rows')} {LEGACY_AGAIN}" for label in list(rows)[:MOST_REVERTED]]
+    if len(rows) > MOST_REVERTED:
+        told.append(f"{len(rows) - MOST_REVERTED} more tables were reverted, too.")
+    return " ".join(told)
 
 
 def find_duration(report: Report) -> timedelta | None:
     """Return the time from the first attempt of any queue to the last end; None before there is one."""
     starts = [table.started_at for table in report.tables if table.started_at]
     ends = [table.finished_at for table in report.tables if table.finished_at]
-    return max(ends) - min(starts) if starts and ends else None
+    return find_time_between(min(starts, default=None), max(ends, default=None))
 
 
 def find_main(report: Report) -> tuple[str, list[TableReport]]:
@@ -83,24 +115,33 @@ def list_tiles(facts: Facts) -> list[Tile]:
         return []
     entries, settled = main_counts(facts)
     of = f"of {name}" if len(report.queues) > 1 else "in 1 table" if len(tables) == 1 else f"in {len(tables)} tables"
-    undecided = sum(table.counts.unsettled + table.parked_entries for table in report.tables)
+    is_settled = settled == entries > 0 and not any(t.counts.batches_init or t.counts.batches_error for t in tables)
+    before = ", before the revert" if report.reverted else ""
+    settled_tone: Tone = "good" if is_settled and not report.reverted else "calm"
     verified = judge_verification(report)
     took, moved = find_duration(report), sum(table.counts.bytes for table in tables)
-    finished = sum(table.counts.finished for table in tables)
-    alone = [t.duration for t in tables if t.duration]
-    rate = finished / max(max(alone).total_seconds(), 0.001) if alone else 0
     return [
         Tile("Entries", f"{entries:,}", of),
-        Tile("Settled", write_share(settled, entries), f"{settled:,} of {entries:,}", _tone(settled == entries)),
-        Tile("Need a decision", f"{undecided:,}", "of all queues", "bad" if undecided else "good"),
-        Tile("Took", format_duration(took) if took else "–", f"{write_rate(rate)} entries/s on average"),
+        Tile("Settled", write_share(settled, entries), f"{settled:,} of {entries:,}{before}", settled_tone),
+        _build_undecided(report),
+        Tile("Took", write_duration(took), "from the first start to the last end"),
         Tile("Copied", write_bytes(moved) if moved else "–", "as far as servers tell"),
         Tile("Verified", verified.word, "see Verification", verified.tone),
     ]
 
 
-def _tone(is_good: bool) -> Tone:
-    return "good" if is_good else "calm"
+def _build_undecided(report: Report) -> Tile:
+    """Return the tile of batches in ERROR, of all queues; its note has the entries of each."""
+    undecided = count_undecided(report)
+    if not undecided:
+        return Tile("Batches in ERROR", "0", "nothing needs a decision", "calm" if report.reverted else "good")
+    several = len(report.queues) > 1
+    notes = [
+        f"{count_entries(entries)} of {queue}" if several else count_entries(entries)
+        for queue, (entries, _) in undecided.items()
+        if entries
+    ]
+    return Tile("Batches in ERROR", f"{sum(batches for _, batches in undecided.values()):,}", ", ".join(notes), "bad")
 
 
 def judge_verification(report: Report, deep: int = 0, batches: int = 0) -> Verdict:
@@ -139,6 +180,8 @@ def _list_gaps(report: Report, tables: Sequence[TableReport]) -> Iterator[str]:
     moved = sum(table.counts.migrated + table.counts.kept for table in movers)
     if entries < moved:
         yield f"{moved - entries:,} migrated entries were not enqueued for it."
+    if report.reverted:
+        yield "Rows were reverted since: they point at their legacy objects again."
     ended = max((table.finished_at for table in tables if table.finished_at), default=None)
     last = max((table.finished_at for table in movers if table.finished_at), default=None)
     if ended and last and last > ended:
