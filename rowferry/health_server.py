@@ -19,19 +19,26 @@ TEXT = "text/plain; charset=utf-8"
 REQUEST_TIMEOUT_SECONDS = 10.0
 """How long a client may take to send its request: each silent connection holds a thread."""
 
-IsReady = Callable[[], bool]
+IsTrue = Callable[[], bool]
 
 
 class Endpoint:
     """Listens from its construction on, on a thread of its own, until the context ends."""
 
-    def __init__(self, host: str, port: int, registry: CollectorRegistry, is_ready: IsReady) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        registry: CollectorRegistry,
+        is_ready: IsTrue,
+        is_progressing: IsTrue = lambda: True,
+    ) -> None:
         """Listen; port 0 is any free one. Raises UsageError when the port cannot be used.
 
-        `/healthz` always answers 200, `/readyz` 200 or 503 as `is_ready` returns.
+        `/healthz` answers 200 or 503 as `is_progressing` returns, `/readyz` as `is_ready` does.
         """
         try:
-            self._server = _Server(host, port, registry, is_ready)
+            self._server = _Server(host, port, registry, is_ready, is_progressing)
         except OSError as error:
             raise UsageError(_explain(error, host, port)) from error
         self.port: int = self._server.server_address[1]
@@ -49,10 +56,13 @@ class Endpoint:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, host: str, port: int, registry: CollectorRegistry, is_ready: IsReady) -> None:
+    def __init__(
+        self, host: str, port: int, registry: CollectorRegistry, is_ready: IsTrue, is_progressing: IsTrue
+    ) -> None:
         self.address_family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         self.registry = registry
         self.is_ready = is_ready
+        self.is_progressing = is_progressing
         super().__init__((str(address[0]), int(address[1])), _Handler)
 
     def server_bind(self) -> None:
@@ -73,7 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "/metrics":
                 self._send_metrics()
             case "/healthz":
-                self._send(200, TEXT, b"ok\n")
+                alive = self.server.is_progressing()
+                self._send(200 if alive else 503, TEXT, b"ok\n" if alive else b"no progress\n")
             case "/readyz":
                 ready = self.server.is_ready()
                 self._send(200 if ready else 503, TEXT, b"ready\n" if ready else b"not ready\n")

@@ -1,8 +1,12 @@
 """What a worker says over HTTP: its metrics, that it lives, that it is ready."""
 
+import json
 import signal
 import socket
+import subprocess
+import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
@@ -49,6 +53,31 @@ def test_a_worker_is_alive_and_ready_while_the_database_takes_its_heartbeat(migr
         assert fetch(port, "/healthz") == (200, "ok\n")
         wait_for(lambda: fetch(port, "/readyz")[0] == 200)
         assert fetch(port, "/elsewhere")[0] == 404
+
+
+HANGS = """
+import sys
+from rowferry_cli import main
+from rowferry_worker.state import WorkerState
+
+WorkerState.is_progressing = lambda *_: False
+sys.argv = ["rowferry", "worker", "--processes=1", "--metrics-port=0"]
+main()
+"""
+
+
+def test_a_worker_whose_slots_hang_is_not_alive(migration: Migration, tmp_path: Path) -> None:
+    """Kubernetes and Docker ask no other way: systemd's watchdog and the supervisor notice it by themselves."""
+    path = tmp_path / "log"
+    with path.open("w") as log, subprocess.Popen([sys.executable, "-c", HANGS], stderr=log) as worker:
+        try:
+            wait_for(lambda: '"worker started"' in path.read_text())
+            port = next(line["port"] for line in map(json.loads, path.read_text().splitlines()) if "port" in line)
+            assert fetch(port, "/healthz") == (503, "no progress\n")
+            assert fetch(port, "/metrics")[0] == 200
+        finally:
+            worker.terminate()
+    assert worker.returncode == 0
 
 
 def test_the_metrics_are_off_unless_a_port_is_given(migration: Migration) -> None:

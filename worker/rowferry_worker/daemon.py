@@ -84,10 +84,12 @@ def run_worker(options: Options) -> None:
             _tell_unknown(connection)
         if options.migrations:
             _check_migrations(connection, options)
+    state = _make_state(worker_id, options)
     with ExitStack() as until:
         if options.metrics_port is not None:
-            until.enter_context(serve_own_metrics(options.metrics_host, options.metrics_port))
-        _work(worker_id, options)
+            address = options.metrics_host, options.metrics_port
+            until.enter_context(serve_own_metrics(*address, state.is_progressing))
+        _work(state, options)
 
 
 def _check_migrations(connection: Connection, options: Options) -> None:
@@ -111,13 +113,11 @@ def _tell_unknown(connection: Connection) -> None:
         _log.warning("queue not known here", extra=fields)
 
 
-def _work(worker_id: str, options: Options) -> None:
-    """Run heartbeat and slots until told to stop. Raises the reason if the worker stops without being told to."""
-    queues = list(options.queues) or list_usable()
+def _make_state(worker_id: str, options: Options) -> WorkerState:
     cluster = ClusterState()
-    state = WorkerState(
+    return WorkerState(
         worker_id,
-        queues,
+        list(options.queues) or list_usable(),
         Ledger(worker_id),
         MigrationContextCache(options.parallel, cluster, options.request_timeout),
         CopyScheduler(options.parallel, options.min_parallel, cluster=cluster),
@@ -127,8 +127,13 @@ def _work(worker_id: str, options: Options) -> None:
         options.end_when_unusable,
         cluster=cluster,
     )
+
+
+def _work(state: WorkerState, options: Options) -> None:
+    """Run heartbeat and slots until told to stop. Raises the reason if the worker stops without being told to."""
+    worker_id, queues = state.worker_id, state.queues
     metrics.objects_in_flight_limit.set(state.scheduler.limit.value)
-    heartbeat = Heartbeat(state.ledger, worker_id, queues, state.report, state.is_progressing, cluster, Event())
+    heartbeat = Heartbeat(state.ledger, worker_id, queues, state.report, state.is_progressing, state.cluster, Event())
     _listen_for_signals(state)  # before anyone can see the worker, and stop it
     heartbeat.start()
     set_process_fields(worker=worker_id)

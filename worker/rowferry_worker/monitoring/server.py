@@ -32,9 +32,9 @@ Pids = Callable[[], Mapping[int, int]]
 """Returns the ids of the running processes, by their numbers."""
 
 
-def serve_own_metrics(host: str, port: int) -> Endpoint:
+def serve_own_metrics(host: str, port: int, is_progressing: Callable[[], bool]) -> Endpoint:
     """Serve the metrics of this process. Raises UsageError when the address cannot be used."""
-    return Endpoint(host, port, _name_host(REGISTRY), partial(is_ready, REGISTRY))
+    return Endpoint(host, port, _name_host(REGISTRY), partial(is_ready, REGISTRY), is_progressing)
 
 
 class SharedMetrics:
@@ -53,7 +53,10 @@ class SharedMetrics:
         mark_process_dead(number, str(self._folder))
 
     def serve(self, host: str, port: int, pids: Pids) -> Endpoint:
-        """Serve the metrics of all processes. Raises UsageError when the address cannot be used."""
+        """Serve the metrics of all processes, which the supervisor replaces where they hang.
+
+        Raises UsageError when the address cannot be used.
+        """
         registry = CollectorRegistry()
         registry.register(FilesCollector(self._folder))
         registry.register(ProcessesCollector(pids))
