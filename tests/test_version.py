@@ -11,7 +11,7 @@ from doc_pages import ROOT
 from rowferry import __version__
 
 PAST = re.compile(
-    r"CHANGELOG\.md|docs/speed\.md|bench/results/.*|requirements/.*|.*package-lock\.json|examples/.*|tests/.*"
+    r"CHANGELOG\.md|docs/speed(?:-figures)?\.md|bench/results/.*|requirements/.*|.*package-lock\.json|examples/.*|tests/.*"
 )
 """Files whose numbers are of the past, of other packages, or made up."""
 
