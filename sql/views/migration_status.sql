@@ -14,11 +14,12 @@ select
     m.pause_reason,
     coalesce(q.is_done, false) as is_done
 from rowferry.migration as m
-left join lateral (
+left join (
     select
+        s.migration_id,
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(s.due_since) as due_since,
         bool_and(s.batches = s.batches_done) and bool_or(s.batches > 0) as is_done
     from rowferry.queue_status as s
-    where s.migration_id = m.id
-) as q on true;
+    group by s.migration_id
+) as q on m.id = q.migration_id;

@@ -100,52 +100,62 @@ known as (
     left join claimed as c on m.name = c.migration and u.queue_name = c.queue_name
 ),
 
--- With what comes from the queues that lead to each, and the seconds for that by itself: for ever where its own
--- batches do not move, none where it can only wait.
+-- What comes from the queues that lead to each. Joined and grouped at once: a lateral reads all queues for each.
+coming as (
+    select
+        l.migration_id,
+        l.later as queue_name,
+        count(*) as queues,
+        min(k.started_at) as began_at,
+        sum(k.waiting)::bigint as waiting,
+        sum(k.batches_init)::bigint as batches_init
+    from leads as l
+    inner join known as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
+    where l.queue_name <> l.later
+    group by l.migration_id, l.later
+),
+
+-- With that, and the seconds for it by itself: for ever where its own batches do not move, none where it can only wait.
 paced as (
     select
         o.*,
-        b.began_at,
-        b.queues,
-        o.waiting + b.waiting as pending,
-        o.batches_init + b.batches_init as pending_batches,
+        least(o.started_at, c.began_at) as began_at,
+        coalesce(c.queues, 0) as queues,
+        o.waiting + coalesce(c.waiting, 0) as pending,
+        o.batches_init + coalesce(c.batches_init, 0) as pending_batches,
+        o.batches_init > 0 and not o.is_served as is_deserted,
         case
-            when o.batches_init + b.batches_init = 0 then 0
+            when o.batches_init + coalesce(c.batches_init, 0) = 0 then 0
             when o.batches_init > 0 and o.paused_at is not null then 'infinity'
-            when o.pace > 0 then (o.waiting + b.waiting) / o.pace
+            when o.pace > 0 then (o.waiting + coalesce(c.waiting, 0)) / o.pace
             when o.batches_init > 0 then 'infinity'
             else 0
         end as seconds
     from known as o
-    cross join lateral (
-        select
-            count(*) as queues,
-            least(o.started_at, min(k.started_at)) as began_at,
-            coalesce(sum(k.waiting), 0)::bigint as waiting,
-            coalesce(sum(k.batches_init), 0)::bigint as batches_init
-        from leads as l
-        inner join known as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
-        where l.migration_id = o.migration_id and l.later = o.queue_name and l.queue_name <> o.queue_name
-    ) as b
+    left join coming as c on o.migration_id = c.migration_id and o.queue_name = c.queue_name
+),
+
+slowest as (
+    select
+        l.migration_id,
+        l.later as queue_name,
+        max(k.seconds) as seconds,
+        bool_or(k.is_deserted) as is_deserted
+    from leads as l
+    inner join paced as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
+    group by l.migration_id, l.later
 ),
 
 timed as (
     select
         o.*,
         greatest(o.seconds, b.seconds) as seconds_left,
-        o.batches_init > 0 and not o.is_served or coalesce(b.is_deserted, false) as is_deserted,
+        o.is_deserted or coalesce(b.is_deserted, false) as is_stuck,
         row_number() over (partition by o.migration_id order by o.began_at, o.queues, o.started_at, o.queue_name)
             as place,
         max(o.seconds) over (partition by o.migration_id) as longest
     from paced as o
-    cross join lateral (
-        select
-            max(k.seconds) as seconds,
-            bool_or(k.batches_init > 0 and not k.is_served) as is_deserted
-        from leads as l
-        inner join paced as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
-        where l.migration_id = o.migration_id and l.later = o.queue_name
-    ) as b
+    left join slowest as b on o.migration_id = b.migration_id and o.queue_name = b.queue_name
 ),
 
 ranked as (
@@ -199,7 +209,7 @@ select
     case
         when
             r.pending_batches > 0 and r.seconds_left > 0 and r.seconds_left < 'infinity'
-            and r.is_any_due and not r.is_deserted
+            and r.is_any_due and not r.is_stuck
             then make_interval(secs => r.seconds_left)
     end as time_left,
     r.is_served,
