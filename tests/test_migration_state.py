@@ -192,6 +192,26 @@ def test_a_requeue_is_one_event_however_many_batches_there_are(lines: Lines) -> 
     assert read_events(lines) == [("m", "requeued", "queue copy: batches requeued")]
 
 
+def test_a_requeue_of_many_batches_spends_one_number(lines: Lines) -> None:
+    for _ in range(3):
+        add(lines, "copy", 1, "ERROR")
+    lines.session.execute("select rowferry.requeue()").fetchall()
+    lines.session.execute("select * from rowferry.pause('m')").fetchall()
+    rows = lines.session.execute("select id from rowferry.event order by id").fetchall()
+    assert [row["id"] for row in rows] == [1, 2]
+
+
+def test_batches_that_a_new_pass_renews_were_requeued_by_nobody(lines: Lines) -> None:
+    add(lines, "verify", 1, "ERROR")
+    change(lines, "batch_queue", "payload = '{\"read_again\": []}'")
+    renew = "select rowferry.renew_batches(id, 'verify', '{\"read_again\": []}') as renewed from rowferry.migration"
+    assert lines.session.execute(renew.encode()).fetchall() == [{"renewed": 1}]
+    assert read_events(lines) == []
+    change(lines, "batch_queue", "status = 'ERROR', finished_at = now()")
+    lines.session.execute("select rowferry.requeue()").fetchall()
+    assert read_events(lines) == [("m", "requeued", "queue verify: batches requeued")]
+
+
 def test_a_lost_worker_is_an_event_and_one_that_signed_off_is_not(lines: Lines) -> None:
     add_worker(lines, "copy", name="a", silent="31 s")
     add_worker(lines, "copy", name="b", silent="29 s")

@@ -4,6 +4,7 @@
 --   `p_label`: only those of these entries; null: of all.
 --   Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay, objects
 --   without rows. A switch that the choices do not name is taken back: the application may be at the legacy bucket again.
+--   Nobody has requeued them: rowferry.record_requeue leaves them out.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py,
 --   rowferry_enqueue/passes.py, rowferry_enqueue/listings.py.
 create or replace function rowferry.renew_batches(
@@ -13,6 +14,7 @@ returns bigint
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
+set "rowferry.renews" = 'on'
 as $$
     with free as (
         select q.id
