@@ -133,6 +133,18 @@ def test_root_gets_a_copy_of_programs_that_others_may_not_enter(closed_copy: Pat
         assert ask(server.dsn(), "select 1") == 1
 
 
+@as_root_only
+def test_root_gets_a_copy_that_others_may_run_whatever_the_umask(closed_copy: Path) -> None:
+    for path in (closed_copy, *closed_copy.rglob("*")):
+        path.chmod(path.stat().st_mode & 0o700)  # as pip installs it with this umask
+    before = os.umask(0o077)
+    try:
+        with EmbeddedPostgres() as server:
+            assert ask(server.dsn(), "select 1") == 1
+    finally:
+        os.umask(before)
+
+
 def test_a_port_that_is_taken_meanwhile_is_exchanged_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as rival:
         rival.bind(("127.0.0.1", 0))

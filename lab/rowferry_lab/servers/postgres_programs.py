@@ -104,14 +104,23 @@ def make_reachable(binaries: Path, account: pwd.struct_passwd | None, folder: Pa
 
 
 def copy_embedded_binaries(destination: Path) -> Path:
-    """Copy the embedded PostgreSQL and its libraries; return the copy's folder of programs."""
+    """Copy the embedded PostgreSQL and its libraries, for all accounts to run; return the copy's folder of programs."""
     binaries = find_embedded_binaries()
     assert binaries is not None, "the caller found them a moment ago"
     site_packages = binaries.parents[2]
     for name in PACKAGE_FOLDERS:
         if (site_packages / name).is_dir() and not (destination / name).exists():
             shutil.copytree(site_packages / name, destination / name, ignore=shutil.ignore_patterns("include", "*.pyc"))
+    open_to_all(destination)
     return destination / binaries.relative_to(site_packages)
+
+
+def open_to_all(folder: Path) -> None:
+    """Let every account read a folder and run its programs, whatever umask they were installed and copied with."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | (0o555 if mode & 0o100 else 0o444))
 
 
 def make_cluster(binaries: Path, folder: Path, account: pwd.struct_passwd | None, *, user: str, password: str) -> None:
