@@ -19,7 +19,8 @@ from doc_pages import ROOT
 
 pytestmark = pytest.mark.soak
 
-LOCKED = sorted((ROOT / "requirements").glob("*.txt"))
+LOCKED = sorted(path for path in (ROOT / "requirements").glob("*.txt") if path.name != "oldest.txt")
+"""All but the lower bounds, which only `make release` installs, to try them."""
 PIN = f"leaky==1.0 --hash=sha256:{'a' * 64}\nsound==2.0 --hash=sha256:{'b' * 64}\n"
 FINDING = {
     "vulns": [

@@ -55,7 +55,7 @@ def test_each_promised_python_is_in_the_matrix_and_the_oldest_is_the_least() -> 
 
 
 def test_each_pinned_postgresql_is_in_the_matrix_from_the_oldest_that_is_served() -> None:
-    pins = (ROOT / "requirements" / "postgres.txt").read_text()
+    pins = (ROOT / "requirements" / "postgres.sum").read_text()
     pinned = sorted(map(int, set(re.findall(r"^linux-amd64 (\d\d)\.", pins, re.MULTILINE))))
     assert pinned == list(range(OLDEST_POSTGRES, pinned[-1] + 1))
     matrix = (ROOT / "tools" / "test-matrix").read_text()

@@ -4,7 +4,7 @@ import platform
 import tempfile
 from pathlib import Path
 
-from release.installs import make_empty
+from release.installs import Trial, make_empty
 from release.readiness import Release
 from release.steps import PYTHON, ROOT, step
 
@@ -21,7 +21,7 @@ def write_bill(release: Release, dist: Path) -> None:
     target = dist / f"rowferry-{release.version}.cdx.json"
     with tempfile.TemporaryDirectory() as scratch:
         venv = Path(scratch, "venv")
-        offline = make_empty(venv, Path(scratch, "wheels"), "worker", version, PYTHON)
+        offline = make_empty(venv, Path(scratch, "wheels"), Trial(version, PYTHON, "worker"))
         # By name: a path would be written down, and differ from machine to machine.
         wanted = f"rowferry[inspect]=={release.version}"
         step("installing what an image has", *offline, "--find-links", dist, wanted)

@@ -1,6 +1,8 @@
 """Installs the wheels as a stranger does: into an empty environment of each Python, and runs what is in them."""
 
 import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from release.packages import find_wheel
@@ -12,18 +14,37 @@ FETCH_SECONDS = 600
 DEMO_SECONDS = 300
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A version of Python, and the lock file of requirements/ whose packages are taken."""
+
+    version: str
+    interpreter: Path
+    lock: str
+
+    def __str__(self) -> str:
+        return f"Python {self.version}, {self.lock}.txt"
+
+
 def try_installs(release: Release, dist: Path) -> list[str]:
     """Return the versions of Python that the wheels were tried with: those to be had here. Raises StepFailed."""
-    tried: list[str] = []
+    trials = list(list_trials())
+    if not trials:
+        raise StepFailed("no Python 3.11 to 3.14 was found to try the wheels with.")
+    for trial in trials:
+        with tempfile.TemporaryDirectory() as scratch:
+            try_install(release, dist, Path(scratch), trial)
+    return list(dict.fromkeys(trial.version for trial in trials))
+
+
+def list_trials() -> Iterator[Trial]:
+    """Yield each Python to be had with the pinned dependencies, and the oldest with the oldest that are allowed."""
     for version in VERSIONS:
         interpreter = find_interpreter(version)
         if interpreter is not None:
-            with tempfile.TemporaryDirectory() as scratch:
-                try_install(release, dist, Path(scratch), version, interpreter)
-            tried.append(version)
-    if not tried:
-        raise StepFailed("no Python 3.11 to 3.14 was found to try the wheels with.")
-    return tried
+            yield Trial(version, interpreter, "demo")
+            if version == VERSIONS[0]:
+                yield Trial(version, interpreter, "oldest")
 
 
 def find_interpreter(version: str) -> Path | None:
@@ -35,30 +56,28 @@ def find_interpreter(version: str) -> Path | None:
     return Path(found.stdout.strip())
 
 
-def try_install(release: Release, dist: Path, scratch: Path, version: str, interpreter: Path) -> None:
-    """Install rowferry alone, then with the extra demo, from the pinned dependencies. Raises StepFailed."""
+def try_install(release: Release, dist: Path, scratch: Path, trial: Trial) -> None:
+    """Install rowferry alone, then with the extra demo, and run the demo. Raises StepFailed."""
     venv, wheels = scratch / "venv", scratch / "wheels"
-    offline = make_empty(venv, wheels, "demo", version, interpreter)
-    step(f"Python {version}: installing rowferry", *offline, find_wheel(dist, "rowferry", release))
+    offline = make_empty(venv, wheels, trial)
+    step(f"{trial}: installing rowferry", *offline, find_wheel(dist, "rowferry", release))
     require_rowferry_alone(release, venv / "bin" / "rowferry", scratch)
     demo = f"rowferry[demo]=={release.version}"
-    step(f"Python {version}: installing the extra demo", *offline, "--find-links", dist, demo)
-    step(f"Python {version}: pip check", PYTHON, "-m", "pip", "--python", venv / "bin" / "python", "check")
+    step(f"{trial}: installing the extra demo", *offline, "--find-links", dist, demo)
+    step(f"{trial}: pip check", PYTHON, "-m", "pip", "--python", venv / "bin" / "python", "check")
     command = (venv / "bin" / "rowferry", "demo", "--entries", 400, "--workers", 2)
-    step(f"Python {version}: rowferry demo", *command, cwd=scratch, seconds=DEMO_SECONDS)
+    step(f"{trial}: rowferry demo", *command, cwd=scratch, seconds=DEMO_SECONDS)
 
 
-def make_empty(venv: Path, wheels: Path, lock: str, version: str, interpreter: Path) -> tuple[object, ...]:
+def make_empty(venv: Path, wheels: Path, trial: Trial) -> tuple[object, ...]:
     """Make an empty environment and a folder of wheels; return the command that installs from it, without network.
 
-    Of the packages in requirements/LOCK.txt, each is checked against its hash.
+    The wheels are those that the lock file pins, each checked against its hash.
     """
     pip = (PYTHON, "-m", "pip", "--python", venv / "bin" / "python")
-    pinned = ("--require-hashes", "--only-binary", ":all:", "--requirement", ROOT / "requirements" / f"{lock}.txt")
-    step(f"Python {version}: an empty environment", interpreter, "-m", "venv", "--without-pip", venv)
-    step(
-        f"Python {version}: fetching what is pinned", *pip, "download", *pinned, "--dest", wheels, seconds=FETCH_SECONDS
-    )
+    lock = ("--require-hashes", "--only-binary", ":all:", "--requirement", ROOT / "requirements" / f"{trial.lock}.txt")
+    step(f"{trial}: making an empty environment", trial.interpreter, "-m", "venv", "--without-pip", venv)
+    step(f"{trial}: fetching packages", *pip, "download", *lock, "--dest", wheels, seconds=FETCH_SECONDS)
     return (*pip, "install", "--no-index", "--find-links", wheels)
 
 
