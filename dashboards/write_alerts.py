@@ -87,7 +87,11 @@ def _render_rule(alert: Alert, query: str) -> dict[str, Any]:
         "noDataState": "OK",
         "execErrState": "Error",
         "labels": {"severity": alert.severity},
-        "annotations": _annotate(alert, "$values.A.Value"),
+        "annotations": {
+            **_annotate(alert, "$values.A.Value"),
+            "__dashboardUid__": board,  # as Grafana exports a rule; one without the other is refused
+            "__panelId__": str(panel),
+        },
     }
 
 

@@ -196,6 +196,8 @@ def test_an_alert_leads_to_the_panel_that_shows_it() -> None:
         if rule["alert"] in managed:
             own = managed[rule["alert"]]
             assert (own["dashboardUid"], own["panelId"]) == (uid, number)
+            told = own["annotations"]
+            assert (told["__dashboardUid__"], told["__panelId__"]) == (uid, str(number))
 
 
 def test_every_metric_that_is_asked_for_exists() -> None:
