@@ -82,15 +82,15 @@ def _add_errors(board: Dashboard) -> Dashboard:
     table = show_table(
         errors,
         sql("errors"),
-        Column("queue", width=90),
-        Column("outcome", words=words, cell="color-background", width=90),
+        Column("queue", width=75),
+        Column("outcome", words=words, cell="color-background", width=85),
         Column("reason", whole=True),
-        Column("entries", width=90),
-        Column("batches", width=80),
+        Column("entries", width=75),
+        Column("batches", width=75),
         Column("last", "dateTimeFromNow", 140),
         Column("for example", whole=True),
-        Column("first", whole=True, width=270),
-        Column("then type this", whole=True, width=480),
+        Column("first", whole=True, width=260),
+        Column("then type this", whole=True, width=590),
     )
     return board.with_panel(table)
 
