@@ -1,5 +1,6 @@
 """The command line: one file per command, loaded when the command is called."""
 
+import errno
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from rowferry import __version__
 from rowferry.errors import RowferryError, UsageError, WorkLeft
 from rowferry.formatting import show_text
 from rowferry_cli.messages import describe_usage_error, suggest_command
+from rowferry_cli.output import close_output, fit_streams
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -142,6 +144,7 @@ def main() -> None:
     """Run the command line. A usage error is one sentence and exit status 2."""
     if os.getpid() == 1:  # in a container, where the kernel drops a SIGTERM that has no handler
         signal.signal(signal.SIGTERM, _exit_on_signal)
+    fit_streams()
     try:
         code = cli.main(prog_name="rowferry", standalone_mode=False)
     except click.exceptions.Abort:
@@ -157,6 +160,11 @@ def main() -> None:
         _fail(str(left), WORK_LEFT)
     except RowferryError as error:
         _fail(str(error), 2)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        close_output()
+        _fail(f"The output is incomplete: {error.strerror}", 2)
     sys.exit(code if isinstance(code, int) else 0)
 
 
