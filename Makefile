@@ -138,7 +138,7 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/bench.txt" $(LOCK_WITH_LAB) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) --extra inspect -c requirements/dev.txt -o requirements/worker.txt
 	@tools/step "locking requirements/oldest.txt" $(LOCK_WITH_LAB) --upgrade --resolution lowest-direct --extra otel --extra inspect -o requirements/oldest.txt
-	@tools/step "locking requirements/release.txt" $(LOCK_ONLY) --group release -c requirements/dev.txt -o requirements/release.txt
+	@tools/step "locking requirements/release.txt" $(LOCK_ONLY) --group release -c requirements/dev.txt -c requirements/docs.txt -o requirements/release.txt
 	@tools/step "locking requirements/kubernetes.txt" $(LOCK_ONLY) --upgrade --group kubernetes -o requirements/kubernetes.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
 
