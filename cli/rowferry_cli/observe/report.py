@@ -73,19 +73,11 @@ def command(
     import json
 
     from rowferry.db.connection import connect
-    from rowferry.reports.report import open_snapshot, read_tables, write_manifest
 
     _refuse_same_file(manifest_path, page_path)
-    lines = 0
     with connect("report", autocommit=True) as connection:
         chosen = choose_migration(connection, migration, plan_path)
-        with open_snapshot(connection):
-            report = read_tables(connection, chosen)
-            if manifest_path:
-                with _explain_file("manifest", manifest_path), manifest_path.open("w", encoding="utf-8") as manifest:
-                    lines = write_manifest(connection, chosen, manifest)
-            if page_path:
-                _write_page(connection, report, page_path)
+        report, lines = _read_and_write(connection, chosen, manifest_path, page_path)
     if as_json:
         click.echo(json.dumps(report.as_document(), indent=2, ensure_ascii=False))
     else:
@@ -100,6 +92,23 @@ def command(
 def _refuse_same_file(manifest_path: Path | None, page_path: Path | None) -> None:
     if manifest_path and page_path and os.path.realpath(manifest_path) == os.path.realpath(page_path):
         raise click.UsageError(f"--manifest and --html both name {page_path}: give each a file of its own")
+
+
+def _read_and_write(
+    connection: Connection, migration: str, manifest_path: Path | None, page_path: Path | None
+) -> tuple[Report, int]:
+    """Return the report and the lines of the manifest; write the files that are named, all of one snapshot."""
+    from rowferry.reports.report import open_snapshot, read_tables, write_manifest
+
+    lines = 0
+    with open_snapshot(connection):
+        report = read_tables(connection, migration)
+        if manifest_path:
+            with _explain_file("manifest", manifest_path), manifest_path.open("w", encoding="utf-8") as manifest:
+                lines = write_manifest(connection, migration, manifest)
+        if page_path:
+            _write_page(connection, report, page_path)
+    return report, lines
 
 
 @contextmanager
