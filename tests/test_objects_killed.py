@@ -46,6 +46,7 @@ def test_every_object_is_copied_once_however_often_workers_are_killed(
                     len(migration.attempts()) >= enough or all(worker.process.poll() is not None for worker in workers)
                 )
             )
+    server.configure("latency", seconds=0)
     killed = {batch["payload"]["objects"] for batch in find_interrupted(migration)}
     assert killed == {"listing", "range"}
     assert migration.statuses() == {"DONE"}
