@@ -90,7 +90,7 @@ def test_a_listing_in_error_is_one_batch_that_needs_a_decision(
     make_listing(database, "ERROR", error, has_ended=has_ended)
     page = write_page(database, tmp_path, expected=1)
     assert "All other batches are done; 1 batch needs a decision." in page.text
-    assert tiles(page)["Batches in ERROR"] == ("1", "bad")
+    assert tiles(page)["In ERROR"] == ("1", "bad")
     assert tiles(page)["Settled"] == ("–", "calm")
     assert [one.text for one in page.find("h3") if one.attributes.get("id", "").startswith("reason-")] == [reason]
     assert "0 entries in" not in page.text
@@ -100,7 +100,7 @@ def test_a_listing_that_waits_leaves_no_tile_green(database: str, tmp_path: Path
     make_listing(database, "INIT", None, has_ended=False)
     page = write_page(database, tmp_path, expected=1)
     assert "1 of 1 batch pending." in page.text
-    assert {name: tone for name, (_, tone) in tiles(page).items() if tone == "good"} == {"Batches in ERROR": "good"}
+    assert {name: tone for name, (_, tone) in tiles(page).items() if tone == "good"} == {"In ERROR": "good"}
 
 
 # Several queues
@@ -117,7 +117,7 @@ def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -
         "migrated = 0, kept = 0, failed = 3"
     )
     page = write_page(migration.dsn, tmp_path, expected=1)
-    assert tiles(page)["Batches in ERROR"] == ("2", "bad")
+    assert tiles(page)["In ERROR"] == ("2", "bad")
     assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need a decision." in page.text
     assert "3 entries of migrate, 3 entries of verify" in page.text
 

@@ -134,14 +134,15 @@ def _build_undecided(report: Report) -> Tile:
     """Return the tile of batches in ERROR, of all queues; its note has the entries of each."""
     undecided = count_undecided(report)
     if not undecided:
-        return Tile("Batches in ERROR", "0", "nothing needs a decision", "calm" if report.reverted else "good")
+        return Tile("In ERROR", "0", "batches: nothing needs a decision", "calm" if report.reverted else "good")
     several = len(report.queues) > 1
     notes = [
         f"{count_entries(entries)} of {queue}" if several else count_entries(entries)
         for queue, (entries, _) in undecided.items()
         if entries
     ]
-    return Tile("Batches in ERROR", f"{sum(batches for _, batches in undecided.values()):,}", ", ".join(notes), "bad")
+    batches = sum(batches for _, batches in undecided.values())
+    return Tile("In ERROR", f"{batches:,}", ": ".join(filter(None, ["batches", ", ".join(notes)])), "bad")
 
 
 def judge_verification(report: Report, deep: int = 0, batches: int = 0) -> Verdict:
