@@ -17,15 +17,18 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from entry_table import EntryTable
+from processes import wait_for
 from queue_states import Actor, acting, denied, missing
 from rowferry.batch import Verdict
-from rowferry.db.connection import connect
+from rowferry.db.connection import Connection, connect
 from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
+from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts, read_counts
+from rowferry_cli.watching import reading
 from rowferry_cli.watching.keys import KeyHandler
 from rowferry_cli.watching.layout import cut_rows, share_lines
-from rowferry_cli.watching.poller import LONGEST_INTERVAL, State, act, choose_wait
+from rowferry_cli.watching.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
 from rowferry_cli.watching.queue_lines import find_window
 from rowferry_cli.watching.reading import read_snapshot
 from rowferry_cli.watching.snapshot import Snapshot
@@ -170,6 +173,9 @@ def test_rows_that_do_not_fit_are_counted(rows: list[int], lines: int) -> None:
 # Several queues
 
 
+FINISH = "update rowferry.batch_queue set status = 'DONE', kept = entry_count, missing = 0 where status <> 'DONE'"
+
+
 @pytest.fixture
 def chain(table: EntryTable) -> EntryTable:
     """Two queues over ten entries: the first is done; of the second, five are kept, four wait and one is missing.
@@ -243,9 +249,7 @@ def test_only_the_errors_of_the_queue_that_is_looked_at_are_requeued(chain: Entr
 
 
 def test_a_migration_is_done_with_the_last_of_its_queues(chain: EntryTable) -> None:
-    chain.execute(
-        "update rowferry.batch_queue set status = 'DONE', kept = entry_count, missing = 0 where status <> 'DONE'"
-    )
+    chain.execute(FINISH)
     text = "\n".join(shown(State(snapshot_now())))
     assert "all queues are done" in text
 
@@ -285,6 +289,35 @@ def test_a_queue_keeps_its_errors_and_last_batches_beside_hundreds_of_newer_ones
     assert [batch.status for batch in of["migrate"].finished] == ["ERROR"]
     assert len(of["thumbnails"].reasons) == 200
     assert len(of["thumbnails"].finished) == 60
+
+
+def test_all_that_is_shown_is_read_at_one_moment(chain: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes while a snapshot is read is in the next one."""
+    read_chain = reading.read_chain
+
+    def change_first(connection: Connection, migration: str) -> tuple[QueueStatus, ...]:
+        chain.execute(FINISH)
+        return read_chain(connection, migration)
+
+    monkeypatch.setattr(reading, "read_chain", change_first)
+    snapshot = snapshot_now()
+    assert snapshot.queue_state == "no_workers"
+    assert not snapshot.is_done
+    assert snapshot.queues[1].tables["public.avatars.path"] == snapshot.queues[1].total
+    assert snapshot_now().is_done
+
+
+def test_a_bug_of_the_reading_thread_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not shown as a database that does not answer."""
+    poller = Poller("avatars", timedelta(seconds=1))
+    bug = KeyError("a column")
+
+    def fail(_request: object) -> timedelta:
+        raise bug
+
+    monkeypatch.setattr(poller, "_poll", fail)
+    poller.start()
+    wait_for(lambda: poller.state.failure is bug)
 
 
 @pytest.mark.usefixtures("chain")

@@ -8,17 +8,21 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
 from entry_table import EntryTable
 from queue_states import Actor, acting, missing
 from rowferry.db.connection import connect
+from rowferry.reports.progress import Counts
 from rowferry_cli.watching.keys import KEYS, KeyHandler, list_keys
 from rowferry_cli.watching.pace import HISTORY, SLICE, PaceHistory, draw_chart
 from rowferry_cli.watching.poller import State
+from rowferry_cli.watching.progress_lines import draw_bars
 from rowferry_cli.watching.reading import read_snapshot
 from rowferry_cli.watching.snapshot import Bounds, Snapshot, Worker
 from terminal import in_terminal
-from watching import HELP, NOW, make_running, shown
+from watching import HELP, NOW, make_running, make_snapshot, shown
 
 SIZES = [(60, 12), (80, 24), (120, 40), (200, 50)]
 
@@ -146,6 +150,40 @@ def test_what_holds_it_up_is_said() -> None:
     assert not any("plan's" in line for line in shown(State(faster)))
 
 
+def test_the_bound_of_rows_is_that_of_all_queues_together() -> None:
+    running = make_running()
+    two = tuple(replace(running.queues[0], status=replace(running.queues[0].status, rate=10.0)) for _ in range(2))
+    held_up = replace(running, queues=two, bounds=Bounds(20.0))
+    assert "The plan's max_rows_per_second holds it at 20 rows/s." in shown(State(held_up), "migrate")
+
+
+def test_a_narrow_terminal_drops_columns_of_queues_and_shortens_none() -> None:
+    names = ("migrate", "verify")
+    for width in range(34, 120):
+        lines = shown(State(make_snapshot(1, 1, 1, names)), width=width, height=16)
+        (headings,) = [line for line in lines if line.lstrip().startswith("queue")]
+        assert "…" not in headings
+        assert headings.split()[:2] == ["queue", "done"]
+        assert any(line.startswith("> migrate") for line in lines)
+
+
+def test_a_bar_is_green_only_where_all_is_well() -> None:
+    for failed, colour in ((0, "green"), (2, "yellow")):
+        counts = Counts(batches=1, batches_done=1, entries=9, migrated=9 - failed, failed=failed)
+        (grid,) = draw_bars([("t", counts)], 1)
+        assert isinstance(grid, Table)
+        (bar,) = grid.columns[1].cells
+        assert isinstance(bar, ProgressBar)
+        assert (bar.complete_style, bar.finished_style) == (colour, colour)
+
+
+def test_times_go_by_the_clock_of_the_database() -> None:
+    """The clock of this host may be an hour off."""
+    ahead = replace(make_running(), moment=NOW + timedelta(hours=1))
+    text = "\n".join(shown(State(ahead)))
+    assert "began 1 h 12 min ago" in text
+
+
 def test_why_batches_are_given_back_is_said_where_none_is_claimed(table: EntryTable) -> None:
     table.add_legacy(range(1, 11))
     table.enqueue()
@@ -164,7 +202,7 @@ def test_why_batches_are_given_back_is_said_where_none_is_claimed(table: EntryTa
 def test_bounds_are_those_of_the_plan(table: EntryTable) -> None:
     table.plan["database"] = {"max_rows_per_second": 60.0, "max_replica_lag": 5.0}
     table.enqueue()
-    assert read_now().bounds == Bounds(60.0, timedelta(seconds=5))
+    assert read_now().bounds == Bounds(60.0, timedelta(seconds=5), buckets=("old", "new"))
 
 
 @pytest.mark.usefixtures("killed")
@@ -313,6 +351,9 @@ def test_what_a_server_lets_through_is_read_of_each_worker(table: EntryTable) ->
     table.add_legacy(range(1, 11))
     table.enqueue()
     with acting(table, "fra-1:4711:a", "fra-2:4712:b"):
-        table.execute("update rowferry.worker set request_rates = '{\"https://s3.example/prod CopyObject\": 12.5}'")
+        where = f"https://s3.example/{table.plan['production']['bucket']}"
+        rates = f'{{"{where} CopyObject": 12.5, "https://s3.example/of-another-migration HeadObject": 3}}'
+        table.execute(f"update rowferry.worker set request_rates = '{rates}'")
         lines = shown(State(read_now()))
-    assert "The server throttles CopyObject to 25 requests/s: https://s3.example/prod" in lines
+    assert f"The server throttles CopyObject to 25 requests/s: {where}" in lines
+    assert "HeadObject" not in "".join(lines)

@@ -1,9 +1,13 @@
 -- `rowferry watch`: everything on the screen, read again and again.
 
+-- name: watch_transaction
+-- All that is shown at once is read at one moment.
+set local transaction_isolation = 'repeatable read';
+
 -- name: watch_migration
 -- The migration, its state and the time left, its bounds in the plan, and the server's time. `replica_lag` is null
 -- where there is no replica, or where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last
--- hour; `is_paused_whole`: not only its queues with waiting batches are paused.
+-- hour; `is_paused_whole`: not only its queues with waiting batches are paused; `buckets`: those of its plan.
 select
     m.id,
     m.name,
@@ -16,6 +20,7 @@ select
     make_interval(secs => (m.plan -> 'database' ->> 'max_replica_lag')::double precision) as max_replica_lag,
     r.replica_lag,
     h.lost,
+    array_remove(array[m.plan -> 'legacy' ->> 'bucket', m.plan -> 'production' ->> 'bucket'], null) as buckets,
     array(select o.name from rowferry.migration as o order by o.name) as migrations,
     clock_timestamp() as moment
 from rowferry.migration as m

@@ -201,7 +201,9 @@ class Slot:
         self._disconnect()
         if self._may_end(jittered(pause)):
             return False
-        if self._claimed is not None:
-            metrics.step_seconds.labels(self._claimed.batch.queue_name, "held").inc(wait.total_seconds())
+        began = time.monotonic()
         self._state.stopping.wait(wait.total_seconds())
+        if self._claimed is not None:
+            waited = time.monotonic() - began  # less where the worker is told to stop
+            metrics.step_seconds.labels(self._claimed.batch.queue_name, "held").inc(waited)
         return True

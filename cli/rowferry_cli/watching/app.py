@@ -44,6 +44,8 @@ def watch(migration: str, queue: str | None, interval: timedelta, console: Conso
         handler = KeyHandler(queue=queue, migration=migration)
         while not (handler.is_over or stopped.is_set()):
             chosen = handler.migration or migration
+            if poller.state.failure is not None:
+                raise poller.state.failure
             state = _choose_state(poller.state, chosen)
             poller.look_at(Focus(chosen, _choose_failures(handler, state)))
             show(state, handler)

@@ -1,7 +1,7 @@
 """What holds a migration up: a bound of the plan, a server that refuses requests or is away, a replica."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rowferry.errors import UsageError
 from rowferry.formatting import format_duration
@@ -27,7 +27,7 @@ def list_hold_ups(snapshot: Snapshot, queue: WatchedQueue | None) -> Iterator[st
         yield f"A replica is {format_duration(lag)} behind: the plan's max_replica_lag is {format_duration(most)}."
     yield from _list_throttled(snapshot)
     status, rows = queue.status, bounds.max_rows_per_second
-    if rows is not None and status.rate >= NEARLY * rows and _updates_rows(queue.name):
+    if rows is not None and _updates_rows(queue.name) and _sum_rates(snapshot) >= NEARLY * rows:
         yield f"The plan's max_rows_per_second holds it at {rows:,.12g} rows/s."
     if status.max_in_hand is not None and status.due_since and status.claimed >= status.max_in_hand:
         yield f"max_in_hand allows {status.max_in_hand:,} claimed batches of {queue.name}."
@@ -38,11 +38,22 @@ def _list_throttled(snapshot: Snapshot) -> Iterator[str]:
     rates: dict[str, list[float]] = defaultdict(list)
     for worker in snapshot.workers:
         for key, rate in worker.request_rates.items():
-            rates[key] += [] if worker.is_silent else [rate]
+            rates[key] += [rate] if not worker.is_silent and _is_of_plan(key, snapshot.bounds.buckets) else []
     for key, each in sorted(rates.items(), key=lambda item: sum(item[1])):
         if each:
             where, _, operation = key.rpartition(" ")
             yield f"The server throttles {operation} to {sum(each):,.0f} requests/s: {where}"
+
+
+def _is_of_plan(key: str, buckets: Sequence[str]) -> bool:
+    """Return whether the rate is of a bucket of this migration: workers tell those of all migrations they work on."""
+    where, _, _ = key.rpartition(" ")
+    return not buckets or where.rpartition("/")[2] in buckets
+
+
+def _sum_rates(snapshot: Snapshot) -> float:
+    """Return the entries a second of all queues that update rows: the plan bounds them together."""
+    return sum(queue.status.rate for queue in snapshot.queues if _updates_rows(queue.name))
 
 
 def _updates_rows(name: str) -> bool:

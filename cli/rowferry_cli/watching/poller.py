@@ -30,6 +30,8 @@ class State:
     """Why there is no newer snapshot."""
     notice: str = ""
     """The result of the last action."""
+    failure: BaseException | None = None
+    """A bug that has ended the thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,12 @@ class Poller:
             self._requests.put(Request())
 
     def _run(self) -> None:
+        try:
+            self._poll_for_ever()
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
+            self.state = replace(self.state, failure=error)
+
+    def _poll_for_ever(self) -> None:
         wait = timedelta(0)
         while True:
             try:

@@ -1,7 +1,7 @@
 """Draws the head of the view, the progress of each table, and what is counted in all."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rich.console import RenderableType
 from rich.progress_bar import ProgressBar
@@ -69,8 +69,9 @@ def draw_bars(bars: Sequence[tuple[str, Counts]], lines: int) -> Iterator[Render
     grid.add_column(justify="right", no_wrap=True)
     shown, hidden = cut_rows(bars, lines) if lines > 1 else (bars[:1], 0)
     for number, (label, counts) in enumerate(shown):
-        style = GOOD if not counts.waiting else "cyan"
-        bar = ProgressBar(max(counts.entries, 1), counts.settled, complete_style=style, finished_style=GOOD)
+        ended = WARNING if counts.unsettled else GOOD
+        style = "cyan" if counts.waiting else ended
+        bar = ProgressBar(max(counts.entries, 1), counts.settled, complete_style=style, finished_style=ended)
         weight = STRONG if number == 0 and len(bars) > 1 else ""
         share = Text(show_share(counts), weight)
         grid.add_row(Text(show_text(label), weight), bar, share, f"{counts.settled:,} / {counts.entries:,}")
@@ -144,7 +145,7 @@ def _list_times(snapshot: Snapshot, looked_at: WatchedQueue | None, now: datetim
     if not looked_at.status.pending_batches and looked_at.finished_at:
         took = format_duration(looked_at.finished_at - looked_at.started_at)
         return [f"took {took}, until {show_moment(looked_at.finished_at, now)}", *_list_time_left(snapshot, now)]
-    began = f"began {format_duration(max(now - looked_at.started_at, now - now))} ago"
+    began = f"began {format_duration(max(snapshot.moment - looked_at.started_at, timedelta(0)))} ago"
     return [began, *_list_time_left(snapshot, now)]
 
 
@@ -154,4 +155,4 @@ def _list_time_left(snapshot: Snapshot, now: datetime) -> list[str]:
     if left is None:
         return []
     which = "all queues: " if len(snapshot.queues) > 1 else ""
-    return [f"{which}{format_duration(left)} left", f"ends at {show_moment(now + left, now)}"]
+    return [f"{which}{format_duration(left)} left", f"ends at {show_moment(snapshot.moment + left, now)}"]

@@ -1,7 +1,7 @@
 """Draws one line a queue, in the order of the chain."""
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -15,8 +15,14 @@ HEADINGS = ("done", "waiting", "claimed", "entries/s", "oldest due", "ERROR")
 STATES = {"done": GOOD, "slowest": f"{WARNING} {STRONG}", "paused": WARNING, "in ERROR": BAD}
 
 
+DROPPED_FIRST = ("oldest due", "claimed", "ERROR", "waiting", "entries/s")
+"""Columns that are left out, in this order, where the terminal is too narrow for all."""
+LONGEST_NAME = 22
+GAP = 2
+
+
 def draw_queues(
-    snapshot: Snapshot, looked_at: WatchedQueue | None, lines: int, now: datetime
+    snapshot: Snapshot, looked_at: WatchedQueue | None, lines: int, columns: int
 ) -> Iterator[RenderableType]:
     """Yield several queues in at most so many lines, under their headings; `looked_at` is marked and always shown."""
     queues = snapshot.queues
@@ -24,18 +30,29 @@ def draw_queues(
         return
     rows = max(lines - 1, 1)
     first, last = find_window(len(queues), queues.index(looked_at), rows)
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=22)
-    for _ in HEADINGS:
-        grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(no_wrap=True)
-    if lines > 1:
-        grid.add_row(*(Text(heading, QUIET) for heading in ("  queue", *HEADINGS, "")))
-    for queue in queues[first:last]:
-        grid.add_row(*_describe(queue, snapshot.find_rate(queue), is_looked_at=queue is looked_at, now=now))
-    yield grid
+    shown = [Text(heading, QUIET) for heading in ("  queue", *HEADINGS, "")]
+    table = [shown] if lines > 1 else []
+    table += [list(_describe(queue, snapshot, is_looked_at=queue is looked_at)) for queue in queues[first:last]]
+    yield _make_grid(table, columns)
     if rows > 1 and last - first < len(queues):
         yield line(f"… and {len(queues) - (last - first):,} more queues", QUIET)
+
+
+def _make_grid(table: Sequence[Sequence[Text]], columns: int) -> Table:
+    """Return the rows beside one another, without the columns that do not fit."""
+    widths = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
+    widths[0] = min(widths[0], LONGEST_NAME)
+    kept = set(range(len(widths)))
+    for heading in DROPPED_FIRST:
+        if sum(widths[place] + GAP for place in kept) - GAP > columns:
+            kept.remove(1 + HEADINGS.index(heading))
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=LONGEST_NAME)
+    for place in sorted(kept)[1:]:
+        grid.add_column(justify="right" if place <= len(HEADINGS) else "left", no_wrap=True)
+    for row in table:
+        grid.add_row(*(cell for place, cell in enumerate(row) if place in kept))
+    return grid
 
 
 def find_window(count: int, index: int, rows: int) -> tuple[int, int]:
@@ -50,13 +67,13 @@ def find_window(count: int, index: int, rows: int) -> tuple[int, int]:
     return first, first + shown
 
 
-def _describe(queue: WatchedQueue, rate: float, *, is_looked_at: bool, now: datetime) -> Iterator[Text]:
+def _describe(queue: WatchedQueue, snapshot: Snapshot, *, is_looked_at: bool) -> Iterator[Text]:
     status, counts = queue.status, queue.total
     yield Text(f"{'>' if is_looked_at else ' '} {show_text(queue.name)}", STRONG if is_looked_at else "")
     yield Text(show_share(counts) if counts.batches else "")
     yield Text(f"{counts.waiting:,}")
     yield Text(f"{status.claimed:,}" if status.max_in_hand is None else f"{status.claimed:,}/{status.max_in_hand:,}")
-    yield Text(f"{rate:,.0f}")
-    yield Text(format_duration(max(now - status.due_since, now - now)) if status.due_since else "")
+    yield Text(f"{snapshot.find_rate(queue):,.0f}")
+    yield Text(format_duration(max(snapshot.moment - status.due_since, timedelta(0))) if status.due_since else "")
     yield Text(f"{counts.batches_error:,}" if counts.batches_error else "", BAD)
     yield Text(status.state, STATES.get(status.state, ""))

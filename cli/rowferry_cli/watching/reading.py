@@ -34,9 +34,11 @@ def read_snapshot(
 ) -> Snapshot:
     """Return a snapshot. Raises DatabaseUnavailable, or UsageError when the migration does not exist any more.
 
-    `history`: the pace as read so far; `failures_of`: the queue whose failed entries are listed, if any.
+    `history`: the pace as read so far; `failures_of`: the queue whose failed entries are listed, if any. All is read at
+    one moment, in a transaction of its own: the connection is in autocommit.
     """
-    with translated_errors():
+    with translated_errors(), connection.transaction():
+        connection.execute(statement("watch_transaction"))
         row = connection.execute(statement("watch_migration"), {"migration": migration}).fetchone()
         if row is None:
             raise UsageError(f"Migration {migration} does not exist in the database any more.")
@@ -61,6 +63,7 @@ def read_snapshot(
                 row["max_replica_lag"],
                 row["replica_lag"],
                 _find_release(connection, migration, queues, workers),
+                tuple(row["buckets"]),
             ),
             failed_entries=_read_failures(connection, row["id"], failures_of) if failures_of else (),
         )
@@ -125,7 +128,7 @@ def _find_release(
 def _read_failures(connection: Connection, migration_id: int, queue: str) -> tuple[FailedEntry, ...] | str:
     """Return the failed entries of a queue, or why this role may not read them."""
     try:
-        with translated_errors():
+        with translated_errors(), connection.transaction():
             rows = connection.execute(statement("watch_entries"), {"id": migration_id, "queue": queue}).fetchall()
     except DatabaseUnavailable:
         raise

@@ -138,6 +138,8 @@ class Bounds:
     """Of the slowest replica; None: there is none, or this role may not see it."""
     released: str | None = None
     """Why a batch was last given back, where workers claim nothing although batches are due."""
+    buckets: tuple[str, ...] = ()
+    """Of the plan: workers tell the rates of all that they use."""
 
 
 @dataclass(frozen=True, slots=True)

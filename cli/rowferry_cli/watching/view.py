@@ -86,7 +86,7 @@ def _draw_narrow(
     wanted = [len(queues) and len(queues) + 1, max(len(bars), 1), max(len(snapshot.workers), 1), len(errors)]
     lines = wanted if room is None else share_lines(wanted, room - fixed)
     return [
-        *draw_queues(snapshot, looked_at, lines[0], now),
+        *draw_queues(snapshot, looked_at, lines[0], columns),
         *after_queues,
         *draw_bars(bars, lines[1]),
         *blank,
@@ -129,7 +129,7 @@ def _draw_wide(
     columns.add_row(left, "", right)
     between = [line("")] if queues else []
     below = [line(""), *draw_errors(errors, lines[3], now)]
-    return [*draw_queues(snapshot, looked_at, lines[0], now), *between, columns, *below]
+    return [*draw_queues(snapshot, looked_at, lines[0], width), *between, columns, *below]
 
 
 def _draw_pace(looked_at: WatchedQueue | None, columns: int, rows: int) -> list[RenderableType]:
