@@ -174,3 +174,15 @@ def test_a_heartbeat_counts_even_where_minutes_cannot_be_added(lines: Lines) -> 
     lines.session.execute("alter table rowferry.finished_minute drop constraint is_full")
     beat_until_nothing_is_added(lines)
     assert ask(lines, OF_MINUTES) == ask(lines, OF_BATCHES)
+
+
+def test_what_was_pruned_is_not_summed_up_again_from_what_is_left(lines: Lines) -> None:
+    for status in ("DONE", "ERROR"):
+        finish(lines, 10, "3 days", status=status)
+        finish(lines, 10, "2 days", status=status)
+    beat_until_nothing_is_added(lines)
+    assert [row["batches"] for row in ask(lines, OF_MINUTES)] == [2, 2]
+    ask(lines, "select rowferry.prune_batches('1 day', 10)")
+    ask(lines, "select rowferry.prune_leftovers('1 day', 0, 10)")
+    assert [row["batches"] for row in ask(lines, OF_MINUTES)] == [2], "the last minute says where the next begins"
+    assert beat_until_nothing_is_added(lines) == 0

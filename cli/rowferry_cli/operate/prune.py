@@ -25,8 +25,8 @@ def command(older_than: timedelta, queue: str | None, step: int, yes: bool) -> N
     """Delete DONE batches that finished longer ago than --older-than, and their attempts, in small transactions.
 
     Their entries disappear from `rowferry status` and `rowferry report`, so save the report first. Batches that wait or
-    are in ERROR stay. Attempts without a batch, and workers not seen since then, are deleted too. Your rows and objects
-    are not touched.
+    are in ERROR stay. Attempts without a batch, workers not seen since then, and what curves and marks of dashboards
+    show of before then, of all queues, are deleted too. Your rows and objects are not touched.
     """
     from rowferry.db.connection import call, connect, translated_errors
     from rowferry.formatting import count_batches
