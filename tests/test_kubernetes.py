@@ -188,6 +188,20 @@ def test_no_secret_is_in_an_environment_and_each_file_is_mounted(path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["base/worker.yaml", "base/exporter.yaml", "job/enqueue.yaml"])
+def test_a_pod_holds_no_secret_that_it_does_not_read(path: str) -> None:
+    (pod,) = find_pods(read(path).values())
+    containers = list_containers(pod)
+    folders = {mount["name"]: mount["mountPath"] for found in containers for mount in found["volumeMounts"]}
+    given = {
+        f"{folders[volume['name']]}/{item['path']}"
+        for volume in pod["volumes"]
+        if "secret" in volume
+        for item in volume["secret"].get("items", [{"path": "everything"}])
+    }
+    assert given == {file for container in containers for file in read_files_of(container).values()}
+
+
+@pytest.mark.parametrize("path", ["base/worker.yaml", "base/exporter.yaml", "job/enqueue.yaml"])
 def test_the_program_takes_what_a_pod_gives_it(path: str) -> None:
     from rowferry_cli import cli
 

@@ -1,6 +1,7 @@
 """docs/kubernetes.md: its commands name what deploy/kubernetes has, and hand over what the pods read."""
 
 import re
+from typing import Any
 
 import yaml
 
@@ -8,7 +9,7 @@ from doc_pages import ROOT
 from test_kubernetes import FOLDER, find_pods, read
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
-COMMANDS = re.findall(r"^kubectl .*$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^kubectl (?:.*\\\n)*.*$", PAGE, re.MULTILINE)
 MADE_BY_COPYING = "deploy/kubernetes/overlays/own"
 
 
@@ -36,7 +37,16 @@ def test_what_pods_mount_is_created_before() -> None:
     assert owner in {secret["file"].rpartition("/")[2] for secret in compose["secrets"].values()}
 
 
-def pods_of(path: str) -> list[dict[str, list[dict[str, dict[str, str]]]]]:
+def test_the_secret_of_the_workers_has_what_they_read_and_nothing_else() -> None:
+    """Everything in compose/own would be the owner's URL and the passwords of Grafana as well."""
+    (command,) = (command for command in COMMANDS if "secret generic rowferry " in command)
+    (pod,) = pods_of("base/worker.yaml")
+    (volume,) = pod["volumes"]
+    keys = [item["key"] for item in volume["secret"]["items"]]
+    assert re.findall(r"--from-file=(\S+)", command) == [f"compose/own/{key}" for key in keys]
+
+
+def pods_of(path: str) -> list[dict[str, Any]]:
     return find_pods(read(path).values())
 
 
