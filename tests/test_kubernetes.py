@@ -101,8 +101,26 @@ def test_a_broken_manifest_is_refused(
     assert complaint in validate([found], VERSIONS[-1])
 
 
-def test_the_overlay_reaches_every_object() -> None:
-    objects = [*build(FOLDER / "overlays" / "example"), *build(FOLDER / "overlays" / "example" / "job")]
+def test_the_overlay_needs_no_operator() -> None:
+    """Without its operator, kubectl would refuse an object."""
+    assert not EXTENSIONS & {found["kind"] for found in build(FOLDER / "overlays" / "example")}
+
+
+def copy_with(component: str, folder: Path) -> Path:
+    """Return a copy of the example that takes a component in."""
+    copy = folder / "kubernetes"
+    shutil.copytree(FOLDER, copy)
+    example = copy / "overlays" / "example" / "kustomization.yaml"
+    words = example.read_text()
+    line = f"  # - ../../components/{component} #"
+    assert line in words
+    example.write_text(words.replace(line, line.replace("# -", "-", 1)))
+    return example.parent
+
+
+def test_the_overlay_reaches_every_object(tmp_path: Path) -> None:
+    example = copy_with("pod-monitor", tmp_path)
+    objects = [*build(example), *build(example / "job")]
     namespace = yaml.safe_load((FOLDER / "overlays" / "example" / "namespace.yaml").read_text())["metadata"]["name"]
     assert {found["metadata"]["namespace"] for found in objects} == {namespace}
     assert {found["metadata"]["labels"]["app.kubernetes.io/part-of"] for found in objects if is_own(found)}
@@ -118,12 +136,10 @@ def is_own(found: Object) -> bool:
 
 
 def test_keda_sets_the_number_of_workers_alone(tmp_path: Path) -> None:
-    copy = tmp_path / "kubernetes"
-    shutil.copytree(FOLDER, copy)
-    example = copy / "overlays" / "example" / "kustomization.yaml"
-    words = example.read_text().replace("  # - ../../components/keda", "  - ../../components/keda")
-    example.write_text(words.partition("replicas:")[0])
-    objects = {(found["kind"], found["metadata"]["name"]): found for found in build(example.parent)}
+    example = copy_with("keda", tmp_path)
+    settings = example / "kustomization.yaml"
+    settings.write_text(settings.read_text().partition("replicas:")[0])
+    objects = {(found["kind"], found["metadata"]["name"]): found for found in build(example)}
     assert "replicas" not in objects["Deployment", "rowferry-worker"]["spec"]
     scaled = objects["ScaledObject", "rowferry-worker"]["spec"]
     assert scaled["scaleTargetRef"]["name"] == "rowferry-worker"
