@@ -74,7 +74,8 @@ test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a
 
 test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
 	@tools/install-browser tests/browser $(VENV)/bin/python
-	@$(VENV)/bin/pytest -q tests/test_report_in_browser.py tests/test_site_in_browser.py
+	@$(VENV)/bin/pytest -q --basetemp=build/looks tests/test_report_in_browser.py tests/test_site_in_browser.py
+	@echo "The screenshots are in build/looks, a folder for each page."
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
