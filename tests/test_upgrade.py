@@ -181,3 +181,13 @@ def test_the_schema_of_an_unreleased_version_is_refused(old: str, run_rowferry: 
         assert connection.execute("select to_regclass('rowferry.recent_attempts') as view").fetchall() == [
             {"view": None}
         ]
+
+
+def test_a_schema_without_a_table_of_its_migrations_is_refused(old: str, run_rowferry: Run) -> None:
+    """An unreleased version may have edited the first migration in place: its name tells nothing."""
+    with connect("test", autocommit=True) as connection:
+        connection.execute("drop table rowferry.event cascade")
+        done = run_rowferry("init", DATABASE_URL=old)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert 'by an unreleased version (relation "rowferry.event" does not exist): finish' in done.stderr
+        assert connection.execute("select version from rowferry.installation").fetchall() == [{"version": "0.0.9"}]

@@ -43,12 +43,7 @@ def initialise(connection: Connection) -> Initialised:
         before = _refuse_newer(connection, applied)
         new = _apply_migrations(connection, applied)
         functions, views = list_sql("functions"), _views_in_order()
-        connection.execute(statement("skip_function_checks"))
-        for path in functions:
-            _apply(connection, path)
-        for path in views:
-            _replace_view(connection, path)
-        connection.execute(_comments(functions, views))
+        _replace(connection, functions, views)
         if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
             call(connection, "recount_batches")
         connection.execute(statement("revoke_functions"))
@@ -83,10 +78,15 @@ def _refuse_unreleased(applied: dict[int, str], known: dict[int, Path]) -> None:
     """Raise UsageError where a migration is not the one that was applied under its number: no release renames one."""
     for number, name in applied.items():
         if number in known and known[number].stem != name:
-            raise UsageError(
-                f"The schema rowferry of this database was made by an unreleased version (migration {name}): finish "
-                "your migrations with that version, then `drop schema rowferry cascade` and run `rowferry init` again."
-            )
+            raise _made_unreleased(f"migration {name}")
+
+
+def _made_unreleased(sign: str) -> UsageError:
+    """Return what to say of a schema that no release made; `sign`: what shows it."""
+    return UsageError(
+        f"The schema rowferry of this database was made by an unreleased version ({sign}): finish your migrations with "
+        "that version, then `drop schema rowferry cascade` and run `rowferry init` again."
+    )
 
 
 def _refuse_newer(connection: Connection, applied: dict[int, str]) -> str | None:
@@ -128,6 +128,19 @@ def _views_in_order() -> list[Path]:
     reads = {name: set(re.findall(r"rowferry\.(\w+)", path.read_text())) & set(paths) for name, path in paths.items()}
     order = TopologicalSorter({name: names - {name} for name, names in reads.items()}).static_order()
     return [paths[name] for name in order]
+
+
+def _replace(connection: Connection, functions: list[Path], views: list[Path]) -> None:
+    """Replace functions and views. Raises UsageError where the applied migrations lack a table or a column."""
+    connection.execute(statement("skip_function_checks"))
+    try:
+        for path in functions:
+            _apply(connection, path)
+        for path in views:
+            _replace_view(connection, path)
+    except (errors.UndefinedTable, errors.UndefinedColumn) as error:
+        raise _made_unreleased(error.diag.message_primary or str(error)) from error
+    connection.execute(_comments(functions, views))
 
 
 def _replace_view(connection: Connection, path: Path) -> None:
