@@ -153,16 +153,20 @@ def test_a_day_of_minutes_reads_no_batches_that_are_kept(lines: Lines) -> None:
     assert [n["Actual Rows"] for n in plan.nodes if n.get("Relation Name") == "batch_queue"] == [1]
 
 
-def test_a_heartbeat_does_not_wait_for_a_migration_that_is_being_deleted(lines: Lines, any_database: str) -> None:
+DELETING = "delete from rowferry.batch_queue; delete from rowferry.migration"
+TRUNCATING = "truncate rowferry.finished_minute"
+
+
+@pytest.mark.parametrize("change", [DELETING, TRUNCATING], ids=["deleting a migration", "truncating the minutes"])
+def test_a_heartbeat_does_not_wait_for_others(lines: Lines, any_database: str, change: str) -> None:
     finish_some(lines)
     with closing(Lines(any_database)) as other:
         other.session.execute("begin")
-        other.session.execute("delete from rowferry.batch_queue")
-        other.session.execute("delete from rowferry.migration")
+        other.session.execute(change.encode())
         lines.session.execute("set lock_timeout = '3s'")
         assert ask(lines, BEAT)[0]["live_workers"] == 1
-        assert count_kept(lines) == 0
         other.session.execute("rollback")
+        assert count_kept(lines) == 0
     beat_until_nothing_is_added(lines)
     assert ask(lines, OF_MINUTES) == ask(lines, OF_BATCHES)
 
@@ -186,3 +190,17 @@ def test_what_was_pruned_is_not_summed_up_again_from_what_is_left(lines: Lines) 
     ask(lines, "select rowferry.prune_leftovers('1 day', 0, 10)")
     assert [row["batches"] for row in ask(lines, OF_MINUTES)] == [2], "the last minute says where the next begins"
     assert beat_until_nothing_is_added(lines) == 0
+
+
+def test_minutes_of_a_clock_that_was_ahead_hide_none_of_the_right_time(lines: Lines) -> None:
+    finish(lines, 10, "-1 h")
+    ask(
+        lines,
+        "insert into rowferry.finished_minute select id, 'copy', date_bin('1 minute', now() + interval '1 h', 'epoch'),"
+        " 1, 10, 10, 0, 0, 0, 0, 0, 0, 10 from rowferry.migration returning 1",
+    )
+    finish(lines, 20, "10 min")
+    finish(lines, 30, "1 s")
+    beat_until_nothing_is_added(lines)
+    ask(lines, BEAT)
+    assert ask(lines, OF_MINUTES) == ask(lines, OF_BATCHES)

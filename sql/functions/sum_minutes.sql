@@ -15,12 +15,21 @@ set lock_timeout = '200ms'
 as $$
 declare
     v_end constant timestamptz := date_bin('1 minute', now() - interval '2 minutes', 'epoch');
+    v_last timestamptz;
+    v_is_ahead boolean;
     v_from timestamptz;
 begin
-    if (select max(s.minute) from rowferry.finished_minute as s) >= v_end - interval '1 minute'
+    v_last := (select max(s.minute) from rowferry.finished_minute as s);
+    v_is_ahead := coalesce(v_last > clock_timestamp(), false);
+    if (v_last >= v_end - interval '1 minute' and not v_is_ahead)
         or not pg_try_advisory_xact_lock(hashtextextended('rowferry.finished_minute', 0))
     then
         return;
+    end if;
+
+    -- The server's clock was set back, or another server with another clock took over.
+    if v_is_ahead then
+        delete from rowferry.finished_minute where minute >= v_end;
     end if;
 
     -- Minutes in which nothing was finished are passed over by the index.

@@ -1,7 +1,8 @@
 -- rowferry.finished_minutes
 --   What was finished in each minute: one row a minute, migration and queue that finished a batch in it; `minute` is its
---   beginning. A batch that was requeued counts in each minute in which it was finished; pruned batches stay. Reads
---   rowferry.finished_minute, and the batches that finished after its last row: some minutes of them while workers live.
+--   beginning. A batch that was requeued counts in each minute in which it was finished, if that was summed up before;
+--   pruned batches stay. Reads rowferry.finished_minute, and the batches that finished after its last row: some minutes
+--   of them while workers live.
 create or replace view rowferry.finished_minutes as
 select
     m.name as migration,
