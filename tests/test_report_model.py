@@ -94,7 +94,7 @@ def test_outcomes_are_stacked_upwards_and_a_few_failures_are_marked_below() -> N
     assert [bar.name for bar in column] == ["migrated", "missing", "failed"]
     for lower, upper in pairwise(column):
         assert upper.start == pytest.approx(lower.start + lower.size)
-    assert chart.marks == [Bar("failed", 50.0, 50.0, "12:01: 10 need a decision")]
+    assert chart.marks == [Bar("failed", 50.0, 50.0, "12:01: 10 need an operator")]
     assert column[0].title == "12:01: 100 entries/s (5,990 migrated, 3 missing, 7 failed)"
     assert chart.outcomes == ["migrated", "missing", "failed"]
 

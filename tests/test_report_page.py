@@ -25,7 +25,7 @@ def test_a_page_says_what_the_report_says(eventful: Migration, tmp_path: Path) -
     page = write_page(eventful.dsn, tmp_path, expected=1)
     assert page.find("title")[0].text == "avatars: No workers (rowferry report)"
     assert (
-        "2 of 8 batches pending; 4 entries in 2 batches of migrate and 1 entry in 1 batch of verify need a decision."
+        "2 of 8 batches pending; 4 entries in 2 batches of migrate and 1 entry in 1 batch of verify need an operator."
     ) in page.text
     assert [row[:2] for row in page.rows("Outcomes of migrate")] == [
         ["migrated", "7"],
@@ -88,7 +88,7 @@ def test_the_page_of_a_finished_migration_says_done(migration: Migration, tmp_pa
     migration.work()
     page = write_page(migration.dsn, tmp_path, expected=0)
     assert "All batches are done: 3 entries" in page.text
-    assert "No batch is in ERROR: nothing needs a decision." in page.text
+    assert "No batch is in ERROR: nothing needs an operator." in page.text
     assert "`rowferry verify --migration avatars` does." in page.text
 
 

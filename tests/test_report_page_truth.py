@@ -84,12 +84,12 @@ def make_listing(database: str, status: str, error: str | None, *, has_ended: bo
         (None, False, "parked: set to ERROR by hand; `rowferry requeue` puts it back"),
     ],
 )
-def test_a_listing_in_error_is_one_batch_that_needs_a_decision(
+def test_a_listing_in_error_is_one_batch_that_needs_an_operator(
     database: str, tmp_path: Path, error: str | None, has_ended: bool, reason: str
 ) -> None:
     make_listing(database, "ERROR", error, has_ended=has_ended)
     page = write_page(database, tmp_path, expected=1)
-    assert "All other batches are done; 1 batch needs a decision." in page.text
+    assert "All other batches are done; 1 batch needs an operator." in page.text
     assert tiles(page)["In ERROR"] == ("1", "bad")
     assert tiles(page)["Settled"] == ("–", "calm")
     assert [one.text for one in page.find("h3") if one.attributes.get("id", "").startswith("reason-")] == [reason]
@@ -118,7 +118,7 @@ def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -
     )
     page = write_page(migration.dsn, tmp_path, expected=1)
     assert tiles(page)["In ERROR"] == ("2", "bad")
-    assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need a decision." in page.text
+    assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need an operator." in page.text
     assert "3 entries of migrate, 3 entries of verify" in page.text
 
 

@@ -73,12 +73,12 @@ def stack(counts: Counts, label: str, whole: float, seconds: float) -> list[Bar]
 
 
 def mark(counts: Sequence[Counts], labels: Sequence[str]) -> list[Bar]:
-    """Return a mark for each interval with entries that need a decision: among thousands they are too low to see."""
+    """Return a mark for each interval with entries that need an operator: among thousands they are too low to see."""
     marks: list[Bar] = []
     for index, one in enumerate(counts):
         if found := sum(count for outcome, count in one.items() if not outcome.settled):
             worst = max((outcome for outcome in one if not outcome.settled), key=lambda name: one[name])
-            title = f"{labels[index]}: {found:,} need a decision"
+            title = f"{labels[index]}: {found:,} need an operator"
             marks.append(Bar(str(worst), 100 * index / len(counts), 100 / len(counts), title))
     return marks
 

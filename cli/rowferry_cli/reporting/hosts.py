@@ -19,7 +19,7 @@ def tabulate_hosts(facts: Facts) -> Table | None:
     pairs = [(one, finished.get((one.host, one.queue))) for one in facts.attempts]
     pairs.sort(key=lambda pair: (-pair[0].crashed, order[pair[0].queue], -pair[1].settled if pair[1] else 0))
     rows = [_build_row(*pair) for pair in pairs]
-    numbers = ("Processes", "Attempts", "Crashed", "Lost", "Entries settled", "To decide")
+    numbers = ("Processes", "Attempts", "Crashed", "Lost", "Entries settled", "Need an operator")
     columns = [Column("Host", "foreign"), Column("Queue"), *(Column(name, "number") for name in numbers)]
     columns += [Column("Began"), Column("Worked for"), Column("Versions")]
     more = f"{len(rows) - MOST_ROWS} more." if len(rows) > MOST_ROWS else ""

@@ -71,7 +71,7 @@ class Chart:
     columns: Sequence[Sequence[Bar]]
     """The stacked outcomes of each interval, from left to right."""
     marks: Sequence[Bar]
-    """Intervals in which entries came to need a decision."""
+    """Intervals in which entries came to need an operator."""
     pauses: Sequence[Bar]
     """When the migration was paused."""
     outcomes: Sequence[str]
@@ -99,7 +99,7 @@ class QueuePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonPart:
-    """One reason for which entries need a decision."""
+    """One reason for which entries need an operator."""
 
     outcome: str
     reason: str

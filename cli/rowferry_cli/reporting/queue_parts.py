@@ -65,7 +65,7 @@ def find_summary(name: str) -> str:
 
 
 def add_outcomes(tables: Sequence[TableReport]) -> dict[str, int]:
-    """Return the entries of several tables by outcome: settled ones, those to decide on, unfinished ones."""
+    """Return the entries of several tables by outcome: settled ones, those that need an operator, unfinished ones."""
     first = [str(outcome) for outcome in Outcome]
     sums = {name: sum(table.outcomes[name] for table in tables) for name in [*first, *UNFINISHED]}
     return {name: number for name, number in sums.items() if number or name in {"migrated", "kept"}}
@@ -96,7 +96,7 @@ def tabulate_outcomes(queue: str, sums: Mapping[str, int], meanings: Mapping[str
 
 
 def tabulate_tables(queue: str, tables: Sequence[TableReport]) -> Table:
-    """Return a row a table, those with most entries to decide on first; the rest is summed up in a note."""
+    """Return a row a table, those with most entries that need an operator first; the rest is summed up in a note."""
     ordered = sorted(tables, key=lambda table: (-table.counts.unsettled, -table.counts.entries, table.label))
     rows: list[list[Cell]] = [
         [
@@ -112,7 +112,7 @@ def tabulate_tables(queue: str, tables: Sequence[TableReport]) -> Table:
         ]
         for table in ordered[:MOST_TABLES]
     ]
-    numbers = ("Entries", "Settled", "To decide", "Waiting", "Batches", "Attempts", "Bytes", "Took")
+    numbers = ("Entries", "Settled", "Need an operator", "Waiting", "Batches", "Attempts", "Bytes", "Took")
     columns = [Column("Entries of", "foreign"), *(Column(name, "number") for name in numbers)]
     left = f"{len(tables) - MOST_TABLES} more tables." if len(tables) > MOST_TABLES else ""
     return Table(f"Tables of {queue}", columns, rows, left)

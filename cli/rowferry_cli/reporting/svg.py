@@ -29,7 +29,7 @@ def draw_pace(chart: Chart) -> Markup:
 
 
 def draw_marks(chart: Chart) -> Markup:
-    """Return the strip below a chart: a mark for each interval with entries that need a decision."""
+    """Return the strip below a chart: a mark for each interval with entries that need an operator."""
     return _wrap("marks", 1, _draw_side_by_side(chart.marks))
 
 

@@ -32,7 +32,7 @@ def judge(facts: Facts) -> Verdict:
             else Verdict("Done", done, "good")
         )
     if migration.state == "need_somebody":
-        verdict = Verdict("Needs a decision", f"All other batches are done; {decide}.", "bad")
+        verdict = Verdict("Needs an operator", f"All other batches are done; {decide}.", "bad")
     else:
         pending = sum(table.counts.batches_init for table in report.tables)
         left = f"{pending:,} of {count_batches(sum(table.counts.batches for table in report.tables))} pending"
@@ -62,11 +62,11 @@ def describe_undecided(report: Report) -> str:
         of = f" of {queue}" if len(report.queues) > 1 else ""
         parts.append(f"{f'{count_entries(entries)} in ' if entries else ''}{count_batches(batches)}{of}")
     is_one = [entries or batches for entries, batches in undecided.values()] == [1]
-    return f"{' and '.join(parts)} {'needs' if is_one else 'need'} a decision" if parts else ""
+    return f"{' and '.join(parts)} {'needs' if is_one else 'need'} an operator" if parts else ""
 
 
 def count_undecided(report: Report) -> dict[str, tuple[int, int]]:
-    """Return the entries that need a decision, and the batches in ERROR, of each queue that has such batches."""
+    """Return the entries that need an operator, and the batches in ERROR, of each queue that has such batches."""
     found = {
         queue: (
             sum(table.counts.unsettled + table.parked_entries for table in tables),
@@ -134,7 +134,7 @@ def _build_undecided(report: Report) -> Tile:
     """Return the tile of batches in ERROR, of all queues; its note has the entries of each."""
     undecided = count_undecided(report)
     if not undecided:
-        return Tile("In ERROR", "0", "batches: nothing needs a decision", "calm" if report.reverted else "good")
+        return Tile("In ERROR", "0", "batches: nothing needs an operator", "calm" if report.reverted else "good")
     several = len(report.queues) > 1
     notes = [
         f"{count_entries(entries)} of {queue}" if several else count_entries(entries)
@@ -159,7 +159,7 @@ def judge_verification(report: Report, deep: int = 0, batches: int = 0) -> Verdi
     words = [f"{count_entries(compared)} compared, {_describe_depth(deep, batches)}."]
     if repaired:
         words.append(f"{repaired:,} were missing or different, and copied again.")
-    words.append(f"{differ:,} need a decision." if differ else "None of them needs a decision.")
+    words.append(f"{differ:,} need an operator." if differ else "None of them needs an operator.")
     gaps = list(_list_gaps(report, tables))
     if differ:
         return Verdict(f"{differ:,} differ", " ".join([*words, *gaps]), "bad")
