@@ -153,6 +153,11 @@ def test_an_archive_of_documents_is_the_same_each_time(tmp_path: Path) -> None:
         assert {(member.mode, member.mtime, member.uid) for member in archive} == {(0o644, 1_700_000_000, 0)}
 
 
+def test_an_archive_that_would_lack_a_folder_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed, match=r"man is not there, so docs\.tar\.gz would lack it\.$"):
+        pack(tmp_path / "docs.tar.gz", "rowferry-docs", [tmp_path / "man"], 1_700_000_000)
+
+
 def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
     (tmp_path / "b.whl").write_bytes(b"b")
     (tmp_path / "a.whl").write_bytes(b"a")

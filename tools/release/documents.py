@@ -5,7 +5,7 @@ import tarfile
 from pathlib import Path
 
 from release.readiness import Release
-from release.steps import ROOT, step
+from release.steps import ROOT, StepFailed, step
 
 DOCUMENTS_SECONDS = 900
 FOLDERS = ("site", "man")
@@ -17,12 +17,14 @@ def archive_documents(release: Release, dist: Path) -> None:
     """Have `make docs` build them and pack them. Raises StepFailed."""
     step("make docs", "make", "docs", seconds=DOCUMENTS_SECONDS, environment={"SOURCE_DATE_EPOCH": release.epoch})
     name = f"rowferry-{release.version}-docs"
-    folders = [ROOT / "build" / folder for folder in FOLDERS]
-    pack(dist / f"{name}.tar.gz", name, [folder for folder in folders if folder.is_dir()], int(release.epoch))
+    pack(dist / f"{name}.tar.gz", name, [ROOT / "build" / folder for folder in FOLDERS], int(release.epoch))
 
 
 def pack(archive: Path, top: str, folders: list[Path], seconds: int) -> None:
-    """Write an archive of folders below `top`: files in order, nobody's, all of one time (seconds since 1970)."""
+    """Write an archive of folders below `top`: files in order, nobody's, all of one time (seconds since 1970).
+
+    Raises StepFailed where a folder is not there.
+    """
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = 0
@@ -37,6 +39,8 @@ def pack(archive: Path, top: str, folders: list[Path], seconds: int) -> None:
         tarfile.open(fileobj=zipped, mode="w") as files,
     ):
         for folder in folders:
+            if not folder.is_dir():
+                raise StepFailed(f"{folder} is not there, so {archive.name} would lack it.")
             for path in sorted(folder.rglob("*")):
                 if not CACHES & set(path.parts) and path.is_file():
                     files.add(path, f"{top}/{folder.name}/{path.relative_to(folder)}", recursive=False, filter=plain)
