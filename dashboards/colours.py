@@ -15,7 +15,7 @@ ATTENTION = ("missing", "conflict", "failed")
 """Outcomes that need an operator."""
 
 STATES = {
-    "done": ("done", "blue"),
+    "done": ("done", "green"),
     "need_somebody": ("needs an operator", "red"),
     "running": ("running", "green"),
     "paused": ("paused", "yellow"),

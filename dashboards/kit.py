@@ -23,8 +23,8 @@ from sources import DASHBOARD, POSTGRES, PROMETHEUS, AnswerOf, Sql, over_time, p
 Threshold = tuple[float | None, str]
 """From this value on (None: from the least) a number has this colour."""
 PLAIN: tuple[Threshold, ...] = ((None, "text"),)
-MOVES: tuple[Threshold, ...] = ((None, "text"), (0.01, "green"))
-"""A pace of nothing is not green."""
+MOVES: tuple[Threshold, ...] = ((None, "text"), (0.01, "blue"))
+"""A pace of nothing is grey. No pace is green: only the state says that all is well."""
 
 
 @dataclass(frozen=True)
