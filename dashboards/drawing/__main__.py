@@ -9,6 +9,7 @@ import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from drawing.answers import answer_board
 from drawing.prometheus import SCRAPE_SECONDS
@@ -18,7 +19,16 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 BOARDS = ("migration", "workers")
 PICTURES = ROOT / "docs" / "pictures"
-PUBLISHED = (*(f"{board}_{state}" for board in BOARDS for state in STATES), "migration_failing_light")
+PUBLISHED = (
+    *(f"migration_{state}" for state in STATES),
+    *(f"workers_{state}" for state in STATES if state != "attention"),  # nothing is to be seen there
+    "migration_failing_light",
+)
+EXPECTED = {
+    "migration_attention": {"State": "needs an operator", "Need an operator": "12"},
+    "migration_done": {"State": "done", "Done": "100.0", "Need an operator": "0"},
+}
+"""What a number of a picture must say: what the board told the operator to type has worked."""
 WIDTH = 1600
 SHOWN_BEFORE = timedelta(seconds=20)
 
@@ -36,27 +46,35 @@ def main() -> None:
         answers.mkdir(parents=True)
         with tempfile.TemporaryDirectory(prefix="rowferry-pictures-") as folder:
             run(Path(folder), lambda state, seen: collect(state, seen, options.boards, answers))
+    from drawing.smaller import write_smaller  # noqa: PLC0415 - only where Pillow is
+
     faults = draw(sorted(answers.glob("*.json")), options.kept)
     for name in PUBLISHED:
-        shutil.copy(options.kept / f"{name}.png", PICTURES / f"{name}.png")
+        write_smaller(options.kept / f"{name}.png", PICTURES / f"{name}.png")
     for fault in faults:
         sys.stderr.write(fault + "\n")
     raise SystemExit(1 if faults else 0)
 
 
-def collect(state: str, seen: Scenario, boards: Path, folder: Path) -> None:
-    """Write down what both dashboards are answered now: as they open, in light, and with every row opened."""
+def collect(state: str, seen: Scenario, boards: Path, folder: Path) -> dict[str, Any]:
+    """Write down what both dashboards are answered now: as they open, in light, and with every row opened.
+
+    Returns what Migration is answered.
+    """
+    answered: dict[str, dict[str, Any]] = {}
     start = datetime.fromtimestamp(seen.started_at, UTC) - SHOWN_BEFORE
     for name in BOARDS:
         board = json.loads((boards / f"{name}.json").read_text(encoding="utf-8"))
         end = datetime.now(UTC)
         shown = answer_board(board, seen.sources, start, end, width=WIDTH, scrape_seconds=SCRAPE_SECONDS)
+        answered[name] = shown
         _write(folder / f"{name}_{state}.json", shown)
         _write(folder / f"{name}_{state}_light.json", {**shown, "light": True})
         if any(panel.get("panels") for panel in board["panels"]):
             _write(folder / f"{name}_{state}_opened.json", {**shown, "expanded": True})
     sys.stdout.write(f"· {state}: {seen.finished():.0%} of the batches are finished\n")
     sys.stdout.flush()
+    return answered["migration"]
 
 
 def draw(documents: list[Path], folder: Path) -> list[str]:
@@ -66,8 +84,22 @@ def draw(documents: list[Path], folder: Path) -> list[str]:
     if done.returncode:
         return [f"node {HERE / 'draw.mjs'} failed with status {done.returncode}."]
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    sentences = [sentence(drawn["name"], fault) for drawn in found for fault in drawn["faults"]]
+    sentences = [
+        sentence(drawn["name"], fault)
+        for drawn in found
+        for fault in [*drawn["faults"], *unexpected(drawn["name"], drawn["stats"])]
+    ]
     return list(dict.fromkeys(sentences))
+
+
+def unexpected(name: str, stats: dict[str, str]) -> list[dict[str, str]]:
+    """Return a fault for each number of the picture that says something else than it must."""
+    expected = EXPECTED.get("_".join(name.split("_")[:2]), {})
+    return [
+        {"panel": panel, "what": f'shows "{stats.get(panel, "")}", not "{text}"'}
+        for panel, text in expected.items()
+        if stats.get(panel) != text
+    ]
 
 
 def sentence(name: str, fault: dict[str, str]) -> str:

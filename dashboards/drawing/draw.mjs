@@ -1,4 +1,4 @@
-// node draw.mjs FOLDER DRAWING.json...: draws each document to FOLDER/NAME.png in Chromium; prints the faults as JSON lines.
+// node draw.mjs FOLDER DRAWING.json...: draws each document to FOLDER/NAME.png in Chromium; prints faults and stats as JSON lines.
 import { build } from 'esbuild';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -45,7 +45,8 @@ async function draw(page, address, shown, picture) {
   await page.setViewport({ width: shown.width + 32, height });
   await page.waitForNetworkIdle({ idleTime: 1000, timeout: DEADLINE_MS });
   await page.screenshot({ path: picture });
-  return [...broken, ...await page.evaluate(() => window.faults())];
+  const { faults, stats } = await page.evaluate(() => ({ faults: window.faults(), stats: window.stats() }));
+  return { faults: [...broken, ...faults], stats };
 }
 
 const [folder, ...documents] = process.argv.slice(2);
@@ -60,8 +61,8 @@ try {
   for (const document of documents) {
     shown = JSON.parse(readFileSync(document, 'utf8'));
     const name = basename(document, '.json');
-    const faults = await draw(page, `http://127.0.0.1:${server.address().port}/`, shown, join(folder, `${name}.png`));
-    console.log(JSON.stringify({ name, faults }));
+    const drawn = await draw(page, `http://127.0.0.1:${server.address().port}/`, shown, join(folder, `${name}.png`));
+    console.log(JSON.stringify({ name, ...drawn }));
   }
 } finally {
   await browser.close();

@@ -15,6 +15,12 @@ export function faultsOf(panels: any[]): Fault[] {
   return [...lost, ...found];
 }
 
+/** What the stats say, by their titles, without units; of several values in one, the first. */
+export function statsOf(panels: any[]): Record<string, string> {
+  const stats = panels.filter((panel) => panel.type === 'stat');
+  return Object.fromEntries(stats.map((panel) => [panel.title, document.querySelector<HTMLElement>(`[data-panel="${panel.id}"] [data-stat]`)?.dataset.stat ?? '']));
+}
+
 function faultsOfPanel(panel: any, element: HTMLElement): string[] {
   const error = errorOf(panel), broken = element.querySelector<HTMLElement>('[data-broken]');
   if (error) return [`is in error: ${error}`];

@@ -3,7 +3,7 @@ import React from 'react';
 import { createRoot } from 'react-dom/client';
 import { ThemeContext } from '@grafana/data';
 import { GlobalStyles, Icon, PanelChrome, PortalContainer } from '@grafana/ui';
-import { faultsOf } from './faults';
+import { faultsOf, statsOf } from './faults';
 import { errorOf, SHOWN, theme, timeRange } from './fields';
 import { arrange } from './layout';
 import { KINDS, Words } from './panels';
@@ -59,5 +59,7 @@ function Board() {
     </div></ThemeContext.Provider>;
 }
 
-(window as any).faults = () => faultsOf(arrange(SHOWN.board.panels, SHOWN.expanded));
+const shown = () => arrange(SHOWN.board.panels, SHOWN.expanded);
+(window as any).faults = () => faultsOf(shown());
+(window as any).stats = () => statsOf(shown());
 createRoot(document.getElementById('root')!).render(<Board />);

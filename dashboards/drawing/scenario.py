@@ -1,7 +1,8 @@
-"""A real migration in five states: before, running, paused, failing, done.
+"""A real migration in six states: before, running, paused, failing, attention, done.
 
 Two hosts with two processes each migrate two tables. There is a pause; then twelve objects are lost, a process is
-killed, and one host is throttled. S3 is the lab's fake server, with the latency of a real one.
+killed, and one host is throttled. When only their batches are left, in ERROR, the objects are put back, and what the
+dashboard says is typed. S3 is the lab's fake server, with the latency of a real one.
 """
 
 import os
@@ -9,9 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from drawing.hosts import worker_on
+from drawing.mending import commands_of, put_back, take_away, type_in_shell
 from drawing.prometheus import add_workers, running
 from drawing.sources import Sources
 from drawing.throttling_proxy import Throttle, throttling_proxy
@@ -28,7 +30,7 @@ from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import find_free_port
 from rowferry_lab.simulated.environment import Environment, start_environment
 
-STATES = ("before", "running", "paused", "failing", "done")
+STATES = ("before", "running", "paused", "failing", "attention", "done")
 ROWS, BATCH_SIZE = 44_000, 50
 HOSTS = {"droplet-1": "127.0.0.1", "droplet-2": "127.0.0.2"}
 """Under which address each host reaches S3; the second goes through the proxy that throttles."""
@@ -57,6 +59,8 @@ class Scenario:
     sources: Sources
     throttle: Throttle
     started_at: float
+    lost: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """The objects that were deleted, by their keys."""
 
     def finished(self) -> float:
         """Return the share of the entries that are finished."""
@@ -78,19 +82,23 @@ class Scenario:
 
     def lose_objects(self) -> None:
         """Delete legacy objects that waiting rows point at."""
-        s3 = self.environment.open_s3()
         with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
             keys = [row[0] for row in connection.execute(NEXT)]
-        for key in keys:
-            s3.delete_object(Bucket="sketch-legacy-s3", Key=key)
+        self.lost = take_away(self.environment.open_s3(), keys)
+
+    def mend(self, shown: Mapping[str, Any]) -> None:
+        """Put the objects back, and type what the dashboard Migration, so answered, says."""
+        put_back(self.environment.open_s3(), self.lost)
+        for command in commands_of(shown):
+            type_in_shell(command)
 
     def kill_a_process(self) -> None:
         """Kill a worker process of the second host."""
         os.kill(self.ask("select pid from rowferry.live_workers where host = 'droplet-2' limit 1"), signal.SIGKILL)
 
 
-def run(folder: Path, look: Callable[[str, Scenario], None]) -> None:
-    """Run the migration; call `look` with the name of each state while it lasts."""
+def run(folder: Path, look: Callable[[str, Scenario], Mapping[str, Any]]) -> None:
+    """Run the migration; call `look` with the name of each state while it lasts. It answers for Migration."""
     with scenario(folder) as seen, ExitStack() as until:
         time.sleep(15)
         look("before", seen)
@@ -109,6 +117,9 @@ def run(folder: Path, look: Callable[[str, Scenario], None]) -> None:
         seen.wait_for_share(0.85)
         look("failing", seen)
         seen.throttle.per_second = None
+        seen.wait_for_share(1)
+        time.sleep(8)
+        seen.mend(look("attention", seen))
         seen.wait_for_share(1)
         time.sleep(8)
         until.close()
