@@ -13,8 +13,9 @@ import pytest
 
 from doc_pages import ROOT
 from processes import wait_for
+from release import documents
 from release.announce import SUMS, describe_publishing, write_sums
-from release.documents import pack
+from release.documents import archive_documents, pack
 from release.readiness import Release
 from release.steps import StepFailed, clean_environment, step
 
@@ -151,6 +152,22 @@ def test_an_archive_of_documents_is_the_same_each_time(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "one.tar.gz") as archive:
         assert archive.getnames() == ["rowferry-docs/site/b.html", "rowferry-docs/site/index.html"]
         assert {(member.mode, member.mtime, member.uid) for member in archive} == {(0o644, 1_700_000_000, 0)}
+
+
+def test_nothing_of_an_earlier_build_gets_into_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "build" / "site").mkdir(parents=True)
+    (tmp_path / "build" / "site" / "gone.html").write_text("of a page that is gone")
+
+    def make_docs(*_: object, **__: object) -> None:
+        for name in ("site/index.html", "man/rowferry.1"):
+            (tmp_path / "build" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "build" / name).write_text("new")
+
+    monkeypatch.setattr(documents, "ROOT", tmp_path)
+    monkeypatch.setattr(documents, "step", make_docs)
+    archive_documents(Release("1.2.3", "0123456789abcdef", "1700000000", is_dated=True), tmp_path)
+    with tarfile.open(tmp_path / "rowferry-1.2.3-docs.tar.gz") as archive:
+        assert archive.getnames() == [f"rowferry-1.2.3-docs/{name}" for name in ("site/index.html", "man/rowferry.1")]
 
 
 def test_an_archive_that_would_lack_a_folder_is_not_made(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The site of docs/ and the manual pages as one archive, the same bytes each time."""
 
 import gzip
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -14,7 +15,9 @@ CACHES = {".doctrees", ".buildinfo", ".buildinfo.bak"}
 
 
 def archive_documents(release: Release, dist: Path) -> None:
-    """Have `make docs` build them and pack them. Raises StepFailed."""
+    """Have `make docs` build them anew and pack them. Raises StepFailed."""
+    # Sphinx keeps the words of pages as they once were in its search index.
+    shutil.rmtree(ROOT / "build", ignore_errors=True)
     step("make docs", "make", "docs", seconds=DOCUMENTS_SECONDS, environment={"SOURCE_DATE_EPOCH": release.epoch})
     name = f"rowferry-{release.version}-docs"
     pack(dist / f"{name}.tar.gz", name, [ROOT / "build" / folder for folder in FOLDERS], int(release.epoch))
