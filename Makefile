@@ -110,7 +110,7 @@ pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own compone
 	@tools/install-drawing dashboards/drawing
 	@PYTHONPATH=dashboards $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
 	@tools/install-browser tests/browser $(VENV)/bin/python
-	@$(VENV)/bin/python docs/pictures/take_report.py
+	@PYTHONPATH=dashboards $(VENV)/bin/python docs/pictures/take_report.py
 
 docs: $(VENV)/.with-docs ## Build the site into build/site and the man pages, every link checked; DOCS_ARGS=--external: other hosts' too.
 	@tools/build-docs $(VENV) $(DOCS_ARGS)

@@ -1,6 +1,7 @@
 """Takes docs/pictures/report.png: the head of `rowferry report --html` of a real migration, by Chromium.
 
-Run it from the checkout: `make pictures`, or `.venv/bin/python docs/pictures/take_report.py` after `make test-pages`.
+Run it from the checkout: `make pictures`, or alone after it: `PYTHONPATH=dashboards .venv/bin/python
+docs/pictures/take_report.py`.
 """
 
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from take_watch import prepare
 
+from drawing.smaller import write_smaller
 from rowferry_lab.simulated.environment import Environment, start_environment
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +65,7 @@ def shoot(page: Path) -> None:
         raise SystemExit("Node.js or Chromium is not on PATH: run `make test-pages` first")
     script = ROOT / "tests" / "browser" / "shoot.mjs"
     subprocess.run([node, str(script), chromium, page.as_uri(), str(PICTURE)], check=True, timeout=120)
+    write_smaller(PICTURE, PICTURE)
 
 
 if __name__ == "__main__":
