@@ -137,6 +137,13 @@ def test_old_minutes_are_pruned_and_a_truncated_queue_has_none(lines: Lines) -> 
     assert count_kept(lines) == 0
 
 
+def test_minutes_do_not_stand_in_the_way_of_truncating_all(lines: Lines) -> None:
+    finish_some(lines)
+    beat_until_nothing_is_added(lines)
+    lines.session.execute("truncate rowferry.migration, rowferry.batch_queue cascade")
+    assert count_kept(lines) == 0
+
+
 def test_a_day_of_minutes_reads_no_batches_that_are_kept(lines: Lines) -> None:
     ask(
         lines,
