@@ -208,7 +208,9 @@ class Application:
 
 def connect_as_application(dsn: str) -> psycopg.Connection[Any]:
     """Connect as frameworks do: times without a zone are those of UTC, whatever the database is set to."""
-    return psycopg.connect(dsn, autocommit=True, application_name="application", options="-c timezone=UTC")
+    # The path, because the tests' role has the name of our own schema.
+    options = "-c timezone=UTC -c search_path=public"
+    return psycopg.connect(dsn, autocommit=True, application_name="application", options=options)
 
 
 def find_rows(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Iterator[tuple[str, Columns]]:
