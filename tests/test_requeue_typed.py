@@ -2,6 +2,7 @@
 
 import shlex
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,23 @@ def read_page(migration: Migration, folder: Path) -> list[list[str]]:
     return [shlex.split(one.text) for one in page.find("code", class_="command")]
 
 
-def read_board_commands(migration: Migration, _: Path) -> list[list[str]]:
+def read_board_commands(migration: Migration, _: Path, queue: str = "migrate") -> list[list[str]]:
     query = (Path(__file__).parent.parent / "dashboards/queries/errors.sql").read_text(encoding="utf-8")
-    view = View(NOW - HOUR, NOW, {"migration": ["avatars"], "queue": ["migrate"]}, 10)
+    view = View(NOW - HOUR, NOW, {"migration": ["avatars"], "queue": [queue]}, 10)
     return [shlex.split(row["then type this"]) for row in migration.execute(view.expand_sql(query))]
+
+
+@pytest.mark.parametrize("source", ["errors", "page", "board"])
+def test_a_queue_of_any_name_is_one_word_of_what_is_typed(migration: Migration, tmp_path: Path, source: str) -> None:
+    """Who may enqueue may choose the name of a queue, which ends up in a line that an operator copies."""
+    name = "it's; touch /tmp/x"
+    batch = fail(migration, {"image/1": "A"})
+    fail(migration, {"image/2": "B"})
+    migration.execute("update rowferry.batch_queue set queue_name = %s where id = %s", (name, batch))
+    migration.write_plan()
+    read = {"errors": read_errors, "page": read_page, "board": partial(read_board_commands, queue=name)}[source]
+    typed = read(migration, tmp_path)
+    assert any(one[one.index("--queue") + 1] == name for one in typed)
 
 
 @pytest.mark.parametrize("source", ["errors", "page", "board"])

@@ -55,8 +55,8 @@ def write_requeue(pattern: str | None, *, migration: str | None, queue: str | No
     `pattern` is its column; None: no reason was recorded, so the command requeues all batches in ERROR. `migration`
     and `queue` are None where there is only one.
     """
-    of_migration = f" --migration {migration}" if migration is not None else ""
-    in_queue = f" --queue {queue}" if queue is not None else ""
+    of_migration = f" --migration {shlex.quote(migration)}" if migration is not None else ""
+    in_queue = f" --queue {shlex.quote(queue)}" if queue is not None else ""
     which = "--all" if pattern is None else f"--error-like {shlex.quote(hide_unfit(pattern))}"
     return f"rowferry requeue{of_migration}{in_queue} {which}"
 

@@ -14,9 +14,9 @@ select
     end as "first",
     case
         when error_reasons.pattern is null
-            then format('rowferry requeue --all --queue %s --migration %s', queue_name, quoted.migration)
+            then format('rowferry requeue --all --queue %s --migration %s', quoted.queue, quoted.migration)
         else format(
-            'rowferry requeue --error-like %s --queue %s --migration %s', quoted.pattern, queue_name, quoted.migration
+            'rowferry requeue --error-like %s --queue %s --migration %s', quoted.pattern, quoted.queue, quoted.migration
         )
     end as "then type this"
 from rowferry.error_reasons
@@ -24,6 +24,10 @@ from rowferry.error_reasons
 cross join lateral (
     select
         '''' || replace(migration, '''', '''\''''') || '''' as migration,
+        case
+            when queue_name ~ '[^a-z0-9_]' then '''' || replace(queue_name, '''', '''\''''') || ''''
+            else queue_name
+        end as queue,
         '''' || replace(pattern, '''', '''\''''') || '''' as pattern
 ) as quoted
 where error_reasons.migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
