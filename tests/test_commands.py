@@ -44,7 +44,7 @@ def test_without_the_lab_its_commands_say_how_to_get_it(tmp_path: Path, name: st
         done = run_in_this_process([name, "--help"], os.environ, tmp_path)
         listed = run_in_this_process(["--help"], os.environ, tmp_path).stdout
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "pip install rowferry-lab" in done.stderr
+    assert "pip install 'rowferry[demo]'" in done.stderr
     assert f"\n  {name}" not in listed
 
 

@@ -99,7 +99,7 @@ def test_rowferry_alone_works_and_says_how_to_get_the_demo(fresh: Path, tmp_path
         refused = run(rowferry, name, cwd=tmp_path)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert refused.stderr.startswith(f"rowferry: `rowferry {name}` comes with another package")
-        assert "pip install rowferry-lab" in refused.stderr
+        assert "pip install 'rowferry[demo]'" in refused.stderr
         assert "Traceback" not in refused.stderr
 
 

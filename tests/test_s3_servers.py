@@ -95,7 +95,7 @@ def test_a_port_that_is_taken_meanwhile_is_exchanged_for_another(monkeypatch: py
 
 def test_without_moto_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "moto", None)
-    with pytest.raises(UsageError, match="pip install rowferry-lab"):
+    with pytest.raises(UsageError, match=r"pip install 'rowferry\[demo\]'"):
         MotoServer()
 
 

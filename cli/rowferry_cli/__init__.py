@@ -90,7 +90,7 @@ class LazyGroup(click.Group):
         if not name.startswith("-") and name not in COMMANDS and not ctx.resilient_parsing:
             others = _find_entry_points()
             if name in {*LAB_COMMANDS} - {*others}:
-                raise UsageError(f"`rowferry {name}` comes with another package: run `pip install rowferry-lab`.")
+                raise UsageError(f"`rowferry {name}` comes with another package: run `pip install 'rowferry[demo]'`.")
             if name not in others:
                 ctx.fail(suggest_command(name, [*COMMANDS, *others]))
         return super().resolve_command(ctx, args)

@@ -95,7 +95,7 @@ class MotoServer(S3Server):
         """Raise UsageError when moto or the flask that it needs is not installed."""
         super().__init__()
         if not all(importlib.util.find_spec(package) for package in ("moto", "flask", "flask_cors")):
-            raise UsageError("The S3 server of the demo is not installed; run: pip install rowferry-lab")
+            raise UsageError("The S3 server of the demo is not installed; run: pip install 'rowferry[demo]'")
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         """Return the command of moto's server, which keeps nothing on disk."""
