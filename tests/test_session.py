@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import tuple_row
 
 from cli import Run
@@ -50,6 +51,22 @@ def test_every_session_bounds_its_waits(any_database: str, monkeypatch: pytest.M
             "tcp_user_timeout": "15000",
             "client_connection_check_interval": "1000",
         }
+
+
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [('"$user", public', "public"), ('public, "$user"', "public"), ('a,"$user",b', "a,b"), ('"$user"', ""), ("a", "a")],
+)
+def test_a_role_of_our_name_finds_the_tables_of_the_application(
+    path: str, left: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests' role is called rowferry, as our schema is, in which `events` is a view."""
+    escaped = path.replace(" ", r"\ ")
+    monkeypatch.setenv("DATABASE_URL", make_conninfo(database, options=f"-c search_path={escaped}"))
+    with closing(connect("test")) as connection:
+        query = "select current_user::text as name, current_setting('search_path') as path"
+        found = connection.execute(query).fetchone()
+    assert found == {"name": "rowferry", "path": left}
 
 
 @pytest.mark.parametrize("command", ["check", "status", "worker --until-empty", "init"])

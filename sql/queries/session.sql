@@ -5,8 +5,9 @@
 -- its connections: a batch must not stay locked for hours after its worker's host is gone. JIT is off: a plan with a
 -- disabled node would be compiled anew for each query. An id has one text, whatever the role or the database sets: one
 -- session writes it, another reads it. ISO leaves the order of days and months, and TimeZone, as they are: ids in ISO
--- contain both, and triggers may rely on them. Behind PgBouncer the settings last for one transaction (is_local), else
--- for the session.
+-- contain both, and triggers may rely on them. A role that is called rowferry must find the table `events` of the plan,
+-- not the view of that name in our schema, so its search path leaves "$user" out. Behind PgBouncer the settings last
+-- for one transaction (is_local), else for the session.
 select
     set_config('tcp_keepalives_idle', %(keepalives_idle)s, %(is_local)s),
     set_config('tcp_keepalives_interval', %(keepalives_interval)s, %(is_local)s),
@@ -32,7 +33,15 @@ select
     set_config('intervalstyle', 'postgres', %(is_local)s),
     set_config('extra_float_digits', '1', %(is_local)s),
     set_config('bytea_output', 'hex', %(is_local)s),
-    set_config('lc_monetary', 'C', %(is_local)s);
+    set_config('lc_monetary', 'C', %(is_local)s),
+    case
+        when current_user = 'rowferry'
+            then set_config(
+                'search_path',
+                regexp_replace(current_setting('search_path'), '"\$user" *, *|(, *)?"\$user"', ''),
+                %(is_local)s
+            )
+    end;
 
 -- name: call_function
 -- Calls one of rowferry's functions.
