@@ -17,7 +17,7 @@ def add_overview(board: Dashboard) -> Dashboard:
     """Add the table and the six numbers; two queries answer all of these."""
     board = board.with_panel(_migrations())
     for panel in (_state(), _done(), _left(), _time_left(), _speed(), _need()):
-        board = board.with_panel(panel.span(4).height(4))
+        board = board.with_panel(panel.span(4).height(5))
     return board
 
 

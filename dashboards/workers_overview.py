@@ -19,7 +19,7 @@ def explained_by(panel: str) -> DashboardLink:
 def add_overview(board: Dashboard) -> Dashboard:
     """Add the numbers, and a row for each host."""
     for panel in (_processes(), _entries(), _failed(), _throttled(), _latency(), _busiest()):
-        board = board.with_panel(panel.span(4).height(4))
+        board = board.with_panel(panel.span(4).height(5))
     chosen = board_url("workers", *CHOSEN_OF_WORKERS)
     return board.with_panel(show_hosts(HERE, 'host=~"$host"', 7, link=f"{chosen}&var-host=${{__value.raw}}"))
 

@@ -50,11 +50,15 @@ def test_a_smaller_picture_has_no_bands(tmp_path: Path) -> None:
             shade = (x + y) // 3
             picture.putpixel((x, y), (60 + shade // 2, 140 + shade // 3, 60 + shade // 4))
             picture.putpixel((x + 300, y), (225 + shade // 6, 20 + shade // 4, 20 + shade // 2))
+    marks = [(250, 222, 42), (255, 152, 48), (184, 119, 217), (242, 73, 92)]  # of few pixels, as in a legend
+    for index, colour in enumerate(marks):
+        picture.paste(colour, (20 + 20 * index, 300, 34 + 20 * index, 304))
     picture.save(tmp_path / "large.png")
     write_smaller(tmp_path / "large.png", tmp_path / "small.png")
     with image.open(tmp_path / "small.png") as small:
         assert small.mode == "P"
         written = small.convert("RGB")
     pairs = zip(picture.tobytes(), written.tobytes(), strict=True)
+    assert [written.getpixel((25 + 20 * index, 302)) for index in range(len(marks))] == marks
     assert max(abs(before - after) for before, after in pairs) <= 2
     assert written.getpixel((599, 399)) == (24, 27, 31)

@@ -27,11 +27,16 @@ function faultsOfPanel(panel: any, element: HTMLElement): string[] {
   if (broken) return [`cannot be drawn: ${broken.dataset.broken}`];
   if (!isDrawn(panel, element)) return ['has data and draws nothing'];
   if (panel.type === 'table') return cutColumns(panel, element);
+  if (lacksCurve(panel, element)) return ['has no room for its curve'];
   return [...element.querySelectorAll<HTMLElement>('[data-stat]')].flatMap((stat) => {
     const size = largestPrint(stat);
     return stat.dataset.stat?.trim() && size < LEAST_PIXELS ? [`shows "${stat.dataset.stat}" at ${Math.round(size)} px, below ${LEAST_PIXELS} px`] : [];
   });
 }
+
+/** Whether a number with a curve behind it is drawn without one, as Grafana does where there is little room. */
+const lacksCurve = (panel: any, element: HTMLElement) => panel.type === 'stat' && panel.options.graphMode === 'area'
+  && framesOf(panel).some((frame) => frame.length > 1) && !element.querySelector('[data-stat] canvas');
 
 /** Columns that lie beyond the panel's edge, headings that are cut, and texts that are, in columns with a width of their own. */
 function cutColumns(panel: any, element: HTMLElement): string[] {
