@@ -31,7 +31,7 @@ def refused(table: EntryTable, words: str) -> str:
 
 @pytest.fixture
 def table(table: EntryTable) -> EntryTable:
-    table.execute("create type place as enum ('old', 'new', 'other')")
+    table.execute("create type public.place as enum ('old', 'new', 'other')")
     table.execute("alter table public.avatars add column store text, add column number integer, add column place place")
     table.execute("alter table public.avatars add column short varchar(3), add column done boolean")
     table.execute("alter table public.avatars add column shop text generated always as (store) stored")
