@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from take_watch import prepare
+from take_watch import SECOND_TABLE, prepare
 
 from drawing.smaller import write_smaller
 from rowferry_lab.simulated.environment import Environment, start_environment
@@ -17,14 +17,7 @@ from rowferry_lab.simulated.environment import Environment, start_environment
 ROOT = Path(__file__).parents[2]
 PICTURE = Path(__file__).with_name("report.png")
 CHROMIUMS = ("chromium", "chromium-browser", "chromium-headless-shell")
-REST_OF_PLAN = """
-[[entries]]
-table = "public.covers"
-id = "id"
-key = "path"
-from = "cover/"
-to = "photo/"
-
+REST_OF_PLAN = f"""{SECOND_TABLE}
 [database]
 max_rows_per_second = 120
 

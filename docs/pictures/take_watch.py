@@ -27,14 +27,15 @@ PICTURES = 4000
 WORKERS = 3
 DEADLINE = timedelta(minutes=4)
 
-REST_OF_PLAN = """
+SECOND_TABLE = """
 [[entries]]
 table = "public.covers"
 id = "id"
 key = "path"
 from = "cover/"
 to = "photo/"
-
+"""
+REST_OF_PLAN = f"""{SECOND_TABLE}
 [database]
 max_rows_per_second = 20
 """
