@@ -49,33 +49,25 @@ def _entries() -> stat.Panel:
 
 
 def _failed() -> stat.Panel:
+    failed = rate("rowferry_entries_total", "queue", f"{WORK},{FAILED}")
     entries = rate("rowferry_entries_total", "queue", WORK)
-    failed = f"{rate('rowferry_entries_total', 'queue', f'{WORK},{FAILED}')} / ({entries} > 0)"
-    look = Look(
-        "Failed",
-        "Share of entries, by queue.",
-        unit="percentunit",
-        decimals=1,
-        none="0 %",
-        steps=SHARES,
-        links=(explained_by("Entries a second by outcome"),),
-    )
-    return show_stat(look, prom_now(failed, "{{queue}}"))
+    look = _look_of_share("Failed", "Share of entries, by queue.", "Entries a second by outcome")
+    return show_stat(look, prom_now(f"{failed} / ({entries} > 0)", "{{queue}}"))
 
 
 def _throttled() -> stat.Panel:
+    throttled = rate("rowferry_throttled_requests_total", "", HERE)
     requests = rate("rowferry_requests_total", "", HERE)
-    throttled = f"{rate('rowferry_throttled_requests_total', '', HERE)} / ({requests} > 0)"
-    look = Look(
-        "Throttled",
-        "Share of requests that the servers throttled.",
-        unit="percentunit",
-        decimals=1,
-        none="0 %",
-        steps=SHARES,
-        links=(explained_by("S3 faults a second by side and result"),),
+    words = "Share of requests that the servers throttled."
+    look = _look_of_share("Throttled", words, "S3 faults a second by side and result")
+    return show_stat(look, prom_now(f"{throttled} / ({requests} > 0)"))
+
+
+def _look_of_share(title: str, words: str, explained: str) -> Look:
+    """Return how a share that should be small looks; `explained`: the panel that says more."""
+    return Look(
+        title, words, unit="percentunit", decimals=1, none="0 %", steps=SHARES, links=(explained_by(explained),)
     )
-    return show_stat(look, prom_now(throttled))
 
 
 def _latency() -> stat.Panel:
