@@ -90,7 +90,7 @@ def tabulate_retries(retries: Sequence[Retry], clean: Clean) -> Table | None:
         return None
     rows: list[list[Cell]] = [
         [
-            cut(clean(retry.error or "no reason was recorded")),
+            cut(clean(retry.error or NO_REASON)),
             retry.queue,
             f"{retry.verdict}: {MEANINGS.get(retry.verdict, '')}",
             retry.attempts,
