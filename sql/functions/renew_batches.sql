@@ -4,18 +4,22 @@
 --   `p_label`: only those of these entries; null: of all.
 --   Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay, objects
 --   without rows. A switch that the choices do not name is taken back: the application may be at the legacy bucket again.
---   Nobody has requeued them: rowferry.record_requeue leaves them out.
+--   Nobody has requeued them: rowferry.record_requeue leaves them out. It hears so from a setting in the body: as an
+--   option of the function (`set "rowferry.renews" = …`), PostgreSQL takes settings like it from superusers alone.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py,
 --   rowferry_enqueue/passes.py, rowferry_enqueue/listings.py.
 create or replace function rowferry.renew_batches(
     p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text default null
 )
 returns bigint
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set "rowferry.renews" = 'on'
 as $$
+declare
+    v_renewed bigint;
+begin
+    perform set_config('rowferry.renews', 'on', true);
     with free as (
         select q.id
         from rowferry.batch_queue as q
@@ -42,5 +46,8 @@ as $$
         returning q.id
     )
 
-    select count(*) from renewed;
+    select count(*) from renewed into v_renewed;
+    perform set_config('rowferry.renews', 'off', true);
+    return v_renewed;
+end;
 $$;
