@@ -56,30 +56,30 @@ test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Pyt
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
 	@tools/install-compose $(COMPOSE_VERSION) .tools/bin
-	@$(VENV)/bin/python tests/compose/prove.py
+	@$(VENV)/bin/python tests/deploy/compose/prove.py
 
 image: $(VENV)/.created ## Build the container image with all of its labels, and print its size; needs Docker.
 	@$(VENV)/bin/python tools/build-image $(IMAGE_ARGS)
 
 test-image: $(VENV)/.with-dev ## Prove the container image on a Docker engine: labels, contents, health check, signals; 3 minutes.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
-	@$(VENV)/bin/python tests/compose/prove_image.py
+	@$(VENV)/bin/python tests/deploy/compose/prove_image.py
 
 new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to the first migrated object, and time it; needs the network for pip.
-	@PYTHONPATH=tests $(VENV)/bin/python -m new_user
+	@PYTHONPATH=tests $(VENV)/bin/python -m whole.new_user
 
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
 	@tools/need prometheus promtool
-	@$(VENV)/bin/pytest tests/test_dashboards.py tests/test_dashboards_live.py
+	@$(VENV)/bin/pytest tests/dashboards/test_dashboards.py tests/dashboards/test_dashboards_live.py
 
 test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
-	@tools/install-browser tests/browser $(VENV)/bin/python
-	@$(VENV)/bin/pytest -q --basetemp=build/looks tests/test_report_in_browser.py tests/test_site_in_browser.py
+	@tools/install-browser tests/support/browser $(VENV)/bin/python
+	@$(VENV)/bin/pytest -q --basetemp=build/looks tests/cli/test_report_in_browser.py tests/docs/test_site_in_browser.py
 	@echo "The screenshots are in build/looks, a folder for each page."
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
-	@$(VENV)/bin/python tests/prove_hosts.py
+	@PYTHONPATH=tests $(VENV)/bin/python -m whole.prove_hosts
 
 test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of others, and write docs/servers.md. As root the first time; half an hour.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
@@ -91,7 +91,7 @@ test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of oth
 	@PYTHONPATH=tests $(VENV)/bin/python -m conformance $(SERVERS_ARGS)
 
 model: $(VENV)/.with-dev ## Explore every state of the queue in larger scenarios than `make test` does; minutes.
-	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/test_queue_explorer.py
+	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/sql/test_queue_explorer.py
 
 torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; up to an hour.
 	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
@@ -109,7 +109,7 @@ pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own compone
 	@tools/need prometheus promtool unshare
 	@tools/install-drawing dashboards/drawing
 	@PYTHONPATH=dashboards $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
-	@tools/install-browser tests/browser $(VENV)/bin/python
+	@tools/install-browser tests/support/browser $(VENV)/bin/python
 	@PYTHONPATH=dashboards $(VENV)/bin/python docs/pictures/take_report.py
 
 docs: $(VENV)/.with-docs ## Build the site into build/site and the man pages, every link checked; DOCS_ARGS=--external: other hosts' too.

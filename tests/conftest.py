@@ -11,14 +11,14 @@ from types import FunctionType, ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cli import Run, run_rowferry_in
-from entry_table import TO, EntryTable
-from migration import Migration
-from plug_in import NOTES, PlugIn, write_plan
-from request_log import RequestLog, logged
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from rowferry_worker.batch import verdict
-from servers import INSTALLATIONS, POSTGRES, Buckets, DatabaseServers, find_versitygw, fresh_buckets
+from support.entries.entry_table import TO, EntryTable
+from support.entries.migration import Migration
+from support.postgres.servers import INSTALLATIONS, POSTGRES, Buckets, DatabaseServers, find_versitygw, fresh_buckets
+from support.processes.cli import Run, run_rowferry_in
+from support.queue.plug_in import NOTES, PlugIn, write_plan
+from support.s3.request_log import RequestLog, logged
 
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("wandering", settings.get_profile("steady"), derandomize=False)

@@ -18,9 +18,9 @@ from conformance.page import record
 from conformance.run import Finding, run_checks
 from rowferry_lab.servers.s3_servers import S3Server
 from rowferry_lab.servers.server_process import ServerFailed
-from s3_servers import SERVERS, NotInstalled
-from s3_servers.versions import read_version
-from servers import DatabaseServers
+from support.postgres.servers import DatabaseServers
+from support.s3.servers import SERVERS, NotInstalled
+from support.s3.servers.versions import read_version
 
 PARTNERS = ("versitygw", "moto")
 """What is at the other end: the one checks signatures and digests, the other takes every key."""

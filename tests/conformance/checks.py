@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from conformance.environment import MIB, PART_BYTES, Environment
 from conformance.keys import describe_kinds, list_keys
 from conformance.properties import PROPERTIES, TAGS, compare_properties
-from entry_table import TO
-from objects import digest
+from support.entries.entry_table import TO
+from support.s3.objects import digest
 
 LARGE_BYTES = 60 * MIB
 IN_PARTS_BYTES = PART_BYTES + MIB

@@ -12,11 +12,11 @@ from unittest.mock import patch
 
 from conformance.ask import Facts
 from conformance.plain import make_buckets
-from entry_table import FROM, TO
-from migration import Migration
-from objects import digest
 from rowferry_lab.servers.s3_servers import S3Server
-from servers import DatabaseServers, connect_s3, find_installations
+from support.entries.entry_table import FROM, TO
+from support.entries.migration import Migration
+from support.postgres.servers import DatabaseServers, connect_s3, find_installations
+from support.s3.objects import digest
 
 Direction = Literal["within", "from", "to"]
 """Where the server that is looked at stands: on both sides, as legacy, as production."""

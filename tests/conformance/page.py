@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from s3_servers import SERVERS
+from support.s3.servers import SERVERS
 
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parent.parent.parent / "docs" / "servers.md"

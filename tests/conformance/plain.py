@@ -7,7 +7,7 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rowferry_lab.servers.s3_servers import S3Server
-from servers import Buckets
+from support.postgres.servers import Buckets
 
 
 class PlainRequests:

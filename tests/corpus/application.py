@@ -14,8 +14,8 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from corpus.project import Columns, Project, Row
-from objects import ObjectSide
-from processes import wait_for
+from support.processes.processes import wait_for
+from support.s3.objects import ObjectSide
 from torture.oracle import Oracle
 
 LONGEST_PAUSE = timedelta(seconds=0.05)

@@ -16,12 +16,12 @@ from psycopg.conninfo import conninfo_to_dict
 from corpus.application import Application, connect_as_application, find_rows
 from corpus.auditor import Auditor
 from corpus.project import Columns, Project
-from entry_table import Record
-from migration import Migration
-from roles import Roles, grant, log_in
 from rowferry.batch import Outcome
 from rowferry_enqueue.enqueue import Enqueued
-from servers import Buckets
+from support.entries.entry_table import Record
+from support.entries.migration import Migration
+from support.postgres.roles import Roles, grant, log_in
+from support.postgres.servers import Buckets
 from torture.oracle import Oracle
 
 FAR_ZONE = "alter database {} set timezone = 'Asia/Tokyo'"

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from psycopg.types.json import Jsonb
 
-from migration import Migration
 from rowferry.db.connection import call, connect
 from rowferry.plan_file import plan_document
 from rowferry.queue_spec import QueueSpec
 from rowferry_enqueue.request import describe_queues
+from support.entries.migration import Migration
 
 INSERT_ITEMS = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count)
@@ -21,8 +21,8 @@ select id, %s, %s, %s from rowferry.migration
 class QueueFixture(ABC):
     """One queue, with entries that are numbered from 1.
 
-    `migration` is a table `public.avatars(id, path)` and two buckets, as tests/migration.py describes them; a queue
-    whose specification names no sides gets a plan without buckets, and no credentials.
+    `migration` is a table `public.avatars(id, path)` and two buckets, as tests/support/entries/migration.py describes
+    them; a queue whose specification names no sides gets a plan without buckets, and no credentials.
     """
 
     spec: ClassVar[QueueSpec]

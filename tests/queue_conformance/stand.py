@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from entry_table import Record
-from migration import Migration
-from processes import DEADLINE
 from queue_conformance.fixture import QueueFixture
 from queue_conformance.worker import working
 from rowferry.batch import Entry, EntryResult, Outcome
@@ -22,6 +19,9 @@ from rowferry.db.connection import Connection
 from rowferry.errors import RowBusy
 from rowferry.plan import SideName
 from rowferry_worker.batch.context import BatchContext, Perform
+from support.entries.entry_table import Record
+from support.entries.migration import Migration
+from support.processes.processes import DEADLINE
 
 TESTS = Path(__file__).parent.parent
 LOOK_AT_TRANSACTION = """

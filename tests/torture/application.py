@@ -10,7 +10,7 @@ from typing import LiteralString, Self
 
 import psycopg
 
-from entry_table import FROM
+from support.entries.entry_table import FROM
 from torture.oracle import Oracle
 from torture.world import World, key_of
 

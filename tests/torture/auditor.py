@@ -10,9 +10,9 @@ from typing import Self
 
 import psycopg
 
-from entry_table import FROM
-from objects import ObjectSide
 from rowferry_lab.servers.s3_servers import S3Server
+from support.entries.entry_table import FROM
+from support.s3.objects import ObjectSide
 from torture.coverage import Coverage
 from torture.object_reader import ObjectReader
 from torture.oracle import Oracle

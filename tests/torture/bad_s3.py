@@ -14,7 +14,7 @@ from itertools import islice
 from threading import Thread
 from urllib.parse import urlsplit
 
-from request_log import LINE_LIMIT_BYTES, READS, LoggedRequest, read_answer, read_request
+from support.s3.request_log import LINE_LIMIT_BYTES, READS, LoggedRequest, read_answer, read_request
 
 RATES: Mapping[str, float] = {
     "throttled": 0.20,

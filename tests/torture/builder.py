@@ -6,10 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from migration import Migration
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
-from servers import Buckets, connect_s3, find_versitygw, make_schema, temporary_folders_in_memory
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets, connect_s3, find_versitygw, make_schema, temporary_folders_in_memory
 from torture.auditor import Auditor
 from torture.oracle import Oracle
 from torture.world import World

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from entry_table import FROM, TO
-from processes import wait_for
 from rowferry.batch import Outcome
+from support.entries.entry_table import FROM, TO
+from support.processes.processes import wait_for
 
 if TYPE_CHECKING:
     from torture.world import World

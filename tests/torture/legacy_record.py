@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import local
 
-from objects import ObjectSide
 from rowferry_lab.servers.s3_servers import S3Server
+from support.s3.objects import ObjectSide
 from torture.object_reader import Found, ObjectReader
 
 READERS = 8

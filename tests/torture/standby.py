@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import psycopg
 
-from processes import wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.postgres_programs import choose_postgres_binaries, make_reachable, run_program
 from rowferry_lab.servers.server_process import choose_account
+from support.processes.processes import wait_for
 
 STREAMING_WITHIN = timedelta(seconds=60)
 STREAMING = "select coalesce(string_agg(sync_state, ' '), 'none') from pg_stat_replication where state = 'streaming'"

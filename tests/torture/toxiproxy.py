@@ -13,8 +13,9 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from rowferry_lab.servers.server_process import ServerProcess, find_free_port
+from support.checkout import ROOT
 
-BUILT = Path(__file__).parent.parent.parent / ".tools" / "bin" / "toxiproxy-server"
+BUILT = ROOT / ".tools" / "bin" / "toxiproxy-server"
 START_DEADLINE = timedelta(seconds=30)
 ANSWER_SECONDS = 30
 AGENT = {"User-Agent": "rowferry-tests"}

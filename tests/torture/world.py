@@ -17,11 +17,11 @@ from unittest.mock import patch
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from entry_table import FROM
-from migration import Migration
-from processes import wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server
+from support.entries.entry_table import FROM
+from support.entries.migration import Migration
+from support.processes.processes import wait_for
 from torture.auditor import Auditor
 from torture.final_checks import Expected, run_final_checks
 from torture.legacy_record import LegacyRecord

@@ -1,7 +1,7 @@
 """What a worker does with a batch of each queue: the `perform` that a queue's specification names.
 
 `perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]` keeps these promises, and
-`tests/test_queue_conformance.py` holds every queue to them:
+`tests/queues/test_queue_conformance.py` holds every queue to them:
 
 - It runs in the transaction that holds the claim, under a SAVEPOINT. It neither commits nor rolls that back, and opens
   no connection. It writes to no table of the schema rowferry, but by functions for claimed batches, as `add_parts`.

@@ -1,7 +1,7 @@
 """How many S3 requests a worker makes for one object, by what was found about it. Pure.
 
-tests/test_estimate_requests.py holds each case against the requests of a real worker, so that a change of the worker
-that is not made here fails there.
+tests/cli/test_estimate_requests.py holds each case against the requests of a real worker, so that a
+change of the worker that is not made here fails there.
 """
 
 from collections import Counter

@@ -3,7 +3,7 @@
 import time
 from datetime import timedelta
 
-from entry_table import FROM, TO
+from support.entries.entry_table import FROM, TO
 from torture.application import Application
 from torture.audit_log import AuditLog
 from torture.final_checks import Expected

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import psycopg
 
-from entry_table import FROM, TO
-from processes import wait_for
+from support.entries.entry_table import FROM, TO
+from support.processes.processes import wait_for
 from torture.final_checks import Expected
 from torture.run import Run
 from torture.world import World, key_of

@@ -11,13 +11,13 @@ from typing import Any, get_args
 
 import pytest
 
-from lines import CLASS
-from plug_in import NOTES, PlugIn, forget
-from processes import wait_for
 from rowferry.batch import Outcome
 from rowferry_lab.servers.postgres import StopMode
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_queues.verify.spec import VERIFY
+from support.processes.processes import wait_for
+from support.queue.lines import CLASS
+from support.queue.plug_in import NOTES, PlugIn, forget
 from torture import final_checks
 from torture.bad_s3 import BadS3
 from torture.run import Run
@@ -107,7 +107,7 @@ def torture(run: Run) -> None:
 
 @contextmanager
 def plugged_in() -> Iterator[Path]:
-    """Install the package of tests/plug_in.py for this process and those that it starts; yield its folder."""
+    """Install the package of support/queue/plug_in.py for this process and those that it starts; yield its folder."""
     with tempfile.TemporaryDirectory(prefix="rowferry-plug-in-") as folder, pytest.MonkeyPatch.context() as patch:
         PlugIn(Path(folder), patch)
         try:

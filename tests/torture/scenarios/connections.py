@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from processes import wait_for
+from support.processes.processes import wait_for
 from torture.run import Run
 from torture.symptoms import CLOSE_DELAY, LATENCY, SYMPTOMS, feel
 from torture.toxiproxy import Toxiproxy, find_toxiproxy, running_toxiproxy

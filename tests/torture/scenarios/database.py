@@ -4,8 +4,8 @@ import time
 from datetime import timedelta
 from typing import get_args
 
-from processes import wait_for
 from rowferry_lab.servers.postgres import StopMode
+from support.processes.processes import wait_for
 from torture.run import Run
 from torture.world import World
 

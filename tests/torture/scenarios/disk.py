@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
-from processes import is_running, wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.server_process import choose_account
+from support.processes.processes import is_running, wait_for
 from torture.run import Run
 from torture.standby import execute
 from torture.workers import WorkerPool

@@ -5,8 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from processes import wait_for
 from rowferry_lab.servers.postgres import EmbeddedPostgres
+from support.processes.processes import wait_for
 from torture.final_checks import Expected
 from torture.run import Run
 from torture.standby import cut_off, dsn_of_both, make_standby, promote, wait_for_standby

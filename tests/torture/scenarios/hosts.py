@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 from psycopg.conninfo import make_conninfo
 
-import several_hosts
-from processes import wait_for
+from support.processes import several_hosts
+from support.processes.processes import wait_for
 from torture.bad_s3 import BadS3
 from torture.namespace import inside
 from torture.run import Run

@@ -12,8 +12,8 @@ from typing import Any
 
 import psycopg
 
-from entry_table import FROM, TO
-from processes import wait_for
+from support.entries.entry_table import FROM, TO
+from support.processes.processes import wait_for
 from torture.final_checks import Expected
 from torture.run import Run
 from torture.world import World, key_of

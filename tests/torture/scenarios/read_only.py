@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import psycopg
 
-from processes import wait_for
+from support.processes.processes import wait_for
 from torture.run import Run
 from torture.world import World
 

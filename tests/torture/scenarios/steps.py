@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from processes import same_packages, wait_for
+from support.processes.processes import same_packages, wait_for
 from torture.crash_injector import MID_COPY, STEPS
 from torture.run import Run
 from torture.world import COMMAND_DEADLINE, World

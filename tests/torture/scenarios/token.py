@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from processes import wait_for
+from support.processes.processes import wait_for
 from torture.bad_s3 import BadS3
 from torture.run import Run
 from torture.world import World

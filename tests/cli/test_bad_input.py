@@ -1,0 +1,230 @@
+"""A user's mistake ends with one sentence that says what is wrong, exit status 2, and nothing changed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from psycopg import sql
+
+from rowferry_lab.servers.server_process import find_free_port
+from support.entries.migration import Migration
+
+ALL_OF = sql.SQL("select * from rowferry.{} order by 1")
+SECRETS = ("hush-hush", "hush-token")
+LEGACY = "ROWFERRY_LEGACY"
+DURATION = "Invalid duration '{}' for --older-than: use a number and s, m, h, d or w (for example 12h)"
+
+
+@dataclass
+class Case:
+    """A command, what is wrong when it is run, and the words in which it must say so."""
+
+    command: str
+    words: str
+    spoil: Callable[[Migration], Any] = lambda _: None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def change(place: str, value: Any) -> Callable[[Migration], None]:
+    """Return what sets `table.key` of the plan file."""
+
+    def spoil(migration: Migration) -> None:
+        table, key = place.split(".")
+        found = migration.plan[table]
+        (found[0] if isinstance(found, list) else found)[key] = value
+        migration.write_plan()
+
+    return spoil
+
+
+def write(text: str) -> Callable[[Migration], Any]:
+    """Return what makes the plan file consist of this text."""
+    return lambda migration: migration.plan_path.write_text(text, encoding="utf-8")
+
+
+def remove_bucket(migration: Migration) -> None:
+    migration.production.client.delete_bucket(Bucket=migration.production.bucket)
+
+
+def run_sql(statement: str) -> Callable[[Migration], Any]:
+    return lambda migration: migration.execute(statement)
+
+
+def address(migration: Migration, *, user: str | None = None, password: str | None = None, port: int = 0) -> str:
+    """Return the migration's DATABASE_URL with another user, password or port."""
+    parts = urlsplit(migration.dsn)
+    login = f"{user or parts.username}:{password or parts.password}"
+    return f"postgresql://{login}@{parts.hostname}:{port or parts.port}{parts.path}"
+
+
+CASES = {
+    "missing plan": Case("enqueue --yes", "There is no plan at", lambda m: m.plan_path.unlink()),
+    "bad TOML": Case("enqueue --yes", "is not valid TOML", write("[migration\n")),
+    "plan in another encoding": Case("check", "cannot be read", lambda m: m.plan_path.write_bytes(b"\xff")),
+    "unknown key": Case("enqueue --yes", "[legacy] has an unknown key `buckett`", change("legacy.buckett", "x")),
+    "secret in the plan": Case(
+        "check", "unknown key `secret_access_key`", change("legacy.secret_access_key", SECRETS[0])
+    ),
+    "unknown key of a table": Case(
+        "check", "`rowferry plan --example` shows those that there are", change("entries.prefix", "x")
+    ),
+    "an id of a column that is not there": Case(
+        "check", "public.avatars has no column b; correct `id` in the plan", change("entries.id", ["id", "b"])
+    ),
+    "an id that is a number": Case("check", "`id` of [[entries]] number 1 is wrong: write", change("entries.id", 7)),
+    "plan that is a folder": Case("check --plan .", "The plan . cannot be read (Is a directory): name another file"),
+    "wrong type": Case("enqueue --yes", "`migration.max_attempts` is wrong", change("migration.max_attempts", "many")),
+    "same prefixes": Case("enqueue --yes", "are the same", change("entries.to", "image/")),
+    "unknown transfer": Case("check", 'write one of "auto", "server", "stream"', change("migration.transfer", "copy")),
+    "one bracket": Case(
+        "check",
+        "[entries] needs two brackets: write [[entries]]",
+        lambda m: m.plan_path.write_text(m.plan_path.read_text().replace("[[entries]]", "[entries]")),
+    ),
+    "empty region": Case("check", "[legacy] has an empty `region`", change("legacy.region", "")),
+    "no address of the database": Case("status", "DATABASE_URL is not set", environment={"DATABASE_URL": ""}),
+    "enqueue without a terminal": Case("enqueue", "There is no terminal to ask on: add --yes"),
+    "migrate without a terminal": Case("migrate", "There is no terminal to ask on: add --yes"),
+    "prune without a terminal": Case("prune --older-than 1d", "There is no terminal to ask on: add --yes"),
+    "missing table": Case(
+        "enqueue --yes", "there is no table public.portraits", change("entries.table", "public.portraits")
+    ),
+    "missing column": Case("enqueue --yes", "public.avatars has no column file", change("entries.key", "file")),
+    "bad where": Case("enqueue --yes", "write a condition over the table", change("entries.where", "no such")),
+    "negative batch size": Case("enqueue --yes --batch-size -5", "Invalid value for '-b' / '--batch-size'"),
+    "no batch size": Case("enqueue --yes --batch-size 0", "Invalid value for '-b' / '--batch-size'"),
+    "batch size in words": Case("migrate --yes --batch-size many", "Invalid value for '-b' / '--batch-size'"),
+    "negative limit": Case("enqueue --yes --limit -1", "Invalid value for '-l' / '--limit'"),
+    "no processes": Case("migrate --yes --processes 0", "Invalid value for '-p' / '--processes'"),
+    "unknown option": Case("worker --turbo", "No such option"),
+    "unknown command": Case("zebra", "No such command 'zebra'; see `rowferry --help`"),
+    "mistyped command": Case("chek", "Did you mean check?"),
+    "mistyped command with a hyphen": Case("clean-upload", "Did you mean clean-uploads?"),
+    "batch in words": Case("requeue --batch x", "'x' is not a whole number of at least 1"),
+    "duration without a unit": Case("prune --older-than 5", DURATION.format("5")),
+    "negative duration": Case("prune --older-than=-1d", DURATION.format("-1d")),
+    "unknown unit": Case("clean-uploads --older-than 12y", DURATION.format("12y")),
+    "seconds in words": Case("worker --grace long", "Invalid duration 'long' for --grace: use seconds, or a number"),
+    "too few seconds": Case("worker --lost-after 1", "'1' is less than 3 s"),
+    "seconds of the environment": Case(
+        "status", "ROWFERRY_LOCK_TIMEOUT is 'long'", environment={"ROWFERRY_LOCK_TIMEOUT": "long"}
+    ),
+    "unknown queue": Case("worker --until-empty --queue polish", "There is no queue 'polish'"),
+    "not initialised": Case("enqueue --yes", "rowferry init", run_sql("drop schema rowferry cascade")),
+    "worker without a schema": Case("worker --until-empty", "rowferry init", run_sql("drop schema rowferry cascade")),
+    "unreadable address": Case(
+        "enqueue --yes", "DATABASE_URL cannot be read", environment={"DATABASE_URL": f"postgresql://u:{SECRETS[0]}@[/x"}
+    ),
+    "half a pair of keys": Case(
+        "worker --until-empty", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY", environment={f"{LEGACY}_SECRET_ACCESS_KEY": ""}
+    ),
+    "half a pair, and a token": Case(
+        "check",
+        "ROWFERRY_LEGACY_",
+        environment={
+            f"{LEGACY}_ACCESS_KEY_ID": "",
+            f"{LEGACY}_SECRET_ACCESS_KEY": "",
+            f"{LEGACY}_SESSION_TOKEN": SECRETS[1],
+        },
+    ),
+    "missing bucket": Case("worker --until-empty", "The production bucket", remove_bucket),
+    "unusable endpoint": Case("check", "legacy.endpoint_url must look like", change("legacy.endpoint_url", "ftp://x")),
+    "password in the endpoint": Case(
+        "check", "without user name or password", change("legacy.endpoint_url", f"http://u:{SECRETS[0]}@127.0.0.1")
+    ),
+}
+
+
+@pytest.fixture
+def planned(migration: Migration) -> Migration:
+    """A migration that would work, with one batch in the queue and one entry that is not there yet."""
+    migration.fill(1)
+    migration.enqueue()
+    migration.fill(1, start=2)
+    migration.write_plan()
+    return migration
+
+
+def state_of(migration: Migration) -> list[object]:
+    """Return all that a command could have changed."""
+    initialised = migration.execute("select to_regclass('rowferry.batch_queue') is not null as yes")[0]["yes"]
+    tables = ("migration", "batch_queue", "entry_failure") if initialised else ()
+    queue = [migration.execute(ALL_OF.format(sql.Identifier(table))) for table in tables]
+    return [queue, migration.rows(), migration.legacy.listing()]
+
+
+def check_refusal(migration: Migration, command: str, words: str, **environment: str) -> None:
+    """Run a command and assert that it refuses, in one sentence, and leaves everything as it was."""
+    before = state_of(migration)
+    done = migration.run(*command.split(), **environment)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    sentences = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    assert len(sentences) == 1, done.stderr
+    assert sentences[0].startswith("rowferry: ")
+    assert sentences[0].endswith(".")
+    assert words in sentences[0]
+    assert "Traceback" not in done.stdout + done.stderr
+    for secret in (
+        *SECRETS,
+        urlsplit(migration.dsn).password,
+        migration.environment["ROWFERRY_LEGACY_SECRET_ACCESS_KEY"],
+    ):
+        assert str(secret) not in done.stdout + done.stderr
+    assert state_of(migration) == before
+
+
+@pytest.mark.parametrize("mistake", CASES)
+def test_a_mistake_gets_one_sentence(mistake: str, planned: Migration) -> None:
+    case = CASES[mistake]
+    case.spoil(planned)
+    check_refusal(planned, case.command, case.words, **case.environment)
+
+
+@pytest.mark.parametrize("command", ["enqueue --yes", "worker --until-empty", "status", "init"])
+def test_a_wrong_password_gets_one_sentence(command: str, planned: Migration) -> None:
+    url = address(planned, password=SECRETS[0])
+    check_refusal(planned, command, "password authentication failed", DATABASE_URL=url)
+
+
+@pytest.mark.parametrize("command", ["enqueue --yes", "worker --until-empty", "status", "init"])
+def test_an_unreachable_database_gets_one_sentence(command: str, planned: Migration) -> None:
+    url = address(planned, port=find_free_port())
+    check_refusal(planned, command, "PostgreSQL cannot be reached", DATABASE_URL=url)
+
+
+@pytest.mark.parametrize(
+    "command", ["enqueue --yes", "worker --until-empty", "status --no-objects", "requeue --all", "init"]
+)
+def test_a_role_without_rights_gets_one_sentence(command: str, planned: Migration) -> None:
+    planned.execute("drop role if exists stranger")
+    planned.execute(sql.SQL("create role stranger login password {}").format(SECRETS[0]))
+    try:
+        url = address(planned, user="stranger", password=SECRETS[0])
+        check_refusal(planned, command, "permission denied", DATABASE_URL=url)
+    finally:
+        planned.execute("drop role stranger")
+
+
+def test_no_command_at_all_shows_the_help(planned: Migration) -> None:
+    done = planned.run()
+    assert done.returncode == 2
+    assert "\n  migrate " in done.stderr
+    assert "rowferry: " not in done.stderr
+
+
+def test_workers_that_cannot_go_on_are_told_of_in_one_sentence(planned: Migration) -> None:
+    done = planned.run("migrate", "--yes", "--no-objects", ROWFERRY_ALLOWED_ENDPOINTS="https://s3.example.com")
+    assert done.returncode == 2
+    assert "rowferry: The workers cannot go on: The legacy bucket" in done.stderr
+    assert done.stderr.count("rowferry: ") == 1
+
+
+def test_a_wrong_secret_key_gets_one_sentence(versitygw_migration: Migration, request: pytest.FixtureRequest) -> None:
+    migration = versitygw_migration
+    migration.fill(1)
+    migration.enqueue()
+    migration.write_plan()
+    words = f"The legacy bucket {migration.legacy.bucket} cannot be used"
+    check_refusal(migration, "worker --until-empty", words, ROWFERRY_LEGACY_SECRET_ACCESS_KEY=SECRETS[0])

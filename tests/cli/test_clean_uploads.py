@@ -1,0 +1,129 @@
+"""`rowferry clean-uploads`: what dead workers left behind goes, and nothing else does."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rowferry.errors import ObjectRejected
+from rowferry.s3.boto import Upload, open_bucket
+from rowferry.s3.listing import find_left_uploads, is_ours
+from support.entries.migration import Migration
+from support.s3.objects import ObjectSide
+
+ROOM = 5 * 1024 * 1024
+
+
+def begin(side: ObjectSide, key: str) -> str:
+    """Begin an upload, send a part, and return its id."""
+    upload_id = side.client.create_multipart_upload(Bucket=side.bucket, Key=key)["UploadId"]
+    side.client.upload_part(Bucket=side.bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=b"p" * ROOM)
+    return upload_id
+
+
+@pytest.fixture
+def littered(any_migration: Migration) -> Migration:
+    """A migration whose workers, the application and others have started uploads and never completed them."""
+    begin(any_migration.production, "avatar/a.mp4")
+    begin(any_migration.production, "avatar/ü b.mp4")
+    begin(any_migration.production, "avatar/own.mp4")
+    begin(any_migration.production, "elsewhere/c.mp4")
+    any_migration.legacy.put("image/a.mp4", b"a film")
+    any_migration.legacy.put("image/ü b.mp4", b"a film")
+    begin(any_migration.legacy, "avatar/d.mp4")
+    begin(any_migration.legacy, "image/e.mp4")
+    any_migration.write_plan()
+    return any_migration
+
+
+def test_uploads_of_legacy_objects_are_aborted_and_no_others(littered: Migration) -> None:
+    littered.production.put("avatar/whole.mp4", b"an object")
+    done = littered.run("clean-uploads", "--older-than", "0s", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "avatar/a.mp4" in done.stdout
+    assert "avatar/ü b.mp4" in done.stdout
+    assert "Aborted 2 uploads." in done.stdout
+    assert "Skipped 1 upload to keys without a legacy object" in done.stdout
+    assert sorted(littered.production.open_uploads()) == ["avatar/own.mp4", "elsewhere/c.mp4"]
+    assert sorted(littered.legacy.open_uploads()) == ["avatar/d.mp4", "image/e.mp4"]
+    assert littered.production.read("avatar/whole.mp4") == b"an object"
+    assert "was left behind" in littered.run("clean-uploads", "--older-than", "0s").stdout
+
+
+def test_uploads_of_the_application_are_aborted_only_on_demand(littered: Migration) -> None:
+    done = littered.run("clean-uploads", "--older-than", "0s", "--all", "--yes")
+    assert "Aborted 3 uploads." in done.stdout
+    assert "Uploads of your application to these keys look the same and are aborted too" in done.stdout
+    assert littered.production.open_uploads() == ["elsewhere/c.mp4"]
+
+
+def test_nothing_is_aborted_without_a_yes(littered: Migration) -> None:
+    done = littered.run("clean-uploads", "--older-than", "0s")
+    assert (done.returncode, "avatar/a.mp4" in done.stdout) == (2, True)
+    assert "add --yes" in done.stderr
+    assert len(littered.production.open_uploads()) == 4
+
+
+def test_what_may_be_under_way_is_left_alone(versitygw_migration: Migration) -> None:
+    """moto tells no times of its own."""
+    begin(versitygw_migration.production, "avatar/a.mp4")
+    versitygw_migration.write_plan()
+    done = versitygw_migration.run("clean-uploads", "--yes")
+    assert (done.returncode, "was left behind" in done.stdout) == (0, True)
+    assert versitygw_migration.production.open_uploads() == ["avatar/a.mp4"]
+
+
+RECORD = """
+insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id, upload_id, touched_at)
+values ('somewhere', %s, 1, %s, 1, %s, now() - interval '2 days')
+"""
+
+
+def test_an_upload_that_will_be_continued_is_left_alone(migration: Migration) -> None:
+    """Its batch waits; that of the other one is in ERROR."""
+    for number, name in ((1, "a.mp4"), (2, "b.mp4")):
+        migration.add(number, name)
+    migration.write_plan()
+    migration.enqueue(batch_size=1)
+    for batch, name in ((1, "a.mp4"), (2, "b.mp4")):
+        key = f"avatar/{name}"
+        migration.execute(RECORD, (key, batch, begin(migration.production, key)))
+    migration.execute("update rowferry.batch_queue set status = 'ERROR' where id = 2")
+    done = migration.run("clean-uploads", "--older-than", "0s", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "Skipped 1 upload that workers will go on with." in done.stdout
+    assert migration.production.open_uploads() == ["avatar/a.mp4"]
+    pruned = migration.run("prune", "--older-than", "1d", "--yes")
+    assert pruned.returncode == 0, pruned.stderr
+    assert [row["key"] for row in migration.execute("select key from rowferry.upload")] == ["avatar/a.mp4"]
+
+
+@pytest.mark.parametrize("span", ["1", "-1d", "yesterday", "1y"])
+def test_a_span_that_is_none_is_one_sentence(span: str, migration: Migration) -> None:
+    migration.write_plan()
+    done = migration.run("clean-uploads", f"--older-than={span}")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_in_one_bucket_the_keys_that_are_legacy_are_not_ours(migration: Migration) -> None:
+    migration.plan["legacy"]["bucket"] = migration.plan["production"]["bucket"]
+    migration.plan["entries"][0] |= {"from": "a/b/", "to": "a/"}
+    plan = migration.read_plan()
+    assert is_ours("a/x", plan)
+    assert not is_ours("a/b/x", plan)
+    assert not is_ours("c/x", plan)
+    migration.plan["legacy"]["bucket"] = "another"
+    assert not is_ours("a/b/x", migration.read_plan())
+
+
+def test_nothing_can_be_aborted_in_a_legacy_bucket(migration: Migration) -> None:
+    from botocore.credentials import Credentials
+
+    side: Any = migration.read_plan().legacy
+    begin(migration.legacy, "avatar/d.mp4")
+    with open_bucket(side, Credentials("AK", "SK")) as bucket:  # type: ignore[arg-type]
+        (upload,) = find_left_uploads(bucket, migration.read_plan(), timedelta(0))
+        assert isinstance(upload, Upload)
+        with pytest.raises(ObjectRejected, match="legacy"):
+            bucket.abort_upload(upload)
+    assert migration.legacy.open_uploads() == ["avatar/d.mp4"]

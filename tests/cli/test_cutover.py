@@ -1,0 +1,312 @@
+"""`rowferry cutover`: passes up to the moment, the person's confirmation, a last pass and a verify; resumable."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowferry_cli.run.moment import PassResult, find_moment
+from support.entries.files import (
+    LONG_AGO,
+    add_file,
+    make_table,
+    now,
+    passes,
+    read_production,
+    replace_file,
+    wait_for_next_second,
+)
+from support.entries.listed_objects import PREFIX, TO, name_objects, put_objects
+from support.entries.migration import Migration
+from support.processes.processes import DEADLINE, wait_for
+
+
+@pytest.fixture
+def staying(migration: Migration) -> Migration:
+    made = make_table(migration, "timestamptz")
+    for number in range(1, 6):
+        add_file(made, number)
+    made.write_plan()
+    return made
+
+
+# When the moment is
+
+
+def result(number: int, seconds: float, copied: int, **more: Any) -> PassResult:
+    return PassResult(number, seconds, 100, copied, 0, 0, **more)
+
+
+def test_a_pass_that_copies_nothing_is_the_moment() -> None:
+    assert find_moment([result(1, 60, 100), result(2, 5, 0)]) == "pass 2 took 5.0 s and copied 0 objects"
+
+
+def test_passes_that_get_no_shorter_are_the_moment() -> None:
+    assert find_moment([result(1, 60, 100)]) is None
+    assert find_moment([result(1, 60, 100), result(2, 10, 9)]) is None
+    moment = find_moment([result(1, 60, 100), result(2, 10, 9), result(3, 8, 1)])
+    assert moment == "pass 3 took 8.0 s and copied 1 object, and the one before took 10.0 s: they get no shorter"
+
+
+def test_a_pass_that_was_continued_tells_nothing() -> None:
+    assert find_moment([result(1, 1, 0, is_whole=False)]) is None
+    assert find_moment([result(1, 1, 9, is_whole=False), result(2, 60, 100)]) is None
+
+
+# Without a terminal
+
+
+def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_script_learns_the_moment_switches_and_finishes(staying: Migration) -> None:
+    done = staying.run("cutover", "--yes", "--json", "--processes", "1")
+    assert done.returncode == 0, done.stderr
+    first, second, moment = documents(done)
+    assert (first["entries"], first["copied"], first["left"]) == (5, 5, 0)
+    assert (second["entries"], second["copied"]) == (0, 0)
+    assert moment["moment"] is True
+    assert "copied 0 objects" in moment["reason"]
+    assert "rowferry cutover --finish" in done.stderr
+
+    # Before it was switched the application has replaced one object; afterwards it writes to production only.
+    replace_file(staying, 2, "v2")
+    staying.execute("insert into public.files values (6, 'f6', %s)", (now(),))
+    staying.production.put("f6", b"v1")
+    wait_for_next_second()
+    staying.production.put("f3", b"v3")
+    staying.execute("update public.files set updated_at = %s where id = 3", (now(),))
+    before = staying.legacy.listing()
+
+    done = staying.run("cutover", "--finish", "--yes", "--json", "--processes", "1")
+    assert done.returncode == 0, done.stderr
+    *_, end = documents(done)
+    assert end == {"finished": True, "verified": 6, "repaired": 0, "left": 0}
+    assert read_production(staying, 6) == ["v1", "v2", "v3", "v1", "v1", "v1"]
+    assert staying.legacy.listing() == before
+    assert "Cutover of avatars is complete: 6 entries verified, every object stands in" in done.stderr
+
+    assert staying.run("cutover", "--yes", "--processes", "1").returncode == 0, "it is confirmed, so it finishes again"
+
+
+def test_what_was_to_be_overwritten_before_the_switch_is_not_after_it(staying: Migration) -> None:
+    options = ("cutover", "--yes", "--processes", "1", "--on-conflict", "overwrite")
+    assert staying.run(*options).returncode == 0
+    refused = staying.run(*options, "--finish")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "run `rowferry cutover --finish` without it" in refused.stderr
+    # A pass that is interrupted before the switch
+    staying.execute("update public.files set updated_at = %s", (now(),))
+    staying.enqueue(on_conflict="overwrite")
+    assert staying.statuses() == {"INIT", "DONE"}
+    wait_for_next_second()
+    staying.production.put("f3", b"written after the switch")
+    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert staying.production.read("f3") == b"written after the switch"
+
+
+def test_a_row_with_an_old_time_is_found_by_the_verify(staying: Migration) -> None:
+    assert staying.run("cutover", "--yes", "--processes", "1").returncode == 0
+    add_file(staying, 6, changed=LONG_AGO)
+    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stderr
+    assert read_production(staying, 6) == ["v1"] * 6
+    assert "(1 was copied again by this)" in done.stdout
+
+
+def test_what_is_missing_is_left_and_said(staying: Migration) -> None:
+    staying.legacy.delete("f4")
+    done = staying.run("cutover", "--yes", "--processes", "1")
+    assert done.returncode == 1
+    assert "1 entry is left all the same: see `rowferry errors` first" in done.stdout
+    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 1
+    assert "is not complete: 1 of 5 entries have no equal object in" in done.stdout
+    staying.legacy.put("f4", b"v1")
+    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout
+    staying.check_balance()
+
+
+def test_finish_needs_a_pass_and_rows_that_stay(staying: Migration) -> None:
+    done = staying.run("cutover", "--finish", "--yes")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "has made no pass yet: run `rowferry cutover` before the switch." in done.stderr
+    staying.plan["entries"] = [
+        {"table": "public.avatars", "id": "id", "key": "path", "from": "image/", "to": "avatar/"}
+    ]
+    staying.write_plan()
+    done = staying.run("cutover", "--finish", "--yes")
+    assert done.returncode == 2
+    assert "there is no switch to confirm" in done.stderr
+
+
+def test_switched_back_begins_anew(staying: Migration) -> None:
+    done = staying.run("cutover", "--switched-back", "--yes")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    staying.run("cutover", "--yes", "--processes", "1")
+    staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert staying.run("cutover", "--switched-back", "--yes").returncode == 0
+    done = staying.run("cutover", "--yes", "--processes", "1")
+    assert "Now is the moment to switch the application to" in done.stdout
+
+
+def test_objects_without_rows_are_switched_as_rows_that_stay(migration: Migration) -> None:
+    name_objects(migration)
+    put_objects(migration, ["a", "b", "c"])
+    migration.write_plan()
+    assert "no pass yet" in migration.run("cutover", "--finish", "--yes").stderr
+    assert migration.run("cutover", "--yes", "--processes", "1").returncode == 0
+    wait_for_next_second()
+    put_objects(migration, ["d"])
+    migration.legacy.put(f"{PREFIX}b", b"replaced before the switch")
+    wait_for_next_second()
+    migration.production.put(f"{TO}c", b"written after the switch")
+    done = migration.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "is complete: 4 entries verified" in done.stdout
+    found = [migration.production.read(f"{TO}{name}") for name in "abcd"]
+    assert found == [b"body of a", b"replaced before the switch", b"written after the switch", b"body of d"]
+
+
+def test_a_cutover_with_rows_left_behind_is_not_complete(migration: Migration) -> None:
+    migration.fill(20)
+    lost = sorted(migration.legacy.listing())[3]
+    body = migration.legacy.read(lost)
+    assert body is not None
+    migration.legacy.delete(lost)
+    migration.plan["objects"] = [{"prefix": PREFIX, "to": TO}]
+    put_objects(migration, ["a"])
+    migration.write_plan()
+    assert migration.run("cutover", "--yes", "--processes", "1").returncode == 1
+    done = migration.run("cutover", "--finish", "--yes", "--processes", "1", "--json")
+    assert (done.returncode, documents(done)[-1]["left"]) == (1, 1)
+    assert "1 entry could not be migrated (rows unchanged): see `rowferry errors`" in done.stderr
+    migration.legacy.put(lost, body)
+    assert migration.run("requeue", "--all").returncode == 0
+    done = migration.run("cutover", "--finish", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    migration.check_balance()
+
+
+def test_rows_that_move_need_no_moment(migration: Migration) -> None:
+    migration.fill(20)
+    migration.write_plan()
+    done = migration.run("cutover", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stderr
+    assert "there is no moment to switch it" in done.stdout
+    migration.audit()
+
+
+def test_workers_elsewhere_do_the_work(staying: Migration) -> None:
+    with staying.workers(1, "--queue", "migrate", "--queue", "verify"):
+        assert staying.run("cutover", "--yes", "--processes", "0").returncode == 0
+        done = staying.run("cutover", "--finish", "--yes", "--processes", "0")
+    assert done.returncode == 0, done.stderr
+    assert read_production(staying, 5) == ["v1"] * 5
+
+
+# With a person at a terminal
+
+
+@contextmanager
+def at_terminal(migration: Migration, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int, list[str]]]:
+    """Yield the process, its terminal, and what it has shown; kill it in the end."""
+    primary, secondary = pty.openpty()
+    shown: list[str] = []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rowferry_cli", "cutover", *arguments],
+        env={**os.environ, "TERM": "dumb", "COLUMNS": "200"},
+        cwd=migration.folder,
+        stdin=secondary,
+        stdout=secondary,
+        stderr=secondary,
+        start_new_session=True,
+    )
+    os.close(secondary)
+
+    def read() -> None:
+        while True:
+            try:
+                shown.append(os.read(primary, 65536).decode(errors="replace"))
+            except OSError:
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield process, primary, shown
+    finally:
+        process.kill()
+        process.wait(DEADLINE.total_seconds())
+        reader.join(DEADLINE.total_seconds())
+        os.close(primary)
+
+
+def test_a_person_switches_and_presses_enter(staying: Migration) -> None:
+    with at_terminal(staying, "--yes", "--processes", "1") as (process, terminal, shown):
+        wait_for(lambda: "then press Enter" in "".join(shown))
+        replace_file(staying, 1, "v2")
+        os.write(terminal, b"\n")
+        assert process.wait(DEADLINE.total_seconds()) == 0, "".join(shown)
+    assert "is complete: 5 entries verified" in "".join(shown)
+    assert read_production(staying, 5) == ["v2", "v1", "v1", "v1", "v1"]
+
+
+def test_passes_that_wait_for_the_person_overwrite_nothing(staying: Migration) -> None:
+    with at_terminal(staying, "--yes", "--processes", "1", "--on-conflict", "overwrite") as (process, terminal, shown):
+        wait_for(lambda: "then press Enter" in "".join(shown))
+        made = len(passes(staying))
+        wait_for_next_second()
+        staying.production.put("f3", b"written after the switch")
+        staying.execute("update public.files set updated_at = %s where id = 3", (now(),))
+        wait_for(lambda: len(passes(staying)) > made and staying.statuses() <= {"DONE", "ERROR"})
+        os.write(terminal, b"\n")
+        assert process.wait(DEADLINE.total_seconds()) == 0, "".join(shown)
+    assert staying.production.read("f3") == b"written after the switch"
+
+
+# Killed
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_cutover_that_ends_at_any_moment_goes_on(staying: Migration, number: signal.Signals, tmp_path: Path) -> None:
+    for each in range(6, 200):
+        add_file(staying, each)
+    del tmp_path
+    with at_terminal(staying, "--yes", "--processes", "1", "--batch-size", "5") as (process, _, _):
+        wait_for(lambda: "DONE" in staying.statuses())
+        process.send_signal(number)
+        process.wait(DEADLINE.total_seconds())
+    done = staying.run("cutover", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with at_terminal(staying, "--finish", "--yes", "--processes", "1", "--batch-size", "5") as (process, _, _):
+        wait_for(lambda: staying.execute("select from rowferry.batch_queue where queue_name = 'verify'") != [])
+        process.send_signal(number)
+        process.wait(DEADLINE.total_seconds())
+    done = staying.run("cutover", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "is complete: 199 entries verified" in done.stdout
+    assert read_production(staying, 199) == ["v1"] * 199
+    assert len(passes(staying)) >= 3
+    staying.check_balance()
+
+
+def test_rows_that_stay_cannot_be_reverted(staying: Migration) -> None:
+    staying.enqueue()
+    staying.work()
+    done = staying.run("revert", "--yes")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "The rows of public.files.path stay as they are, so there is nothing to revert: point the" in done.stderr
+    assert "revert" not in {batch["queue_name"] for batch in staying.batches()}

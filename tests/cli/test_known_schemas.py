@@ -1,0 +1,132 @@
+"""The schemas that are known by name are valid, and the plans that they become migrate the corpus of applications."""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from corpus.active_storage.project import ActiveStorage
+from corpus.application import Application
+from corpus.carrierwave.project import CarrierWave
+from corpus.discourse.project import Discourse
+from corpus.django.project import Django
+from corpus.events.project import Events
+from corpus.gitlab.project import GitLab
+from corpus.mastodon.project import Mastodon
+from corpus.nextcloud.project import Nextcloud
+from corpus.project import Project
+from corpus.shop.project import Shop
+from corpus.shrine.project import Shrine
+from corpus.wagtail.project import Wagtail
+from corpus.wordpress.project import WordPress
+from corpus.zulip.project import Zulip
+from rowferry.plan_file import parse_plan
+from rowferry_cli.discovering.known import list_names, read_known
+from support.docs.doc_pages import ROOT, read_blocks
+from support.entries.discovering import Discovering
+from support.postgres.servers import Buckets
+from torture.oracle import Oracle
+
+PAGE = ROOT / "docs" / "discover.md"
+UPLOADS = 20
+PROJECTS: dict[str, type[Project]] = {
+    project.name: project
+    for project in (
+        *(ActiveStorage, CarrierWave, Discourse, Django, Events, GitLab, Mastodon, Nextcloud, Shop, Shrine, Wagtail),
+        *(WordPress, Zulip),
+    )
+}
+RECOGNISED = {
+    "active_storage": "active-storage",
+    **{name: name for name in ("discourse", "gitlab", "mastodon", "nextcloud", "wagtail", "zulip")},
+}
+"""The projects of the corpus that --discover knows, by the name of their schema."""
+
+Fill = Callable[[str], tuple[Discovering, Application]]
+
+
+@pytest.fixture
+def fill(database: str, moto_buckets: Buckets, tmp_path: Path) -> Iterator[Fill]:
+    """Make the database and the legacy bucket of a project of the corpus."""
+    with ExitStack() as until:
+
+        def make(name: str) -> tuple[Discovering, Application]:
+            found, project = Discovering(database, moto_buckets, tmp_path), PROJECTS[name]()
+            found.execute((project.folder / "schema.sql").read_text())
+            application = until.enter_context(closing(Application(database, project, found.legacy, Oracle())))
+            application.fill(UPLOADS)
+            return found, application
+
+        yield make
+
+
+@pytest.mark.parametrize("name", list_names())
+def test_a_known_schema_is_valid_and_in_the_docs(name: str) -> None:
+    known = read_known(name)
+    assert known.name == name
+    assert known.versions
+    assert known.source
+    assert known.entries or known.any_column
+    assert f"| `{name}` | " in PAGE.read_text()
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_the_discovered_plan_migrates_every_object_of_an_application(name: str, fill: Fill) -> None:
+    found, application = fill(name)
+    told = found.discover()
+    assert told.returncode == 0, told.stderr
+    assert ("This is " in told.stdout) == (name in RECOGNISED)
+    complete(found)
+
+    checked = found.run("check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    for command in (["enqueue", "--yes"], ["worker", "--until-empty", "--processes", "1"]):
+        done = found.run(*command)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for row_id, row in application.rows.items():
+        for role, key in row.objects.items():
+            assert found.production.read(key) == application.bodies[key], (row_id, role, key)
+
+
+@pytest.mark.parametrize("name", RECOGNISED)
+def test_a_schema_that_is_named_is_the_one_that_is_recognised(name: str, fill: Fill) -> None:
+    found, _ = fill(name)
+    told = found.find_json()
+    assert told["schemas"] == [RECOGNISED[name]]
+    assert found.find_json("--for", RECOGNISED[name])["entries"] == told["entries"]
+
+
+def test_the_urls_of_discourse_lead_to_the_production_bucket(fill: Fill) -> None:
+    found, _ = fill("discourse")
+    for entries in found.find_entries("--for", "discourse"):
+        assert entries["from"] == "//old-uploads.s3.dualstack.us-east-1.amazonaws.com/"
+        assert entries["to"].startswith("//new-media.")
+        assert (entries["legacy_object"], entries["production_object"]) == ("", "")
+
+
+def test_the_state_columns_of_active_storage_and_gitlab_are_moved(fill: Fill) -> None:
+    found, _ = fill("active_storage")
+    (blobs,) = found.find_entries("--for", "active-storage")
+    assert blobs["moved"] == {"service_name": ["amazon", "production"]}
+    assert "rows" not in blobs
+    text = found.plan_path.read_text()
+    assert 'Write what the application calls the new bucket in the place of "production".' in text
+    assert "config/storage.yml" in text
+
+
+def test_a_schema_of_ones_own_is_a_file(fill: Fill) -> None:
+    found, _ = fill("shop")
+    (text,) = [block.text for block in read_blocks("text", pages=[PAGE]) if "[[entries]]" in block.text]
+    (found.folder / "shop.toml").write_text(text + 'note = "Hand-outs."\n')
+    (entries,) = found.find_entries("--for", "./shop.toml")
+    assert (entries["table"], entries["where"]) == ("public.product_files", "title <> 'draft'")
+    assert "# Hand-outs." in found.plan_path.read_text()
+
+
+def complete(found: Discovering) -> None:
+    """Name the test's own production bucket."""
+    text = found.plan_path.read_text().replace('bucket = "new-media"', f'bucket = "{found.production.bucket}"')
+    found.plan_path.write_text(text)
+    parse_plan(tomllib.loads(text), "as written")

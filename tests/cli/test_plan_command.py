@@ -1,0 +1,144 @@
+"""`rowferry plan` has an example that works, says a plan in words, and names what is wrong with one."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rowferry.plan_file import parse_plan, read_plan
+from support.checkout import ROOT
+from support.processes.cli import Run
+
+EXAMPLE = ROOT / "cli/rowferry_cli/setup/example_plan.toml"
+
+
+def test_the_example_is_a_plan(run_rowferry: Run, tmp_path: Path) -> None:
+    done = run_rowferry("plan", "--example")
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "rowferry.toml").write_text(done.stdout)
+    assert read_plan(tmp_path / "rowferry.toml").name == "avatars"
+
+
+def test_every_key_that_the_example_leaves_out_is_one_that_plans_have() -> None:
+    text = re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())
+    document = tomllib.loads(text)
+    assert len(document["legacy"]) == 6
+    plan = parse_plan(document, "with all its keys")
+    assert (plan.migration.transfer, plan.migration.max_attempts, plan.legacy.profile) == ("auto", 5, "legacy")
+
+
+def test_the_example_shows_the_defaults(run_rowferry: Run) -> None:
+    """What stands behind a `#` is what holds where the key is left out, but for those that have no default."""
+    short = parse_plan(tomllib.loads(EXAMPLE.read_text()), "as it is")
+    full = parse_plan(tomllib.loads(re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())), "with all its keys")
+    assert full.migration == short.migration
+    assert (full.legacy.region, full.legacy.addressing) == (short.legacy.region, short.legacy.addressing)
+
+
+def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text() + 'where = "id > 1"\n')
+    shown = run_rowferry("plan").stdout
+    for words in (
+        "Migration avatars",
+        "s3://sketch-legacy-s3 at AWS, us-east-1",
+        "image/…  becomes  avatar/…",
+        "id > 1",
+    ):
+        assert words in shown
+
+
+def test_what_a_plan_says_of_a_queue_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
+    tag = '[queue.tag]\nset = {tier = "cold", tenant = {column = "owner"}}\n'
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text() + tag)
+    shown = run_rowferry("plan").stdout.splitlines()
+    assert [line.strip() for line in shown if "tier" in line] == ["set: tier = cold, tenant = column owner"]
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        (
+            'key = "url"\nfrom = "//old/"\nto = "//cdn/"\nlegacy_object = ""\nproduction_object = "u/"\n'
+            'encoding = "percent"',
+            [
+                "url: //old/…  becomes  //cdn/…",
+                "the text is percent-encoded; ?… and #… are no part of a key",
+                "objects: …  becomes  u/…",
+            ],
+        ),
+        (
+            'key = "key"\nfrom = ""\nto = ""\nmoved = { service_name = ["amazon", "r2"], done = [false, true] }',
+            [
+                "key: every text stays as it is",
+                "objects keep their keys",
+                "with the objects, service_name becomes 'r2', from 'amazon' and done becomes True, from False",
+            ],
+        ),
+        (
+            'key = "data"\npath = "$.versions.*.id"\nfrom = "image/"\nto = "avatar/"',
+            ["data at $.versions.*.id: image/…  becomes  avatar/…"],
+        ),
+        (
+            'key = "file"\nfrom = ""\nto = ""\nmoved = { store = [1, 2] }\n'
+            "objects = \"'a/' || id\"\noptional = \"'b/' || id\"",
+            [
+                "file: every text stays as it is",
+                "a row's objects are 'a/' || id",
+                "and, unless they are missing, 'b/' || id",
+                "objects keep their keys",
+                "with the objects, store becomes 2, from 1",
+            ],
+        ),
+        (
+            'key = "file"\nfrom = "a/"\nto = "a/"\nrows = "stay"\nchanged = "updated_at"',
+            [
+                "file: every text that begins with a/ stays as it is",
+                "objects keep their keys, which begin with a/",
+                "rows are never written; later passes take all whose updated_at has changed",
+            ],
+        ),
+    ],
+)
+def test_every_form_is_said_in_words(run_rowferry: Run, tmp_path: Path, form: str, lines: list[str]) -> None:
+    before = EXAMPLE.read_text().partition("[[entries]]")[0]
+    (tmp_path / "rowferry.toml").write_text(f'{before}[[entries]]\ntable = "things"\nid = ["a", "b"]\n{form}\n')
+    shown = run_rowferry("plan").stdout.splitlines()
+    start = shown.index("  rows of things by a, b")
+    assert [line.removeprefix("    ") for line in shown[start + 1 :]] == lines
+
+
+def test_the_direction_is_told_and_no_password_of_an_endpoint(run_rowferry: Run, tmp_path: Path) -> None:
+    server = 'bucket = "sketch-legacy-s3"\nendpoint_url = "https://user:hush@s3.example.net"'
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace('bucket = "sketch-legacy-s3"', server))
+    shown = run_rowferry("plan").stdout
+    assert "  from  s3://sketch-legacy-s3 at https://***@s3.example.net (legacy: only read)\n" in shown
+    assert "  to    s3://sketch-production-s3 at AWS, us-east-1 (production: written)\n" in shown
+    assert "hush" not in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("[migration]", "[migration"), "is not valid TOML"),
+        (('name = "avatars"', "name = 7"), "`migration.name` is wrong: write text in quotes"),
+        (('bucket = "sketch-legacy-s3"', ""), "[legacy] lacks the key `bucket`"),
+        (('bucket = "sketch-legacy-s3"', 'bucket = "a"\nbuckets = "b"'), "[legacy] has an unknown key `buckets`"),
+        (('to = "avatar/"', 'to = "image/"'), "are the same"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    run_rowferry: Run, tmp_path: Path, change: tuple[str, str], expected: str
+) -> None:
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace(*change))
+    done = run_rowferry("plan")
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: ")
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_plan_that_is_not_there_is_one_sentence_that_leads_to_the_example(run_rowferry: Run) -> None:
+    done = run_rowferry("plan")
+    assert done.returncode == 2
+    assert "rowferry plan --example" in done.stderr

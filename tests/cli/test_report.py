@@ -1,0 +1,233 @@
+"""`rowferry report`: entries are the sum of their outcomes; the manifest names those that were not migrated or kept."""
+
+import io
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from rowferry.db.connection import connect
+from rowferry.reports import report as accounts
+from rowferry.reports.report import Report, read_report
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.queue.queue_runs import migrate, revert, verify
+
+
+def read(dsn_is_set: EntryTable, name: str = "avatars") -> tuple[Report, list[dict[str, Any]]]:
+    """Return the account and the lines of the manifest."""
+    manifest = io.StringIO()
+    with connect("report", autocommit=True) as connection:
+        account, count = read_report(connection, name, manifest)
+    lines = [json.loads(line) for line in manifest.getvalue().splitlines()]
+    assert len(lines) == count
+    return account, lines
+
+
+def check_manifest(account: Report, lines: list[dict[str, Any]]) -> None:
+    """Hold the lines against the account: outcome by outcome, table by table, queue by queue."""
+    told: Counter[tuple[str, str, str]] = Counter()
+    for line in lines:
+        told[line["queue"], line["entries_of"], line["outcome"]] += line["entries"]
+    expected: Counter[tuple[str, str, str]] = Counter()
+    for table in account.tables:
+        for outcome, count in table.outcomes.items():
+            if outcome not in {"migrated", "kept"} and count:
+                expected[table.queue, table.label, str(outcome)] = count
+    assert told == expected
+    assert account.balances
+
+
+def test_entries_are_the_sum_of_the_outcomes(eventful: Migration) -> None:
+    account, lines = read(eventful)
+    assert [(table.queue, table.label) for table in account.tables] == [
+        ("migrate", "public.avatars.path"),
+        ("verify", "public.avatars.path"),
+    ]
+    migrate, verify = account.tables
+    assert migrate.counts.entries == 13
+    assert (migrate.counts.migrated, migrate.counts.missing, migrate.counts.conflict) == (7, 1, 1)
+    assert (migrate.counts.failed, migrate.counts.waiting, migrate.attempts) == (2, 2, 3)
+    assert (verify.counts.kept, verify.counts.missing) == (6, 1)
+    check_manifest(account, lines)
+    assert not account.settled
+
+
+def test_the_manifest_names_each_entry_and_why(eventful: Migration) -> None:
+    _, lines = read(eventful)
+    by_outcome = {line["outcome"]: line for line in lines if line["queue"] == "migrate"}
+    lost = by_outcome["missing"]
+    assert (lost["id"], lost["key"], lost["status"], lost["attempt"]) == ("8", "image/lost.png", "ERROR", 1)
+    assert lost["failed_at"]
+    assert by_outcome["conflict"]["key"] == "image/other.png"
+    whole = by_outcome["failed"]
+    assert (whole["entries"], whole["first"], whole["last"], whole["error"]) == (2, "21", "22", "it was too much")
+    waiting = by_outcome["waiting"]
+    assert (waiting["entries"], waiting["first"], waiting["last"], waiting["status"]) == (1, "23", "23", "INIT")
+    assert [line["id"] for line in lines if line["queue"] == "verify"] == ["2"]
+
+
+def test_the_manifest_is_the_same_however_it_is_fetched(eventful: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, at_once = read(eventful)
+    monkeypatch.setattr(accounts, "FETCHED_AT_ONCE", 1)
+    assert read(eventful)[1] == at_once
+
+
+def test_what_is_only_tried_again_is_told_once_as_waiting(migration: Migration) -> None:
+    """A batch between two attempts has failures by entry that may still pass."""
+    migration.fill(3)
+    migration.enqueue()
+    migration.work()
+    migration.execute("update rowferry.batch_queue set status = 'INIT', migrated = 1, failed = 1, missing = 1")
+    migration.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
+        "select id, '2', 'k', 'failed', 'r', 'e', 1 from rowferry.batch_queue"
+    )
+    account, lines = read(migration)
+    check_manifest(account, lines)
+    assert [(line["outcome"], line["entries"]) for line in lines] == [("waiting", 2)]
+
+
+def test_a_parked_batch_is_in_the_manifest(table: EntryTable) -> None:
+    """An operator has set two batches to ERROR: one before its first attempt, one between two of them."""
+    table.add_legacy(range(6))
+    table.enqueue(3)
+    table.execute("update rowferry.batch_queue set missing = 1 where id = 2")
+    table.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
+        "values (2, '4', 'k', 'missing', 'r', 'e', 1)"
+    )
+    table.execute("update rowferry.batch_queue set status = 'ERROR'")
+    account, lines = read(table)
+    check_manifest(account, lines)
+    assert sorted((line["batch"], line["outcome"], line["entries"]) for line in lines) == [
+        (1, "parked", 3),
+        (2, "missing", 1),
+        (2, "parked", 2),
+    ]
+
+
+def test_another_migration_is_another_account(eventful: Migration) -> None:
+    eventful.plan["migration"]["name"] = "others"
+    eventful.fill(2, start=50)
+    eventful.enqueue()
+    account, lines = read(eventful, "others")
+    (table,) = account.tables
+    assert table.counts.entries == 2 + 2 + 4
+    check_manifest(account, lines)
+    check_manifest(*read(eventful))
+
+
+def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
+    migration.fill(5)
+    migration.enqueue(2)
+    migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT' and entry_count = 2")
+    migration.write_plan()
+    told = migration.run("report").stdout
+    assert "  parked                4\n" in told
+    assert "Unfinished: 1 pending, 0 failed (see `rowferry errors`)." in told
+    assert "Parked (set to ERROR by hand): 4 entries in 2 batches; `rowferry requeue --all --migration avatars`" in told
+
+
+def test_the_report_says_that_rows_were_put_back_and_are_legacy_again(migration: Migration) -> None:
+    migration.fill(3)
+    migrate(migration)
+    revert(migration)
+    migration.write_plan()
+    words = "public.avatars.path: 3 rows reverted, none migrated since: legacy again."
+    assert words in migration.run("report").stdout
+    migrate(migration)
+    assert "reverted, none migrated" not in migration.run("report").stdout
+
+
+def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: Migration) -> None:
+    migration.fill(3)
+    migrate(migration)
+    revert(migration)
+    migration.execute("delete from rowferry.batch_queue")
+    migration.write_plan()
+    done = migration.run("report")
+    assert (done.returncode, "All batches" in done.stdout) == (0, False)
+    assert "There is no batch.\nThe tables were not read: `rowferry status` counts legacy entries." in done.stdout
+
+
+# Several queues
+
+
+def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration: Migration) -> None:
+    migration.fill(3)
+    migrate(migration)
+    verify(migration)
+    # Named so that the alphabet puts it last; no package of that name is installed here.
+    migration.execute("update rowferry.batch_queue set queue_name = 'zip' where queue_name = 'migrate'")
+    migration.write_plan()
+    told = migration.run("report").stdout
+    assert told.index("zip: public.avatars.path") < told.index("verify: public.avatars.path")
+    assert "  migrated              3\n" in told
+    assert "  kept                  3  equal, or readable without a legacy object\n" in told
+    assert max(map(len, told.splitlines())) <= 80
+    document = json.loads(migration.run("report", "--json").stdout)
+    assert document["queues"] == ["zip", "verify"]
+    assert [table["queue"] for table in document["tables"]] == ["zip", "verify"]
+
+
+def test_a_chain_is_reported_from_its_first_queue_on(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue(2)
+    migration.execute(
+        "insert into rowferry.queue (migration_id, name, next) "
+        "select m.id, v.name, v.next::text[] from rowferry.migration as m, "
+        "(values ('migrate', '{audit}'), ('audit', '{}')) as v (name, next) "
+        "on conflict on constraint queue_name_key do update set next = excluded.next"
+    )
+    migration.work()
+    account, _ = read(migration)
+    assert list(account.queues) == ["migrate", "audit"]
+    migration.write_plan()
+    told = migration.run("report").stdout
+    assert "Unfinished, audit: 3 pending, 0 failed." in told
+    assert "Unfinished, migrate" not in told
+
+
+# The command
+
+
+def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
+    migration.write_plan()
+    assert migration.run("report").returncode == 2
+    migration.fill(3)
+    migration.enqueue()
+    done = migration.run("report")
+    assert (done.returncode, "Unfinished: 3 pending" in done.stdout) == (1, True)
+    migration.work()
+    done = migration.run("report", "--manifest", "rest.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "entries               3" in done.stdout
+    assert "migrated              3" in done.stdout
+    assert "1 batch: 1 DONE, 0 INIT, 0 ERROR · 1 attempt · " in done.stdout
+    assert "All batches are done." in done.stdout
+    assert "rest.jsonl, 0 lines" in done.stdout
+    assert (migration.folder / "rest.jsonl").read_text() == ""
+
+
+def test_the_command_speaks_json(eventful: Migration) -> None:
+    eventful.write_plan()
+    done = eventful.run("report", "--json", "--manifest", "rest.jsonl")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert (document["migration"], document["settled"], document["balances"]) == ("avatars", False, True)
+    for table in document["tables"]:
+        assert table["entries"] == sum(table["outcomes"].values())
+    assert len((eventful.folder / "rest.jsonl").read_text().splitlines()) == 6
+
+
+def test_a_manifest_that_cannot_be_written_is_one_sentence(eventful: Migration) -> None:
+    eventful.write_plan()
+    done = eventful.run("report", "--manifest", "no/such/folder/rest.jsonl")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+def test_an_operator_needs_no_plan(eventful: Migration) -> None:
+    done = eventful.run("report", "--migration", "avatars", ROWFERRY_PLAN="/nowhere.toml")
+    assert (done.returncode, "Migration avatars" in done.stdout) == (1, True)

@@ -1,0 +1,48 @@
+"""The file of `rowferry report --html`: links, pipes and modes stay; a name of no file is refused."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.entries.migration import Migration
+from support.queue.queue_runs import migrate
+from support.screens.report_pages import write_page
+
+
+def test_a_link_stays_a_link_and_its_file_is_replaced(migration: Migration, tmp_path: Path) -> None:
+    migration.fill(1)
+    migrate(migration)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "old.html").write_text("old")
+    (tmp_path / "there" / "old.html").chmod(0o600)
+    (tmp_path / "page.html").symlink_to("there/old.html")
+    assert write_page(migration.dsn, tmp_path, expected=0).find("title")
+    assert (tmp_path / "page.html").is_symlink()
+    assert (tmp_path / "there" / "old.html").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["old.html"]
+
+
+def test_a_pipe_stays_a_pipe_and_gets_the_page(migration: Migration, tmp_path: Path) -> None:
+    migration.fill(1)
+    migrate(migration)
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    try:
+        assert migration.run("report", "--migration", "avatars", "--html", str(tmp_path / "pipe")).returncode == 0
+        assert reader.communicate(timeout=30)[0].startswith("<!DOCTYPE html>")
+    finally:
+        reader.kill()
+        reader.wait()
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("option", ["--html", "--manifest"])
+@pytest.mark.parametrize("name", ["", "-"])
+def test_a_name_that_names_no_file_is_refused(migration: Migration, option: str, name: str) -> None:
+    done = migration.run("report", option, name)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"'{option}'" in done.stderr
+    assert "name a file" in done.stderr
+    assert not (migration.folder / "-").exists()

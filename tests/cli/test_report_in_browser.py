@@ -1,0 +1,66 @@
+"""The pages of `rowferry report --html` in a real browser: three widths, light and dark, printed.
+
+`make test-pages` installs what it needs from tests/support/browser/package-lock.json. Without that, or without
+Chromium and Node.js, these tests are skipped.
+"""
+
+from pathlib import Path
+
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.queue.lines import Lines
+from support.queue.long_migration import fill_queue
+from support.screens.browser_looks import SIZES, check_look, look
+from support.screens.report_pages import write_page
+
+
+def check(folder: Path) -> None:
+    """Hold a page against what every reader needs, at each width and in each colour scheme."""
+    found = look(folder, folder / "page.html")
+    assert [(one["width"], one["scheme"]) for one in found["looks"]] == SIZES
+    for one in found["looks"]:
+        check_look(one)
+        assert [url for url in one["requests"] if not url.startswith("data:")] == [one["url"]]
+        assert one["scripts"] == 0
+    backgrounds = {one["scheme"]: one["background"] for one in found["looks"]}
+    assert backgrounds["light"] != backgrounds["dark"]
+    (printed,) = found["prints"]
+    assert printed["background"] == "rgb(255, 255, 255)"
+    assert Path(printed["path"]).read_bytes().startswith(b"%PDF-")
+
+
+def test_the_page_of_a_migration_with_failures(eventful: Migration, tmp_path: Path) -> None:
+    write_page(eventful.dsn, tmp_path, expected=1)
+    check(tmp_path)
+
+
+def test_the_page_of_a_long_migration_of_two_queues(database: str, tmp_path: Path) -> None:
+    fill_queue(database, 1000)
+    write_page(database, tmp_path, expected=1)
+    check(tmp_path)
+
+
+def test_the_page_of_an_empty_migration(database: str, tmp_path: Path) -> None:
+    lines = Lines(database)
+    lines.register("empty")
+    lines.close()
+    write_page(database, tmp_path, expected=0)
+    check(tmp_path)
+
+
+def test_the_page_of_hostile_texts(hostile: EntryTable, tmp_path: Path) -> None:
+    write_page(hostile.dsn, tmp_path, expected=1)
+    check(tmp_path)
+
+
+def test_a_faulty_page_is_found(tmp_path: Path) -> None:
+    """What looks at the pages sees a script that fails, a page that is too wide, and text that cannot be read."""
+    (tmp_path / "page.html").write_text(
+        "<!DOCTYPE html><html lang=en><title>a</title><main><h1>a</h1>"
+        "<p style='width:2000px;color:#ccc;background:#fff'>pale</p><script>throw new Error('broken')</script></main>",
+        encoding="utf-8",
+    )
+    first = look(tmp_path, tmp_path / "page.html")["looks"][0]
+    assert any("broken" in said for said in first["said"])
+    assert first["scroll"] > first["client"]
+    assert "color-contrast" in {fault["id"] for fault in first["faults"]}

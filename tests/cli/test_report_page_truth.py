@@ -1,0 +1,155 @@
+"""The page of `rowferry report --html` claims no more than is so: after a revert, of listings, over several queues."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.entries.migration import Migration
+from support.queue.lines import Lines
+from support.queue.queue_runs import migrate, revert, verify
+from support.screens.report_pages import PageReader, write_page
+
+
+def tiles(page: PageReader) -> dict[str, tuple[str, str]]:
+    """Return value and tone of each tile."""
+    boxes = [one.attributes["class"] for one in page.find("div") if one.attributes.get("class", "").startswith("tile ")]
+    names = [one.text for one in page.find("dt")][: len(boxes)]
+    values = [one.text for one in page.find("dd", class_="value")]
+    return {name: (value, box.removeprefix("tile ")) for name, value, box in zip(names, values, boxes, strict=True)}
+
+
+# After a revert
+
+
+def test_the_page_of_a_reverted_migration_says_so_and_nothing_of_it_is_green(
+    migration: Migration, tmp_path: Path
+) -> None:
+    migration.fill(3)
+    migrate(migration)
+    verify(migration)
+    revert(migration)
+    page = write_page(migration.dsn, tmp_path, expected=0)
+    assert page.find("title")[0].text == "avatars: Reverted (rowferry report)"
+    assert page.find("header")[0].attributes["class"] == "warn"
+    assert "public.avatars.path: 3 rows reverted, none migrated since: legacy again." in page.text
+    assert "good" not in {tone for _, tone in tiles(page).values()}
+    assert "Rows were reverted since: they point at their legacy objects again." in page.text
+
+
+def test_a_migration_that_was_made_again_after_its_revert_is_done(migration: Migration, tmp_path: Path) -> None:
+    migration.fill(3)
+    migrate(migration)
+    revert(migration)
+    migrate(migration)
+    page = write_page(migration.dsn, tmp_path, expected=0)
+    assert page.find("title")[0].text == "avatars: Done (rowferry report)"
+    assert "legacy again" not in page.text
+
+
+def test_a_migration_that_is_begun_again_after_its_revert_says_what_is_legacy_still(
+    migration: Migration, tmp_path: Path
+) -> None:
+    migration.fill(3)
+    migrate(migration)
+    revert(migration)
+    migration.enqueue()
+    page = write_page(migration.dsn, tmp_path, expected=1)
+    assert page.find("title")[0].text == "avatars: No workers (rowferry report)"
+    assert "public.avatars.path: 3 rows reverted" in page.text
+
+
+# Batches without entries
+
+
+def make_listing(database: str, status: str, error: str | None, *, has_ended: bool) -> None:
+    """Store a migration whose only batch lists objects: it has no entries yet."""
+    lines = Lines(database)
+    lines.register("avatars")
+    lines.session.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, status, error, started_at, "
+        "finished_at, worker_id) select id, 'migrate', %s, 0, %s, %s, now(), case when %s then now() end, 'h:1:a' "
+        "from rowferry.migration",
+        (json.dumps({"entries": "*", "objects": "listing", "first": "", "last": None}), status, error, has_ended),
+    )
+    lines.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "has_ended", "reason"),
+    [
+        ("AccessDenied", True, "failed: AccessDenied"),
+        (None, True, "failed: no reason was recorded"),
+        (None, False, "parked: set to ERROR by hand; `rowferry requeue` puts it back"),
+    ],
+)
+def test_a_listing_in_error_is_one_batch_that_needs_an_operator(
+    database: str, tmp_path: Path, error: str | None, has_ended: bool, reason: str
+) -> None:
+    make_listing(database, "ERROR", error, has_ended=has_ended)
+    page = write_page(database, tmp_path, expected=1)
+    assert "All other batches are done; 1 batch needs an operator." in page.text
+    assert tiles(page)["In ERROR"] == ("1", "bad")
+    assert tiles(page)["Settled"] == ("–", "calm")
+    assert [one.text for one in page.find("h3") if one.attributes.get("id", "").startswith("reason-")] == [reason]
+    assert "0 entries in" not in page.text
+
+
+def test_a_listing_that_waits_leaves_no_tile_green(database: str, tmp_path: Path) -> None:
+    make_listing(database, "INIT", None, has_ended=False)
+    page = write_page(database, tmp_path, expected=1)
+    assert "1 of 1 batch pending." in page.text
+    assert {name: tone for name, (_, tone) in tiles(page).items() if tone == "good"} == {"In ERROR": "good"}
+
+
+# Several queues
+
+
+def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -> None:
+    migration.fill(3)
+    migrate(migration)
+    verify(migration)
+    page = write_page(migration.dsn, tmp_path, expected=0)
+    assert [(row[1], row[6]) for row in page.rows("Hosts")] == [("migrate", "3"), ("verify", "3")]
+    migration.execute(
+        "update rowferry.batch_queue set status = 'ERROR', finished_at = now(), error = 'e', "
+        "migrated = 0, kept = 0, failed = 3"
+    )
+    page = write_page(migration.dsn, tmp_path, expected=1)
+    assert tiles(page)["In ERROR"] == ("2", "bad")
+    assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need an operator." in page.text
+    assert "3 entries of migrate, 3 entries of verify" in page.text
+
+
+def test_processes_of_a_host_are_counted_queue_by_queue(database: str, tmp_path: Path) -> None:
+    lines = Lines(database)
+    lines.register("avatars")
+    for queue in ("migrate", "migrate", "verify"):
+        lines.add(("avatars", queue), 1)
+    lines.session.execute('update rowferry.batch_queue set payload = \'{"entries": "t.k"}\'')
+    lines.session.execute(
+        "insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id) "
+        "select id, 0, 1, 'host:' || id || ':a' from rowferry.batch_queue"
+    )
+    lines.close()
+    page = write_page(database, tmp_path, expected=1)
+    assert [row[:3] for row in page.rows("Hosts")] == [["host", "migrate", "2"], ["host", "verify", "1"]]
+
+
+# Clocks
+
+
+def test_a_clock_that_was_set_back_gives_no_negative_duration(migration: Migration, tmp_path: Path) -> None:
+    migration.fill(1)
+    migrate(migration)
+    migration.execute("update rowferry.batch_queue set finished_at = started_at - interval '1 hour'")
+    migration.execute("update rowferry.batch_attempt set finished_at = started_at - interval '1 hour'")
+    migration.execute("update rowferry.batch_tally set finished_at = started_at - interval '1 hour'")
+    page = write_page(migration.dsn, tmp_path, expected=0)
+    assert not re.search(r" -\d", page.find("body")[0].text)
+    assert tiles(page)["Took"] == ("–", "calm")
+    assert "in 1 interval of" in page.text
+    assert "entries/s on average" not in page.text
+    migration.write_plan()
+    assert not re.search(r" -\d", migration.run("report").stdout)

@@ -1,0 +1,307 @@
+"""What failed is told by reason, and is put back in the queue by a command or by a plain UPDATE alike."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.queue.failing import fail
+
+UPDATE = "update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'"
+
+
+def pattern_of(table: EntryTable, reason: str) -> str:
+    (row,) = table.execute("select pattern from rowferry.error_reasons where reason = %s", (reason,))
+    pattern: str = row["pattern"]
+    return pattern
+
+
+def statuses(table: EntryTable) -> list[str]:
+    return [batch["status"] for batch in table.batches()]
+
+
+def test_a_plain_update_resets_attempts_times_error_and_failures(table: EntryTable) -> None:
+    fail(table, {"image/1": "NoSuchKey", "image/2": "NoSuchKey"})
+    table.execute(UPDATE)
+    batch = table.batch()
+    reset: dict[str, Any] = {"attempts": 0, "error": None, "worker_id": None, "started_at": None, "finished_at": None}
+    assert {name: batch[name] for name in reset} == reset
+    assert (batch["status"], batch["requeues"], batch["migrated"], batch["failed"]) == ("INIT", 1, 1, 0)
+    assert table.failures() == []
+    assert table.execute("select count(*) as due from rowferry.claim_batch('{migrate}')") == [{"due": 1}]
+
+
+def test_an_update_that_requeues_nothing_resets_nothing(table: EntryTable) -> None:
+    fail(table, {"image/1": "NoSuchKey"})
+    before = table.batch()
+    table.execute("update rowferry.batch_queue set status = 'ERROR'")
+    assert table.batch() == before
+    assert len(table.failures()) == 1
+
+
+def test_what_the_application_changed_stays_counted(table: EntryTable) -> None:
+    batch_id = fail(table, {"image/1": "NoSuchKey"})
+    table.execute("update rowferry.batch_queue set changed = 1")
+    table.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
+        "values (%s, '7', 'image/7', 'changed', '', '', 1)",
+        (batch_id,),
+    )
+    table.execute(UPDATE)
+    assert table.batch()["changed"] == 1
+    assert [failure["entry_id"] for failure in table.failures()] == ["7"]
+
+
+def test_a_requeued_batch_migrates_what_was_missing(migration: Migration) -> None:
+    migration.fill(3)
+    migration.add_row(4, "image/late.png")
+    migration.enqueue()
+    migration.work()
+    assert migration.batch()["status"] == "ERROR"
+    migration.legacy.put("image/late.png", b"late")
+    done = migration.run("requeue", "--all")
+    assert done.stdout == "Requeued 1 batch of 4 entries, of which 1 had failed.\n"
+    migration.work()
+    migration.audit()
+    assert migration.counts() == {"migrated": 4}
+
+
+@pytest.fixture
+def three(migration: Migration) -> list[int]:
+    """Three batches in ERROR for three reasons."""
+    return [
+        fail(migration, {f"image/{reason}": reason}, error=f"1 entry: {reason}") for reason in ("A%b", "A_b", "Axb")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (["--all"], 0),
+        (["--error-like", "%"], 0),
+        (["--error-like", "A_b"], 0),
+        (["--error-like", r"A\_b"], 2),
+        (["--error-like", "Axb"], 2),
+        (["--error-like", "Axb: more words"], 2),
+        (["--error-like", "1 entry: Axb"], 2),
+        (["--error-like", "nothing"], 3),
+    ],
+)
+def test_the_command_requeues_what_it_is_told_and_no_other(
+    migration: Migration, three: list[int], arguments: list[str], left: int
+) -> None:
+    done = migration.run("requeue", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert statuses(migration).count("ERROR") == left
+    if left == len(three):
+        assert done.stdout == "No batch in ERROR matches.\n"
+    else:
+        batches = "1 batch" if left == 2 else f"{3 - left} batches"
+        assert f"Requeued {batches} of {2 * (3 - left)} entries" in done.stdout
+
+
+def test_one_batch_is_requeued_by_its_id(migration: Migration, three: list[int]) -> None:
+    migration.run("requeue", "--batch", str(three[1]))
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [three[1]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left", "words"),
+    [
+        (["--all", "--migration", "banners"], {"a1"}, "2 batches of 4 entries, of which 2 had failed.\n"),
+        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch of 2 entries, of which 1 had failed.\n"),
+        (
+            ["--error-like", "A", "--migration", "banners"],
+            {"a1", "b1"},
+            "1 batch of 2 entries, of which 1 had failed.\nStill in ERROR: 1 batch.\n",
+        ),
+        (["--all", "--all-migrations"], set[str](), "3 batches of 6 entries"),
+    ],
+)
+def test_a_requeue_can_be_of_one_migration(
+    migration: Migration, arguments: list[str], left: set[str], words: str
+) -> None:
+    """Of another migration neither the batches nor the numbers are touched or told."""
+    for error, name, reason in (("a1", "avatars", "A"), ("b1", "banners", "B"), ("b2", "banners", "A")):
+        fail(migration, {"image/1": reason}, migration=name, error=error)
+    done = migration.run("requeue", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Requeued ")
+    assert words in done.stdout
+    assert {batch["error"] for batch in migration.batches() if batch["status"] == "ERROR"} == left
+
+
+def test_an_unknown_migration_is_one_sentence(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    done = migration.run("requeue", "--all", "--migration", "avatar")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "rowferry: There is no migration 'avatar' in this database; there is avatars.\n"
+    assert statuses(migration) == ["ERROR"]
+
+
+def test_migrate_requeues_its_own_batches_only(migration: Migration) -> None:
+    migration.fill(3)
+    other = fail(migration, {"image/1": "A"}, migration="banners")
+    migration.write_plan()
+    done = migration.run("migrate", "--requeue", "--yes", "--processes", "1", "--log-file", "migrate.log")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Requeued 0 batches." in done.stdout
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "ERROR"] == [other]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--all", "--batch", "1"],
+        ["--batch", "-1"],
+        ["--all", "--error-like", "%"],
+        ["--migration", "avatars"],
+        ["--batch", "1", "--migration", "avatars"],
+    ],
+)
+def test_one_choice_is_needed_and_no_more(migration: Migration, arguments: list[str]) -> None:
+    done = migration.run("requeue", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_help_has_the_plain_sql(migration: Migration) -> None:
+    assert "update rowferry.batch_queue set status = 'INIT'" in migration.run("requeue", "--help").stdout
+
+
+def test_errors_are_grouped_and_each_group_has_its_command(migration: Migration, three: list[int]) -> None:
+    fail(migration, {"image/8": "A%b", "image/9": "A%b"})
+    shown = migration.run("errors").stdout
+    assert shown.index("failed: A%b  (3 entries in 2 batches") < shown.index("failed: A_b")
+    assert r"rowferry requeue --error-like 'A\%b'" in shown
+    assert len(three) == 3
+
+
+@pytest.mark.parametrize("reason", ["A%b", "A_b", r"back\slash", "it's", 'the "worker" died', "two words"])
+def test_the_command_of_a_group_requeues_just_that_group(migration: Migration, reason: str) -> None:
+    wanted, _ = fail(migration, {"image/1": reason}), fail(migration, {"image/2": f"x{reason}"})
+    fail(migration, {"image/3": reason.replace("%", "z").replace("_", "z").replace("\\", "z") + "z"})
+    lines = migration.run("errors").stdout.splitlines()
+    commands = [shlex.split(line.split("to retry", 1)[1]) for line in lines if "to retry" in line]
+    (command,) = [command for command in commands if command[-1] == pattern_of(migration, reason)]
+    assert migration.run(*command[1:]).returncode == 0
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [wanted]
+
+
+def test_a_batch_that_failed_as_a_whole_is_told_too(migration: Migration) -> None:
+    fail(migration, {}, error="the worker died 5 times")
+    migration.execute("update rowferry.batch_queue set failed = 1, migrated = 0")
+    shown = migration.run("errors").stdout
+    assert "failed: the worker died 5 times  (1 entry in 1 batch" in shown
+
+
+def test_entries_are_told_one_by_one_up_to_the_limit(migration: Migration) -> None:
+    fail(migration, {"image/1": "A", "image/2": "A"})
+    shown = migration.run("errors", "--entries", "--limit", "1").stdout
+    assert "public.avatars.path image/" in shown
+    assert "and 1 more: --limit 2 shows all" in shown
+
+
+def test_json_is_for_scripts(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    (group,) = json.loads(migration.run("errors", "--json").stdout)
+    assert (group["reason"], group["entries"], group["example_key"]) == ("A", 1, "image/1")
+    (entry,) = json.loads(migration.run("errors", "--json", "--entries").stdout)
+    assert (entry["key"], entry["error"]) == ("image/1", "A: more words")
+
+
+def test_errors_are_of_one_migration_unless_all_are_asked_for(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    fail(migration, {"image/1": "B"}, migration="banners")
+    migration.plan["migration"]["name"] = "banners"
+    migration.write_plan()
+    of_the_plan = migration.run("errors").stdout
+    assert ("failed: A" in of_the_plan, "failed: B" in of_the_plan) == (False, True)
+    assert "Retry all: rowferry requeue --all --migration banners " in of_the_plan
+    named = migration.run("errors", "--migration", "avatars").stdout
+    assert ("failed: A" in named, "failed: B" in named) == (True, False)
+    assert "rowferry requeue --migration avatars --error-like A\n" in named
+    every = migration.run("errors", "--all-migrations").stdout
+    assert ("failed: A" in every, "failed: B" in every) == (True, True)
+    assert "Retry all: rowferry requeue --all --all-migrations " in every
+
+
+def test_errors_are_of_one_queue_where_it_is_named(migration: Migration) -> None:
+    fail(migration, {"image/1": "A"})
+    other = fail(migration, {"image/2": "A"})
+    migration.execute("update rowferry.batch_queue set queue_name = 'verify' where id = %s", [other])
+    every = migration.run("errors").stdout
+    assert "(1 entry in 1 batch of avatars, queue migrate, last at " in every
+    assert "rowferry requeue --queue migrate --error-like A\n" in every
+    assert "rowferry requeue --queue verify --error-like A\n" in every
+    one = migration.run("errors", "--queue", "verify").stdout
+    assert "queue migrate" not in one
+    assert "Retry all: rowferry requeue --all --queue verify " in one
+    (entry,) = json.loads(migration.run("errors", "--json", "--entries", "--queue", "verify").stdout)
+    assert entry["key"] == "image/2"
+
+
+@pytest.mark.parametrize(
+    "command", [["errors"], ["requeue", "--all"], ["prune", "--older-than", "1d", "--yes"], ["watch", "--once"]]
+)
+def test_a_queue_that_is_not_there_is_refused_in_one_sentence(migration: Migration, command: list[str]) -> None:
+    fail(migration, {"image/1": "A"})
+    done = migration.run(*command, "--queue", "tgas")
+    assert (done.returncode, done.stdout) == (2, "")
+    where = "This database" if command[0] == "prune" else "Migration avatars"
+    assert done.stderr == f"rowferry: {where} has no queue 'tgas'; it has migrate.\n"
+    assert migration.statuses() == {"ERROR"}
+
+
+def test_no_error_is_said_in_words(migration: Migration) -> None:
+    migration.fill(1)
+    migration.enqueue()
+    assert migration.run("errors").stdout == "No batch is in ERROR.\n"
+    assert migration.run("errors", "--entries").stdout == "No entry keeps a batch in ERROR.\n"
+
+
+@pytest.mark.parametrize("command", [["errors"], ["requeue", "--all"]])
+def test_without_a_schema_one_sentence_says_what_to_run(migration: Migration, command: list[str]) -> None:
+    migration.execute("drop schema rowferry cascade")
+    done = migration.run(*command)
+    assert done.returncode == 2
+    assert "run `rowferry init` first" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+REASONS = st.text("ab%_\\\n", min_size=1, max_size=6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(st.lists(REASONS, min_size=1, max_size=8, unique=True))
+def test_the_pattern_of_a_reason_matches_no_other(table: EntryTable, reasons: list[str]) -> None:
+    table.execute("delete from rowferry.batch_queue")
+    fail(table, {str(number): reason for number, reason in enumerate(reasons)})
+    rows = table.execute(
+        "select p.reason, array_agg(o.reason) as matched from rowferry.error_reasons as p, rowferry.error_reasons as o "
+        "where o.reason like p.pattern group by p.reason"
+    )
+    assert {row["reason"]: row["matched"] for row in rows} == {reason: [reason] for reason in reasons}
+
+
+def test_a_requeue_by_update_may_say_when_the_batch_is_due(table: EntryTable) -> None:
+    fail(table, {"image/1": "A"})
+    table.execute("update rowferry.batch_queue set status = 'INIT', run_after = now() + interval '1 hour'")
+    (row,) = table.execute("select run_after > now() + interval '59 minutes' as later from rowferry.batch_queue")
+    assert row["later"]
+
+
+def test_a_parked_batch_is_listed_with_what_to_do(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue()
+    migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT'")
+    listed = migration.run("errors").stdout
+    assert "parked: set to ERROR by hand; `rowferry requeue` puts it back" in listed
+    assert "3 entries in 1 batch" in listed

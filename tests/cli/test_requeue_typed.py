@@ -1,0 +1,91 @@
+"""What `rowferry errors`, the page and the dashboard say to type for a reason requeues its batches and no others."""
+
+import shlex
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from support.checkout import ROOT
+from support.entries.migration import Migration
+from support.queue.failing import fail
+from support.screens.grafana import View
+from support.screens.report_pages import write_page
+
+NOW, HOUR = datetime.now(UTC), timedelta(hours=1)
+
+
+@pytest.mark.parametrize("source", ["errors", "page", "board"])
+@pytest.mark.parametrize(
+    "reason",
+    ["reason 1", "A%b", "A_b", r"back\slash", "it's", "two  spaces", "-x", "$(id) `id` !!", "long " * 30, "a\tb"],
+)
+def test_what_is_typed_requeues_that_reason_alone(
+    migration: Migration, tmp_path: Path, source: str, reason: str
+) -> None:
+    wanted = fail(migration, {"image/1": reason})
+    for other in (f"x{reason}", f"{reason}9", f"{reason} more", reason.translate({ord(c): "z" for c in "%_\\"}) + "z"):
+        fail(migration, {"image/2": other})
+    fail(migration, {"image/3": reason}, migration="banners")
+    migration.write_plan()
+    typed = {"errors": read_errors, "page": read_page, "board": read_board_commands}[source](migration, tmp_path)
+    pattern = reason.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
+    (command,) = [one for one in typed if pattern in one or ("\t" in reason and "a_b" in one)]
+    done = migration.run(*command[1:])
+    assert done.returncode == 0, done.stderr
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [wanted]
+
+
+def read_errors(migration: Migration, _: Path) -> list[list[str]]:
+    lines = migration.run("errors").stdout.splitlines()
+    return [shlex.split(line.partition("to retry")[2]) for line in lines if "to retry" in line]
+
+
+def read_page(migration: Migration, folder: Path) -> list[list[str]]:
+    page = write_page(migration.dsn, folder, "--migration", "avatars", expected=1)
+    return [shlex.split(one.text) for one in page.find("code", class_="command")]
+
+
+def read_board_commands(migration: Migration, _: Path, queue: str = "migrate") -> list[list[str]]:
+    query = (ROOT / "dashboards/queries/errors.sql").read_text(encoding="utf-8")
+    view = View(NOW - HOUR, NOW, {"migration": ["avatars"], "queue": [queue]}, 10)
+    return [shlex.split(row["then type this"]) for row in migration.execute(view.expand_sql(query))]
+
+
+@pytest.mark.parametrize("source", ["errors", "page", "board"])
+def test_a_queue_of_any_name_is_one_word_of_what_is_typed(migration: Migration, tmp_path: Path, source: str) -> None:
+    """Who may enqueue may choose the name of a queue, which ends up in a line that an operator copies."""
+    name = "it's; touch /tmp/x"
+    batch = fail(migration, {"image/1": "A"})
+    fail(migration, {"image/2": "B"})
+    migration.execute("update rowferry.batch_queue set queue_name = %s where id = %s", (name, batch))
+    migration.write_plan()
+    read = {"errors": read_errors, "page": read_page, "board": partial(read_board_commands, queue=name)}[source]
+    typed = read(migration, tmp_path)
+    assert any(one[one.index("--queue") + 1] == name for one in typed)
+
+
+@pytest.mark.parametrize("source", ["errors", "page", "board"])
+def test_what_is_typed_for_parked_batches_requeues_them_alone(
+    migration: Migration, tmp_path: Path, source: str
+) -> None:
+    fail(migration, {"image/1": "A"})
+    parked = fail(migration, {})
+    migration.execute("update rowferry.batch_queue set finished_at = null, error = null where id = %s", (parked,))
+    migration.write_plan()
+    typed = {"errors": read_errors, "page": read_page, "board": read_board_commands}[source](migration, tmp_path)
+    (command,) = [one for one in typed if "set to ERROR by hand" in " ".join(one)]
+    assert migration.run(*command[1:]).returncode == 0
+    assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [parked]
+
+
+def test_a_reason_that_the_page_may_not_show_whole_is_requeued_as_errors_says(
+    migration: Migration, tmp_path: Path
+) -> None:
+    fail(migration, {"image/1": "password=hunter22"})
+    page = write_page(migration.dsn, tmp_path, expected=1)
+    assert "rowferry errors --queue migrate --migration avatars" in [
+        one.text for one in page.find("code", class_="command")
+    ]
+    assert "hunter22" not in page.text

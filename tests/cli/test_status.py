@@ -1,0 +1,310 @@
+"""The status counts every entry in exactly one form, and what it shows is what is there."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+from rich.console import Console
+
+from rowferry.db.connection import connect
+from rowferry.errors import UsageError
+from rowferry.plan import Entries
+from rowferry.reports.status import DataStatus, read_data_status
+from rowferry.reports.status_tables import print_data_status
+from rowferry.s3.listing import ObjectCount
+from support.entries.entry_table import EntryTable
+from support.entries.key_forms import form_of_key
+from support.entries.listed_objects import name_objects, put_objects
+from support.entries.migration import Migration
+from support.queue.queue_runs import migrate, verify
+from support.s3.request_log import RequestLog
+
+
+def read(table: EntryTable, **more: Any) -> DataStatus:
+    with connect("status", autocommit=True) as connection:
+        return read_data_status(connection, table.read_plan(), "migrate", **more)
+
+
+def read_rows(table: EntryTable) -> DataStatus:
+    return read(table, count_objects=False)
+
+
+def show(status: DataStatus, *, terminal: bool = False) -> str:
+    console = Console(file=StringIO(), force_terminal=terminal, width=100)
+    print_data_status(status, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_entries_are_counted_by_the_form_of_their_key(table: EntryTable) -> None:
+    table.insert({"1": "image/1", "2": "image/2", "3": "avatar/3", "4": "other/4", "5": None})
+    (counts,) = read_rows(table).tables
+    assert (counts.legacy, counts.production, counts.unexpected, counts.total) == (2, 1, 2, 5)
+
+
+PREFIXES = st.sampled_from(["", "image/", "avatar/", "image/new/", "i", "%", "_"])
+KEYS = st.one_of(st.none(), st.builds(str.__add__, PREFIXES, st.text("ai/%_new", max_size=6)))
+
+
+@given(old=PREFIXES, new=PREFIXES, keys=st.lists(KEYS, max_size=8))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+def test_sql_and_python_agree_on_the_form_of_every_key(
+    table: EntryTable, old: str, new: str, keys: list[str | None]
+) -> None:
+    if old == new:
+        return
+    table.execute("truncate public.avatars")
+    table.insert({str(number): key for number, key in enumerate(keys)})
+    table.plan["entries"][0] |= {"from": old, "to": new}
+    (counts,) = read_rows(table).tables
+    forms = [form_of_key(key, Entries("t", "id", "path", old, new)) for key in keys]
+    assert counts.legacy == forms.count("legacy")
+    assert counts.production == forms.count("production")
+    assert counts.unexpected == forms.count("unexpected")
+
+
+def test_rows_outside_the_condition_are_no_entries(table: EntryTable) -> None:
+    table.plan["entries"][0]["where"] = "id > 1"
+    table.insert({"1": "image/1", "2": "image/2"})
+    assert read_rows(table).entries.total == 1
+
+
+def test_several_tables_are_counted_one_by_one_and_together(table: EntryTable) -> None:
+    table.execute("create table public.banners (id bigint primary key, path text)")
+    table.plan["entries"].append({**table.plan["entries"][0], "table": "public.banners"})
+    table.insert({"1": "image/1"})
+    table.execute("insert into public.banners values (1, 'image/1'), (2, 'avatar/2')")
+    status = read_rows(table)
+    assert [counts.total for counts in status.tables] == [1, 2]
+    assert (status.entries.legacy, status.entries.production) == (2, 1)
+    assert "all entries" in show(status)
+
+
+def test_objects_of_both_buckets_are_counted(any_migration: Migration) -> None:
+    any_migration.fill(3)
+    any_migration.production.put("avatar/x", b"x")
+    heard: list[str] = []
+    assert read(any_migration, on_progress=heard.append).objects == {
+        "legacy": ObjectCount(3),
+        "production": ObjectCount(1),
+    }
+    assert "counting entries" in heard
+
+
+def test_objects_without_rows_are_counted_below_their_prefixes(migration: Migration) -> None:
+    name_objects(migration)
+    put_objects(migration, ["1", "2"])
+    put_objects(migration, ["3"], prefix="other/")
+    migration.production.put("v/1", b"x")
+    status = read(migration)
+    assert status.objects == {
+        "legacy": ObjectCount(3, below={"variants/*": 2}),
+        "production": ObjectCount(1, below={"variants/*": 1}),
+    }
+    lines = [line.split() for line in show(status).splitlines()]
+    assert ["objects", "variants/*", "2", "1"] in lines
+    assert ["all", "objects", "3", "1", "4"] in lines
+    assert not any(line[:1] == ["entries"] for line in lines)
+    assert status.as_document()["objects_below"] == {"legacy": {"variants/*": 2}, "production": {"variants/*": 1}}
+
+
+def test_without_the_listing_no_bucket_is_asked(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROWFERRY_LEGACY_ACCESS_KEY_ID")
+    migration.plan["production"]["endpoint_url"] = "http://127.0.0.1:1"
+    assert read_rows(migration).objects is None
+
+
+def test_a_bucket_that_cannot_be_listed_is_named(migration: Migration) -> None:
+    migration.plan["production"]["bucket"] = "there-is-none"
+    with pytest.raises(UsageError, match="objects of the production bucket there-is-none cannot be counted"):
+        read(migration)
+
+
+def test_a_table_that_is_missing_is_named_before_the_buckets_are_listed_to_their_end(migration: Migration) -> None:
+    migration.plan["entries"][0]["table"] = "public.nowhere"
+    with pytest.raises(UsageError, match=r"no table public\.nowhere"):
+        read(migration)
+
+
+def test_batches_are_zero_and_init_is_named_while_there_is_no_schema(table: EntryTable) -> None:
+    table.execute("drop schema rowferry cascade")
+    status = read_rows(table)
+    assert not status.initialised
+    assert status.queues == ()
+    assert "rowferry init" in show(status)
+
+
+def test_batches_are_counted_by_status_and_entries_by_outcome(migration: Migration) -> None:
+    migration.fill(4)
+    migration.insert({"9": "image/nowhere.png"})
+    migration.enqueue(batch_size=2)
+    assert read_rows(migration).queues[0].counts.batches_init == 3
+    migration.work()
+    counts = read_rows(migration).queues[0].counts
+    assert (counts.batches_init, counts.batches_done, counts.batches_error) == (0, 2, 1)
+    assert (counts.migrated, counts.missing, counts.waiting) == (4, 1, 0)
+    assert counts.balances
+
+
+def test_queues_are_shown_one_by_one_and_never_added_up(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    verify(migration)
+    status = read_rows(migration)
+    assert [(queue.queue, queue.counts.finished) for queue in status.queues] == [("migrate", 5), ("verify", 5)]
+    lines = [line.split() for line in show(status).splitlines()]
+    assert ["migrate", "0", "1", "0", "5", "0", "0", "done"] in lines
+    assert ["verify", "0", "1", "0", "5", "0", "0", "done"] in lines
+    assert "10" not in show(status)
+    assert "all queues are done" in show(status)
+
+
+def test_one_queue_is_shown_by_outcome(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    verify(migration)
+    migration.write_plan()
+    shown = migration.run("status", "--no-objects", "--queue", "verify").stdout
+    assert "Batches of migration avatars, in the queue verify" in shown
+    assert ["kept", "5"] in [line.split() for line in shown.splitlines()]
+    refused = migration.run("status", "--no-objects", "--queue", "tgas")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "rowferry: Migration avatars has no queue 'tgas'; it has migrate, verify.\n"
+
+
+def test_a_migration_is_done_when_all_its_queues_are(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    assert read_rows(migration).is_done
+    migration.enqueue(queue="verify")
+    status = read_rows(migration)
+    assert not status.is_done
+    assert "all queues are done" not in show(status)
+    assert status.queues[1].is_slowest
+
+
+def test_a_queue_that_is_not_installed_here_is_shown_within_80_columns(table: EntryTable) -> None:
+    table.add_legacy(range(1, 3))
+    table.enqueue()
+    table.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+        "select id, 'thumbnails_of_all', '{}', 1000000000 from rowferry.migration"
+    )
+    status = read_rows(table)
+    shown = StringIO()
+    print_data_status(status, Console(file=shown, width=80))
+    assert ["thumbnails_of_all", "1", "0", "0", "1,000,000,000", "1,000,000,000", "0", "running"] in [
+        line.split() for line in shown.getvalue().splitlines()
+    ]
+
+
+def test_the_command_prints_plain_columns_without_a_terminal(migration: Migration) -> None:
+    migration.fill(2)
+    migration.write_plan()
+    done = migration.run("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "│" not in done.stdout
+    assert ["entries", "public.avatars.path", "2", "0", "0", "2"] in [line.split() for line in done.stdout.splitlines()]
+    assert ["objects", "2", "0", "2"] in [line.split() for line in done.stdout.splitlines()]
+
+
+def test_a_terminal_gets_lines(table: EntryTable) -> None:
+    assert "│" in show(read_rows(table), terminal=True)
+
+
+def test_long_names_are_folded_and_never_cut(table: EntryTable) -> None:
+    name = "a_table_of_a_name_" + "x" * 40
+    create = sql.SQL("create table public.{} (id bigint primary key, a_column_of_a_name text)")
+    table.execute(create.format(sql.Identifier(name)))
+    table.plan["entries"][0] |= {"table": f"public.{name}", "key": "a_column_of_a_name"}
+    shown = show(read_rows(table))
+    assert "…" not in shown
+
+
+def test_json_has_every_number(migration: Migration) -> None:
+    migration.fill(2)
+    migration.enqueue(batch_size=1)
+    migration.write_plan()
+    document = json.loads(migration.run("status", "--json").stdout)
+    assert document["objects"] == {"legacy": 2, "production": 0}
+    assert document["entries"] == {"legacy": 2, "production": 0, "unexpected": 0, "total": 2}
+    assert document["tables"] == {"public.avatars.path": document["entries"]}
+    (queue,) = document["queues"]
+    assert (queue["queue"], document["done"]) == ("migrate", False)
+    assert queue["batches"] == {"init": 2, "done": 0, "error": 0, "total": 2}
+    assert queue["outcomes"]["waiting"] == 2
+    assert set(queue["outcomes"]) > {"migrated", "kept", "changed", "deleted", "missing", "conflict", "failed"}
+
+
+def test_a_long_listing_is_broken_off_and_told_as_at_least(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration.fill(2)
+    monkeypatch.setattr("rowferry.reports.status.WITHIN", timedelta(seconds=-1))
+    migration.write_plan()
+    shown = migration.run("status").stdout
+    assert ["objects", "≥", "2", "≥", "0", "≥", "2"] in [line.split() for line in shown.splitlines()]
+    assert json.loads(migration.run("status", "--json").stdout)["objects_complete"] is False
+    assert ["objects", "2", "0", "2"] in [
+        line.split() for line in migration.run("status", "--objects").stdout.splitlines()
+    ]
+
+
+def test_migrate_does_not_refuse_to_start_over_a_listing(logged_migration: Migration, log: RequestLog) -> None:
+    logged_migration.fill(2)
+    logged_migration.write_plan()
+    with log.refusing(lambda seen: "list-type" in seen.query, 403, "AccessDenied"):
+        done = logged_migration.run("migrate", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "Objects are not counted" in done.stdout
+    logged_migration.audit()
+
+
+def test_json_leaves_objects_null_when_they_were_not_counted(migration: Migration) -> None:
+    migration.write_plan()
+    assert json.loads(migration.run("status", "--json", "--no-objects").stdout)["objects"] is None
+
+
+def test_the_status_writes_nothing(migration: Migration) -> None:
+    migration.fill(2)
+    before = migration.legacy.listing()
+    read(migration)
+    assert migration.legacy.listing() == before
+    assert migration.production.listing() == {}
+    assert migration.batches() == []
+
+
+def test_the_status_has_the_state_and_the_time_left_that_watch_has(table: EntryTable) -> None:
+    """A pace of the last minutes is no end where nobody works on."""
+    assert read_rows(table).state is None
+    table.add_legacy(range(1, 21))
+    table.enqueue(10)
+    table.execute(
+        "update rowferry.batch_queue set status = 'DONE', migrated = 10, started_at = now() - interval '10 s', "
+        "finished_at = now() where id = (select min(id) from rowferry.batch_queue)"
+    )
+    deserted = read_rows(table)
+    assert (deserted.state, deserted.time_left) == ("no_workers", None)
+    assert "State: no workers · Workers alive: 0" in show(deserted)
+    assert " left" not in show(deserted)
+    assert deserted.as_document()["queues"][0]["seconds_left"] is None
+    table.execute("select rowferry.heartbeat('w', 'here', 1, '0', 1, 1, '{migrate}')")
+    running = read_rows(table)
+    assert running.state == "running"
+    assert " left" in show(running)
+    table.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT'")
+    assert "State: needs an operator" in show(read_rows(table))
+
+
+def test_a_live_worker_is_counted(table: EntryTable) -> None:
+    table.execute("select rowferry.heartbeat('w', 'here', 1, '0', 1, 1, '{migrate}')")
+    assert read_rows(table).workers == 1
+    table.execute("select rowferry.deregister_worker('w')")
+    assert read_rows(table).workers == 0

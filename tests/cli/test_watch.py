@@ -1,0 +1,528 @@
+"""Promises of `rowferry watch`: what a frame says, how it fits, what the keys do, and what it outlives."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from rowferry.batch import Verdict
+from rowferry.db.connection import Connection, connect
+from rowferry.db.grants import Purpose, apply_grants, compose_grants
+from rowferry.db.schema import initialise
+from rowferry.reports.chain import QueueStatus
+from rowferry.reports.progress import Counts, read_counts
+from rowferry_cli.watching import reading
+from rowferry_cli.watching.keys import KeyHandler
+from rowferry_cli.watching.layout import cut_rows, share_lines
+from rowferry_cli.watching.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
+from rowferry_cli.watching.queue_lines import find_window
+from rowferry_cli.watching.reading import read_snapshot
+from rowferry_cli.watching.snapshot import Snapshot
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from support.entries.entry_table import EntryTable
+from support.processes.processes import wait_for
+from support.processes.terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
+from support.queue.queue_states import Actor, acting, denied, missing
+from support.screens.watching import HELP, HELP_WITH_QUEUES, NOW, make_queue, make_snapshot, shown
+
+
+@pytest.fixture
+def busy(table: EntryTable) -> Iterator[list[Actor]]:
+    """Six batches of ten: one done, two in ERROR, one claimed, one deferred, one pending; two workers."""
+    table.add_legacy(range(1, 61))
+    table.enqueue(10)
+    with acting(table, "fra-1:4711:a", "fra-2:4712:b") as (first, second):
+        first.finish(first.claim())
+        first.finish(first.claim(), failures=[missing(11), missing(12)])
+        second.finish(second.claim(), failures=[denied(21)])
+        held = second.claim()
+        resting = first.claim()
+        first.finish(resting, failures=[denied(41)], verdict=Verdict.RETRY)
+        for actor in (first, second):
+            actor.send_heartbeat()
+        yield [first, second]
+        held.connection.close()
+
+
+def snapshot_now(migration: str = "avatars") -> Snapshot:
+    with connect("test", autocommit=True) as connection:
+        return read_snapshot(connection, migration)
+
+
+# What a frame says
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors() -> None:
+    lines = shown(State(snapshot_now()))
+    text = "\n".join(lines)
+    assert lines[0].startswith("avatars · app on db:5432")
+    assert lines[1].startswith("public.avatars.path ━")
+    assert lines[1].endswith("60% 36 / 60")
+    assert "1 of 6 batches done · 2 in ERROR · " in text
+    assert "migrated 36 · missing 2 · failed 1 · waiting 21" in text
+    assert "Batches to retry: 1, the next at " in text
+    assert "after 1 failed (AccessDenied)" in text
+    assert "Workers: 2, claimed batches: 1" in text
+    assert "fra-1  4711  idle" in text
+    assert re.search(r"fra-2  4712  batch 4 for \d+ s\b", text)
+    assert lines[lines.index("Latest errors") + 1].startswith("1 failed  AccessDenied")
+    assert "2 missing NoSuchKey" in text
+    assert "image/u11/me.png" in text
+    assert lines[-1] == HELP
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_tables_add_up_to_the_migration(table: EntryTable) -> None:
+    (queue,) = snapshot_now().queues
+    with connect("test", autocommit=True) as connection:
+        assert queue.total == read_counts(connection, "avatars", "migrate")
+    assert queue.total.balances
+    table.check_balance()
+
+
+def test_each_table_has_a_bar_and_a_paused_migration_says_since_when(table: EntryTable) -> None:
+    table.execute("create table public.covers (id bigint primary key, path text)")
+    table.execute("insert into public.covers values (1, 'image/c.png')")
+    table.plan["entries"].append(table.plan["entries"][0] | {"table": "public.covers"})
+    table.add_legacy(range(1, 4))
+    table.enqueue()
+    table.execute("update rowferry.migration set paused_at = now()")
+    text = "\n".join(shown(State(snapshot_now())))
+    assert "public.avatars.path" in text
+    assert "public.covers.path" in text
+    assert "0 of 2 batches done · 0 entries/s" in text
+    assert "Paused since " in text
+    assert "No worker is running." in text
+    assert "No batch is in ERROR." in text
+
+
+def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
+    done = replace(
+        make_snapshot(1, 0, 0), queues=(make_queue(Counts(batches=1, batches_done=1, entries=3, migrated=3)),)
+    )
+    text = "\n".join(shown(State(done)))
+    assert "100% 3 / 3" in text
+    assert "left" not in text
+
+
+@pytest.mark.parametrize("rest", ["waiting", "missing", "conflict", "failed"])
+def test_one_hundred_per_cent_is_said_only_when_nothing_waits_or_needs_an_operator(rest: str) -> None:
+    nearly = Counts(entries=100_000, migrated=99_999, **{rest: 1})
+    text = "\n".join(shown(State(replace(make_snapshot(1, 0, 0), queues=(make_queue(nearly),)))))
+    assert " 99% 99,999 / 100,000" in text
+
+
+# How it fits
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    tables=st.integers(0, 40),
+    workers=st.integers(0, 200),
+    reasons=st.integers(0, 50),
+    queues=st.integers(1, 40),
+    trouble=st.booleans(),
+)
+def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
+    tables: int, workers: int, reasons: int, queues: int, trouble: bool
+) -> None:
+    names = tuple(f"a_queue_with_a_long_name_{number}" for number in range(queues))
+    paused = replace(make_snapshot(tables, workers, reasons, names), paused_at=NOW)
+    state = State(paused, trouble="The database is away. " * 9 if trouble else "", notice="06:12:40 Paused.")
+    lines = shown(state, names[-1], footer=("06:12:40 Paused.", HELP))
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == HELP
+    everything = shown(state, height=None)
+    assert len(everything) >= len(lines) - 1
+
+
+def test_many_workers_are_told_by_host() -> None:
+    text = "\n".join(shown(State(make_snapshot(2, 64, 3))))
+    assert "Workers: 64, claimed batches: 64" in text
+    assert "host-0.example.net  workers: 8, batches: 8, the oldest is 7 for 7 s" in text
+
+
+@given(wanted=st.lists(st.integers(0, 50), min_size=1, max_size=5), room=st.integers(-5, 60))
+def test_every_part_gets_lines_and_none_gets_more_than_wanted(wanted: list[int], room: int) -> None:
+    shared = share_lines(wanted, room)
+    assert all(0 <= got <= want and (got > 0) == (want > 0) for got, want in zip(shared, wanted, strict=True))
+    assert sum(shared) <= max(room, sum(want > 0 for want in wanted))
+    assert shared == wanted or sum(shared) >= min(room, sum(wanted))
+
+
+@given(rows=st.lists(st.integers()), lines=st.integers(1, 10))
+def test_rows_that_do_not_fit_are_counted(rows: list[int], lines: int) -> None:
+    kept, hidden = cut_rows(rows, lines)
+    assert len(kept) + hidden == len(rows)
+    assert len(kept) + bool(hidden) <= lines
+
+
+# Several queues
+
+
+FINISH = "update rowferry.batch_queue set status = 'DONE', kept = entry_count, missing = 0 where status <> 'DONE'"
+
+
+@pytest.fixture
+def chain(table: EntryTable) -> EntryTable:
+    """Two queues over ten entries: the first is done; of the second, five are kept, four wait and one is missing.
+
+    The second is one that is not installed here.
+    """
+    table.add_legacy(range(1, 11))
+    table.enqueue()
+    table.execute(
+        "update rowferry.batch_queue set status = 'DONE', migrated = 10, finished_at = now(), started_at = now()"
+    )
+    table.execute(
+        "insert into rowferry.queue (migration_id, name, next, max_in_hand) "
+        "select m.id, v.name, v.next::text[], v.most "
+        "from rowferry.migration as m, (values ('migrate', '{thumbnails}', null), ('thumbnails', '{}', 3)) "
+        "as v (name, next, most) "
+        "on conflict on constraint queue_name_key do update set next = excluded.next"
+    )
+    table.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, status, kept, missing, "
+        "started_at, finished_at) select m.id, 'thumbnails', '{\"entries\": \"public.avatars.path\"}', v.* "
+        "from rowferry.migration as m, (values (5, 'DONE', 5, 0, now(), now()), (1, 'ERROR', 0, 1, now(), now()), "
+        "(4, 'INIT', 0, 0, null, null)) as v"
+    )
+    return table
+
+
+@pytest.mark.usefixtures("chain")
+def test_each_queue_has_a_line_and_no_entry_counts_twice() -> None:
+    snapshot = snapshot_now()
+    lines = shown(State(snapshot))
+    rows = {line.split()[0]: line.split() for line in lines if line.startswith("  ")}
+    assert rows["queue"] == ["queue", "done", "waiting", "claimed", "entries/s", "oldest", "due", "ERROR"]
+    assert rows["migrate"][1:4] == ["100%", "0", "0"]
+    (looked_at,) = [line.split() for line in lines if line.startswith("> ")]
+    assert looked_at[:5] == [">", "thumbnails", "50%", "4", "0/3"]
+    assert looked_at[-2:] == ["1", "slowest"]
+    text = "\n".join(lines)
+    assert "50% 5 / 10" in text
+    assert "thumbnails: 1 of 3 batches done · 1 in ERROR" in text
+    assert "kept 5 · missing 1 · waiting 4" in text
+    assert "20" not in [word for line in lines[1:] for word in line.split()]
+
+
+@pytest.mark.usefixtures("chain")
+def test_one_queue_is_looked_at_the_first_that_is_not_done_or_the_chosen_one() -> None:
+    snapshot = snapshot_now()
+    assert not snapshot.is_done
+    first = KeyHandler().press("n", snapshot)
+    assert first == KeyHandler(queue="migrate")
+    assert first.press("n", snapshot) == KeyHandler(queue="thumbnails")
+    text = "\n".join(shown(State(snapshot), "migrate"))
+    assert "> migrate" in text
+    assert "migrate: 1 of 1 batches done" in text
+    assert "migrated 10" in text
+    assert "No batch is in ERROR." in text
+    assert first.press("e", snapshot) == KeyHandler(reply="No batch of migrate is in ERROR.", queue="migrate")
+    asked = KeyHandler().press("e", snapshot)
+    assert asked.question == "Put all batches in ERROR of thumbnails (1) back into the queue? (y/n)"
+    assert asked.press("n", snapshot).press("p", snapshot).queue == "thumbnails"
+
+
+def test_only_the_errors_of_the_queue_that_is_looked_at_are_requeued(chain: EntryTable) -> None:
+    chain.execute(
+        "update rowferry.batch_queue set status = 'ERROR', migrated = 0, failed = 10 where queue_name = 'migrate'"
+    )
+    with connect("test", autocommit=True) as connection:
+        assert act(connection, "requeue", "avatars", "thumbnails") == "Requeued batches: 1."
+    errors = chain.execute("select queue_name from rowferry.batch_queue where status = 'ERROR'")
+    assert errors == [{"queue_name": "migrate"}]
+
+
+def test_a_migration_is_done_with_the_last_of_its_queues(chain: EntryTable) -> None:
+    chain.execute(FINISH)
+    text = "\n".join(shown(State(snapshot_now())))
+    assert "all queues are done" in text
+
+
+def test_the_queue_that_is_looked_at_is_among_those_that_fit() -> None:
+    names = tuple(f"queue_{number}" for number in range(30))
+    for name in (names[0], names[15], names[29]):
+        lines = shown(State(make_snapshot(1, 1, 1, names)), name)
+        assert any(line.startswith(f"> {name} ") for line in lines)
+        assert any("more queues" in line for line in lines)
+
+
+@given(count=st.integers(1, 40), index=st.integers(0, 39), rows=st.integers(1, 40))
+def test_a_window_has_its_row_and_fits(count: int, index: int, rows: int) -> None:
+    index = min(index, count - 1)
+    first, last = find_window(count, index, rows)
+    assert 0 <= first <= index < last <= count
+    assert last - first + (rows > 1 and last - first < count) <= rows
+
+
+def test_a_queue_keeps_its_errors_and_last_batches_beside_hundreds_of_newer_ones_of_another(chain: EntryTable) -> None:
+    """Each queue has the last ones of its own."""
+    chain.execute("update rowferry.batch_queue set finished_at = now() - interval '5 min' where queue_name = 'migrate'")
+    chain.execute("update rowferry.batch_queue set status = 'ERROR', migrated = 0 where queue_name = 'migrate'")
+    chain.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt, failed_at) "
+        "select id, 1, 'image/u1/me.png', 'missing', 'NoSuchKey', 'gone', 1, now() - interval '5 min' "
+        "from rowferry.batch_queue where queue_name = 'migrate'"
+    )
+    chain.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, status, failed, started_at, "
+        "finished_at, error) select m.id, 'thumbnails', '{}', 1, 'ERROR', 1, now(), now(), 'reason ' || n "
+        "from rowferry.migration as m, generate_series(1, 265) as n"
+    )
+    of = {queue.name: queue for queue in snapshot_now().queues}
+    assert [reason.reason for reason in of["migrate"].reasons] == ["NoSuchKey"]
+    assert [batch.status for batch in of["migrate"].finished] == ["ERROR"]
+    assert len(of["thumbnails"].reasons) == 200
+    assert len(of["thumbnails"].finished) == 60
+
+
+def test_all_that_is_shown_is_read_at_one_moment(chain: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes while a snapshot is read is in the next one."""
+    read_chain = reading.read_chain
+
+    def change_first(connection: Connection, migration: str) -> tuple[QueueStatus, ...]:
+        chain.execute(FINISH)
+        return read_chain(connection, migration)
+
+    monkeypatch.setattr(reading, "read_chain", change_first)
+    snapshot = snapshot_now()
+    assert snapshot.queue_state == "no_workers"
+    assert not snapshot.is_done
+    assert snapshot.queues[1].tables["public.avatars.path"] == snapshot.queues[1].total
+    assert snapshot_now().is_done
+
+
+def test_a_bug_of_the_reading_thread_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not shown as a database that does not answer."""
+    poller = Poller("avatars", timedelta(seconds=1))
+    bug = KeyError("a column")
+
+    def fail(_request: object) -> timedelta:
+        raise bug
+
+    monkeypatch.setattr(poller, "_poll", fail)
+    poller.start()
+    wait_for(lambda: poller.state.failure is bug)
+
+
+@pytest.mark.usefixtures("chain")
+def test_n_goes_from_queue_to_queue_in_a_terminal() -> None:
+    with in_terminal("watch", "--interval", "0.2") as terminal:
+        terminal.wait_for(HELP_WITH_QUEUES, "> thumbnails", "1 of 3 batches done")
+        terminal.press("n")
+        terminal.wait_for("> migrate", "1 of 1 batches done")
+        terminal.press("q")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.usefixtures("chain")
+def test_a_queue_can_be_chosen_from_the_start() -> None:
+    assert "> migrate" in run_watch("--queue", "migrate").stdout
+    refused = run_watch("--queue", "tgas")
+    assert refused.returncode == 2
+    assert refused.stderr == "rowferry: Migration avatars has no queue 'tgas'; it has migrate, thumbnails.\n"
+
+
+# How often it looks
+
+
+def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
+    second = timedelta(seconds=1)
+    assert choose_wait(2 * second, 0.01 * second) == 2 * second
+    assert choose_wait(2 * second, second) == 10 * second
+    assert choose_wait(2 * second, 60 * second) == LONGEST_INTERVAL
+    assert choose_wait(60 * second, second) == 60 * second
+
+
+# What the keys mean
+
+
+def test_requeueing_is_asked_and_only_y_does_it() -> None:
+    counts = Counts(batches=2, batches_error=2, entries=2, failed=2)
+    snapshot = replace(make_snapshot(1, 0, 0), queues=(make_queue(counts),))
+    asked = KeyHandler().press("e", snapshot)
+    assert asked == KeyHandler("Put all batches in ERROR (2) back into the queue? (y/n)", queue="migrate")
+    assert asked.press("x", snapshot) == asked
+    assert asked.press("n", snapshot) == asked.press("q", snapshot) == KeyHandler(queue="migrate")
+    assert asked.press("Y", snapshot) == KeyHandler(action="requeue", queue="migrate")
+    assert KeyHandler().press("e", make_snapshot(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
+
+
+def test_before_the_first_snapshot_only_q_means_anything() -> None:
+    assert [KeyHandler().press(key, None) for key in "prey"] == [KeyHandler()] * 4
+    assert KeyHandler().press("q", None).is_over
+
+
+# In a terminal
+
+
+@pytest.mark.usefixtures("busy")
+def test_p_pauses_r_resumes_e_asks_and_requeues_and_q_leaves_the_terminal_as_it_was(table: EntryTable) -> None:
+    with in_terminal("watch", "--interval", "0.2") as terminal:
+        terminal.wait_for("avatars · ", HELP, "2 in ERROR", "fra-2")
+        assert ALTERNATE_SCREEN in terminal.output
+        assert terminal.settings != terminal.settings_before
+        terminal.press("p")
+        terminal.wait_for("Paused since ", "Paused: running batches 1, waiting 2.")
+        assert table.execute("select from rowferry.migration where paused_at is not null")
+        terminal.press("r")
+        terminal.wait_for("Resumed: open batches 3.", gone="Paused since ")
+        terminal.press("e")
+        terminal.wait_for("Put all batches in ERROR (2) back into the queue? (y/n)")
+        terminal.press("n")
+        terminal.wait_for(HELP, gone="(y/n)")
+        assert "ERROR" in table.statuses()
+        terminal.press("e")
+        terminal.wait_for("(y/n)")
+        terminal.press("y")
+        terminal.wait_for("Requeued batches: 2.", "No batch is in ERROR.")
+        assert "ERROR" not in table.statuses()
+        terminal.press("\x1b[A")  # an arrow is no key of ours, whatever its letters are
+        terminal.press("q")
+        assert terminal.wait() == 0
+        assert ORDINARY_SCREEN in terminal.output
+        assert terminal.settings == terminal.settings_before
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(how: str) -> None:
+    with in_terminal("watch") as terminal:
+        terminal.wait_for("avatars · ", HELP)
+        if how == "Ctrl-C":
+            terminal.press("\x03")
+        else:
+            terminal.process.send_signal(getattr(signal, how))
+        assert terminal.wait() == 0
+        assert terminal.settings == terminal.settings_before
+        assert ORDINARY_SCREEN in terminal.output
+        assert "Traceback" not in terminal.output
+
+
+@pytest.mark.usefixtures("busy")
+def test_it_follows_the_size_of_the_window() -> None:
+    with in_terminal("watch", size=(80, 24)) as terminal:
+        assert "Latest errors" in terminal.wait_for(HELP, "fra-2")
+        terminal.resize(40, 12)
+        terminal.wait_for("p pause · r resume · ? help · q quit")
+
+
+@pytest.mark.usefixtures("busy")
+def test_without_colours_it_says_the_same() -> None:
+    with in_terminal("watch", NO_COLOR="1") as terminal:
+        terminal.wait_for("1 of 6 batches done · 2 in ERROR", HELP)
+        assert "\x1b[3" not in terminal.output
+    with in_terminal("watch", "--interval", "0.2", TERM="dumb") as terminal:
+        terminal.wait_for("1 of 6 batches done · 2 in ERROR")
+        assert "\x1b" not in terminal.output
+        terminal.press("q")
+        assert terminal.wait() == 0
+
+
+def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedPostgres() as server:
+        monkeypatch.setenv("DATABASE_URL", server.dsn())
+        with connect("test", autocommit=True) as connection:
+            initialise(connection)
+        table = EntryTable(server.dsn())
+        table.add_legacy(range(1, 11))
+        table.enqueue()
+        table.close()
+        with in_terminal("watch", "--interval", "0.2") as terminal:
+            terminal.wait_for("0 of 1 batches done")
+            server.stop("immediate")
+            terminal.wait_for("No update since ", "0 of 1 batches done")
+            terminal.press("p")
+            terminal.wait_for("Not done: pause.")
+            server.start()
+            terminal.wait_for("0 of 1 batches done", gone="No update since ")
+            terminal.press("p")
+            terminal.wait_for("Paused since ")
+            terminal.press("q")
+            assert terminal.wait() == 0
+
+
+# Without one
+
+
+@pytest.mark.usefixtures("busy")
+def test_once_prints_one_frame_for_scripts() -> None:
+    ended = run_watch()
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("avatars · ") == 1
+    assert "1 of 6 batches done · 2 in ERROR" in ended.stdout
+    assert "\x1b" not in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_a_migration_that_is_not_there_is_a_mistake(table: EntryTable) -> None:
+    table.enqueue()
+    ended = run_watch("--migration", "nobody")
+    assert ended.returncode == 2
+    assert ended.stderr == "rowferry: There is no migration 'nobody' in this database; there is avatars.\n"
+
+
+def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rowferry_cli", "watch", "--once", *arguments]
+    return subprocess.run(command, env=without_size(os.environ), capture_output=True, text=True, check=False)
+
+
+# With the rights of an operator, and with less
+
+
+@pytest.fixture
+def log_in_as(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Purpose], None]]:
+    """Return what turns DATABASE_URL into that of a new role with the grants of a purpose."""
+    roles: list[str] = []
+
+    def log_in(purpose: Purpose) -> None:
+        role = f"test_{uuid4().hex}"
+        table.execute(sql.SQL("create role {} login password 'not a secret'").format(sql.Identifier(role)))
+        roles.append(role)
+        with connect("test", autocommit=True) as connection:
+            apply_grants(connection, compose_grants(role, [purpose], table.read_plan()))
+        monkeypatch.setenv("DATABASE_URL", make_conninfo(table.dsn, user=role, password="not a secret"))
+
+    yield log_in
+    for role in roles:
+        table.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(role)))
+
+
+@pytest.mark.usefixtures("busy")
+def test_an_operators_role_may_watch_and_press_every_key(
+    table: EntryTable, log_in_as: Callable[[Purpose], None]
+) -> None:
+    log_in_as("operator")
+    assert "2 in ERROR" in run_watch().stdout
+    with connect("test", autocommit=True) as connection:
+        assert act(connection, "pause", "avatars") == "Paused: running batches 1, waiting 2."
+        assert act(connection, "resume", "avatars") == "Resumed: open batches 3."
+        assert act(connection, "requeue", "avatars") == "Requeued batches: 2."
+    assert "ERROR" not in table.statuses()
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_workers_role_may_watch_and_is_told_that_it_may_not_press_a_key(
+    table: EntryTable, log_in_as: Callable[[Purpose], None]
+) -> None:
+    log_in_as("worker")
+    with in_terminal("watch", "--interval", "0.2") as terminal:
+        terminal.wait_for("2 in ERROR", HELP)
+        terminal.press("p")
+        terminal.wait_for("PostgreSQL does not allow this role to do that", "2 in ERROR", HELP)
+    assert not table.execute("select from rowferry.migration where paused_at is not null")

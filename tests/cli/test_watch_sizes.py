@@ -1,0 +1,359 @@
+"""Promises of `rowferry watch` in terminals of four sizes, and of what it says in each state."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from rowferry.db.connection import connect
+from rowferry.reports.progress import Counts
+from rowferry_cli.watching.keys import KEYS, KeyHandler, list_keys
+from rowferry_cli.watching.pace import HISTORY, SLICE, PaceHistory, draw_chart
+from rowferry_cli.watching.poller import State
+from rowferry_cli.watching.progress_lines import draw_bars
+from rowferry_cli.watching.reading import read_snapshot
+from rowferry_cli.watching.snapshot import Bounds, Snapshot, Worker
+from support.entries.entry_table import EntryTable
+from support.processes.terminal import in_terminal
+from support.queue.queue_states import Actor, acting, missing
+from support.screens.watching import HELP, NOW, make_running, make_snapshot, shown
+
+SIZES = [(60, 12), (80, 24), (120, 40), (200, 50)]
+
+
+@pytest.fixture
+def killed(table: EntryTable) -> Iterator[list[Actor]]:
+    """Seven batches of ten: one done, one in ERROR. The first worker died with the third; the second has it now."""
+    table.add_legacy(range(1, 71))
+    table.enqueue(10)
+    with acting(table, "fra-1:4711:a", "fra-2:4712:b") as (first, second):
+        first.finish(first.claim())
+        second.finish(second.claim(), failures=[missing(11)])
+        first.die(first.claim())
+        table.execute("update rowferry.worker set last_seen_at = now() - interval '12 s' where pid = 4711")
+        held = second.claim()
+        second.send_heartbeat()
+        yield [second]
+        held.connection.close()
+
+
+def read_now(migration: str = "avatars") -> Snapshot:
+    with connect("test", autocommit=True) as connection:
+        return read_snapshot(connection, migration)
+
+
+# What it says
+
+
+def test_a_running_migration_says_since_when_how_long_and_until_when() -> None:
+    text = "\n".join(shown(State(make_running())))
+    end = NOW + timedelta(seconds=200)
+    assert f"began 12 min 00 s ago · 3 min 20 s left · ends at {end:%H:%M:%S}" in text
+    (first,) = [line for line in text.splitlines() if line.startswith("5 of 10 batches done · 10 entries/s ")]
+    assert first.split()[-1] == draw_chart([float(n % 7) for n in range(72)], 30, 1)[0]
+    assert text.splitlines()[0].endswith(f"running  {NOW:%H:%M:%S}")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("held_up", ["paused", "no workers", "silent"])
+def test_there_is_no_time_left_while_nobody_works(size: tuple[int, int], held_up: str) -> None:
+    running = make_running()
+    assert " left" in "\n".join(shown(State(running), width=size[0], height=size[1]))
+    silent = tuple(replace(worker, silent_for=timedelta(seconds=12)) for worker in running.workers)
+    stopped = {
+        "paused": replace(running, queue_state="paused", paused_at=NOW),
+        "no workers": replace(running, queue_state="no_workers", workers=()),
+        "silent": replace(running, workers=silent),
+    }[held_up]
+    text = "\n".join(shown(State(stopped), width=size[0], height=size[1]))
+    assert " left" not in text
+    assert "ends at" not in text
+    word = "paused" if held_up == "paused" else "no workers"
+    assert f"{word}  {NOW:%H:%M:%S}" in text
+    rate = 10 if held_up == "paused" else 0  # a paused batch is finished
+    assert f"batches done · {rate} entries/s" in text
+
+
+def test_the_view_and_the_dashboards_have_one_word_for_what_an_operator_must_decide() -> None:
+    """The dashboards' words are in `dashboards/colours.py`."""
+    lines = shown(State(replace(make_running(), queue_state="need_somebody", workers=())))
+    assert lines[0].endswith(f"needs an operator  {NOW:%H:%M:%S}")
+
+
+def test_a_finished_migration_says_how_long_it_took() -> None:
+    running = make_running()
+    queue = running.queues[0]
+    counts = replace(queue.total, batches_init=0, batches_done=10, waiting=0, migrated=100)
+    status = replace(queue.status, counts=counts, is_done=True)
+    ended = replace(queue, status=status, finished_at=NOW - timedelta(minutes=2))
+    lines = shown(State(replace(running, queues=(ended,), queue_state="done")))
+    assert f"took 10 min 00 s, until {NOW - timedelta(minutes=2):%H:%M:%S}" in lines
+    assert "done" in lines[0]
+
+
+@pytest.mark.parametrize("tables", [2, 30])
+def test_several_tables_have_a_bar_of_all_together_first(tables: int) -> None:
+    lines = shown(State(make_running(tables=tables)))
+    assert lines[1].startswith("total ")
+    assert lines[1].endswith("50% 50 / 100")
+    assert lines[2].startswith("public.a_table")
+
+
+@pytest.mark.usefixtures("killed")
+def test_paused_queues_pause_the_migration(table: EntryTable) -> None:
+    table.execute(
+        "insert into rowferry.queue (migration_id, name, paused_at) select id, 'migrate', now() from rowferry.migration"
+    )
+    lines = shown(State(read_now()))
+    assert re.search(r"paused  [0-9:]{8}$", lines[0])
+    assert lines[1].startswith("Paused since ")
+    assert lines[1].endswith(": its queues are; `rowferry resume --queue NAME`.")
+
+
+@pytest.mark.usefixtures("killed")
+def test_a_killed_worker_is_silent_and_its_batch_is_counted_once() -> None:
+    snapshot = read_now()
+    assert snapshot.claimed == 1
+    assert snapshot.queues[0].status.claimed == 1
+    lines = shown(State(snapshot))
+    assert "Workers: 2, silent: 1, claimed batches: 1" in lines
+    assert any(line.startswith("fra-1  4711  silent 1") for line in lines)
+    assert len([line for line in lines if "batch 3 for" in line]) == 1
+
+
+def test_a_lost_worker_is_said(table: EntryTable) -> None:
+    table.enqueue()
+    with acting(table, "fra-1:4711:a", "fra-2:4712:b"):
+        table.execute("update rowferry.worker set last_seen_at = now() - interval '1 min' where pid = 4711")
+        assert "Workers: 1, lost within an hour: 1, claimed batches: 0" in shown(State(read_now()))
+
+
+def test_what_holds_it_up_is_said() -> None:
+    running = make_running()
+    throttled = Worker("w", "host-0", 1, request_rates={"https://s3.example/prod CopyObject": 450.0})
+    silent = replace(throttled, silent_for=timedelta(minutes=1), request_rates={"https://s3.example/prod Head": 1.0})
+    bounds = Bounds(10.0, timedelta(seconds=5), timedelta(seconds=12), "The server https://s3.example is away.")
+    held_up = replace(running, workers=(throttled, throttled, silent), bounds=bounds)
+    lines = shown(State(held_up))
+    assert "No batch is claimed: The server https://s3.example is away." in lines
+    assert "A replica is 12 s behind: the plan's max_replica_lag is 5 s." in lines
+    assert "The server throttles CopyObject to 900 requests/s: https://s3.example/prod" in lines
+    assert "The plan's max_rows_per_second holds it at 10 rows/s." in lines
+    assert not any("Head" in line for line in lines)
+    faster = replace(running, bounds=Bounds(100.0, timedelta(seconds=5), timedelta(seconds=1)))
+    assert not any("plan's" in line for line in shown(State(faster)))
+
+
+def test_the_bound_of_rows_is_that_of_all_queues_together() -> None:
+    running = make_running()
+    two = tuple(replace(running.queues[0], status=replace(running.queues[0].status, rate=10.0)) for _ in range(2))
+    held_up = replace(running, queues=two, bounds=Bounds(20.0))
+    assert "The plan's max_rows_per_second holds it at 20 rows/s." in shown(State(held_up), "migrate")
+
+
+def test_a_narrow_terminal_drops_columns_of_queues_and_shortens_none() -> None:
+    names = ("migrate", "verify")
+    for width in range(34, 120):
+        lines = shown(State(make_snapshot(1, 1, 1, names)), width=width, height=16)
+        (headings,) = [line for line in lines if line.lstrip().startswith("queue")]
+        assert "…" not in headings
+        assert headings.split()[:2] == ["queue", "done"]
+        assert any(line.startswith("> migrate") for line in lines)
+
+
+def test_a_bar_is_green_only_where_all_is_well() -> None:
+    for failed, colour in ((0, "green"), (2, "yellow")):
+        counts = Counts(batches=1, batches_done=1, entries=9, migrated=9 - failed, failed=failed)
+        (grid,) = draw_bars([("t", counts)], 1)
+        assert isinstance(grid, Table)
+        (bar,) = grid.columns[1].cells
+        assert isinstance(bar, ProgressBar)
+        assert (bar.complete_style, bar.finished_style) == (colour, colour)
+
+
+def test_times_go_by_the_clock_of_the_database() -> None:
+    """The clock of this host may be an hour off."""
+    ahead = replace(make_running(), moment=NOW + timedelta(hours=1))
+    text = "\n".join(shown(State(ahead)))
+    assert "began 1 h 12 min ago" in text
+
+
+def test_why_batches_are_given_back_is_said_where_none_is_claimed(table: EntryTable) -> None:
+    table.add_legacy(range(1, 11))
+    table.enqueue()
+    with acting(table, "fra-1:4711:a") as (actor,):
+        held = actor.claim()
+        held.connection.rollback()
+        held.connection.close()
+        actor.ledger.call("end_attempt", held.attempt.id, "RELEASED", "The server is away.")
+        actor.send_heartbeat()
+        assert read_now().bounds.released == "The server is away."
+        again = actor.claim()
+        assert read_now().bounds.released is None
+        again.connection.close()
+
+
+def test_bounds_are_those_of_the_plan(table: EntryTable) -> None:
+    table.plan["database"] = {"max_rows_per_second": 60.0, "max_replica_lag": 5.0}
+    table.enqueue()
+    assert read_now().bounds == Bounds(60.0, timedelta(seconds=5), buckets=("old", "new"))
+
+
+@pytest.mark.usefixtures("killed")
+def test_hosts_the_pace_and_the_last_batches_are_read() -> None:
+    queue = read_now().queues[0]
+    assert set(queue.host_rates) == {"fra-1", "fra-2"}
+    assert [(batch.batch_id, batch.status) for batch in queue.finished] == [(2, "ERROR"), (1, "DONE")]
+    assert queue.started_at is not None
+
+
+# How it fits
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    tables=st.integers(1, 40),
+    workers=st.integers(0, 200),
+    reasons=st.integers(0, 50),
+    size=st.sampled_from(SIZES[1:]),
+)
+def test_a_frame_fits_each_terminal(tables: int, workers: int, reasons: int, size: tuple[int, int]) -> None:
+    width, height = size
+    lines = shown(State(make_running(tables, workers, reasons)), width=width, height=height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    assert lines[-1] == HELP
+
+
+def test_a_small_terminal_keeps_what_matters() -> None:
+    lines = shown(State(make_running(3, 4, 5)), width=60, height=12)
+    text = "\n".join(lines)
+    assert len(lines) <= 12
+    assert lines[1].startswith("total ")
+    assert "5 of 10 batches done · 10 entries/s · 3 min 20 s left" in lines
+    assert "Workers: 4, claimed batches: 4" in text
+    assert "Latest errors" in text
+
+
+@pytest.mark.parametrize("size", SIZES[2:])
+def test_a_large_terminal_is_used(size: tuple[int, int]) -> None:
+    width, height = size
+    lines = shown(State(make_running(3, 20, 5)), width=width, height=height)
+    text = "\n".join(lines)
+    assert len(lines) > height * 3 // 4
+    assert "Entries/s, the last" in text
+    assert "Last batches" in text
+    assert "2 failed" in text
+    assert re.search(r"host-0\.example\.net +8 +8 +10  ?(━+ +)?7 for 7 s", text)
+    assert all(len(line.split("━")) < width // 2 + 1 for line in lines)
+
+
+@given(rates=st.lists(st.floats(0, 1e6), max_size=100), columns=st.integers(0, 120), rows=st.integers(1, 10))
+def test_a_chart_has_its_size_and_its_highest_reaches_the_top(rates: list[float], columns: int, rows: int) -> None:
+    chart = draw_chart(rates, columns, rows)
+    assert len(chart) == rows
+    assert {len(row) for row in chart} == {min(columns, len(rates))}
+    drawn = rates[-columns:] if columns else []
+    if drawn and max(drawn) > 0:
+        assert chart[0][drawn.index(max(drawn))] == "█"
+    for column, rate in enumerate(drawn):
+        assert (chart[-1][column] == "▁" and not "".join(row[column] for row in chart[:-1]).strip()) == (not rate)
+
+
+# The keys
+
+
+@pytest.mark.parametrize("width", range(20, 140, 7))
+def test_the_keys_fit_and_help_and_quit_are_always_among_them(width: int) -> None:
+    keys = list_keys(width, has_queues=True, has_migrations=True)
+    assert len(keys) <= width
+    assert keys.endswith("? help · q quit")
+    assert list_keys(200, has_queues=True, has_migrations=True).count(" · ") == len(KEYS) - 1
+
+
+def test_m_goes_to_the_next_migration_and_no_key_means_the_one_before() -> None:
+    snapshot = replace(make_running(), migrations=("avatars", "covers"))
+    chosen = KeyHandler(queue="migrate", migration="avatars").press("m", snapshot)
+    assert chosen == KeyHandler(migration="covers")
+    assert chosen.press("p", None) == chosen
+    only = replace(snapshot, migrations=("avatars",))
+    assert KeyHandler().press("m", only).reply == "There is no other migration in this database."
+
+
+@pytest.mark.usefixtures("killed")
+@pytest.mark.parametrize("size", SIZES)
+def test_it_is_whole_in_a_terminal_of_each_size(size: tuple[int, int]) -> None:
+    width, height = size
+    with in_terminal("watch", "--interval", "0.2", size=size) as terminal:
+        words = ["avatars · ", "1 of 7 batches done", "Workers: 2", "Latest errors", list_keys(width)]
+        words += ["Last batches", "Entries/s", "oldest batch"] if width >= 120 else []
+        screen = terminal.wait_for(*words)
+        lines = [line.rstrip() for line in screen.rstrip().split("\n")]
+        assert len(lines) <= height
+        assert max(map(len, lines)) <= width
+        terminal.press("?")
+        terminal.wait_for("Shows the next queue", "Quits, as Ctrl-C does.", gone="Latest errors")
+        terminal.press("h")
+        terminal.wait_for("Latest errors", gone="Quits, as Ctrl-C does.")
+        terminal.press("f")
+        terminal.wait_for("Failed entries of migrate", "image/u11/me.png", "NoSuchKey: The specified key")
+        terminal.press("f")
+        terminal.wait_for("Workers: 2", gone="Failed entries of migrate")
+        terminal.press("q")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.usefixtures("killed")
+def test_p_after_m_pauses_the_migration_that_is_shown(table: EntryTable) -> None:
+    table.execute("insert into rowferry.migration (name, plan) select 'covers', plan from rowferry.migration")
+    with in_terminal("watch", "--migration", "avatars", "--interval", "0.2") as terminal:
+        terminal.wait_for("avatars · ", "m next migration")
+        terminal.press("m")
+        terminal.wait_for("covers · ", "The queue is empty.", gone="avatars · ")
+        terminal.press("p")
+        terminal.wait_for("covers · ", "Paused since ")
+        terminal.press("m")
+        terminal.wait_for("avatars · ", gone="Paused since ")
+    assert table.execute("select name from rowferry.migration where paused_at is not null") == [{"name": "covers"}]
+
+
+# What it reads
+
+
+def test_the_pace_is_the_same_read_at_once_or_step_by_step(table: EntryTable) -> None:
+    table.add_legacy(range(1, 61))
+    table.enqueue(10)
+    step_by_step = PaceHistory("avatars")
+    ended = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count, started_at = %(at)s, "
+    ended += "finished_at = %(at)s where id = %(id)s"
+    begin = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
+    with connect("test", autocommit=True) as connection:
+        for batch, seconds in enumerate((1, 8, 12, 47, 55, 2000), start=1):
+            table.execute(ended, {"at": begin + timedelta(seconds=seconds), "id": batch})
+            moment = begin + timedelta(seconds=seconds + 9)
+            step_by_step.read(connection, moment)
+            at_once = PaceHistory("avatars")
+            at_once.read(connection, moment)
+            assert step_by_step.list_rates("migrate", begin) == at_once.list_rates("migrate", begin)
+            if seconds == 55:
+                assert at_once.list_rates("migrate", begin) == (2, 1, 0, 0, 1, 1)
+    assert len(step_by_step.list_rates("migrate", begin)) == HISTORY // SLICE
+    assert step_by_step.list_rates("migrate", None) == ()
+
+
+def test_what_a_server_lets_through_is_read_of_each_worker(table: EntryTable) -> None:
+    table.add_legacy(range(1, 11))
+    table.enqueue()
+    with acting(table, "fra-1:4711:a", "fra-2:4712:b"):
+        where = f"https://s3.example/{table.plan['production']['bucket']}"
+        rates = f'{{"{where} CopyObject": 12.5, "https://s3.example/of-another-migration HeadObject": 3}}'
+        table.execute(f"update rowferry.worker set request_rates = '{rates}'")
+        lines = shown(State(read_now()))
+    assert f"The server throttles CopyObject to 25 requests/s: {where}" in lines
+    assert "HeadObject" not in "".join(lines)

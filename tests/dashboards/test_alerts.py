@@ -1,0 +1,279 @@
+"""The alerts: one source, a section of the runbook each, none in healthy migrations, their SQL on a real queue."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from alert_rules import ALERTS
+from support.docs.doc_pages import ROOT, read_anchors
+from support.queue.lines import Lines
+from support.queue.rows import add, add_worker, change
+from support.screens.grafana import FOLDER
+from write_alerts import GRAFANA, PROMETHEUS, read_query, render_grafana, render_prometheus
+
+RUNBOOK = ROOT / "docs" / "runbook.md"
+IN_GRAFANA = {alert.query: alert for alert in ALERTS if alert.query}
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.fixture
+def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(Lines(database)) as lines:
+        lines.register("m")
+        yield lines
+
+
+def ask(lines: Lines) -> dict[str, float]:
+    """Return the alerts of Grafana whose condition holds, with their value; of several, the last."""
+    found: dict[str, float] = {}
+    for query in IN_GRAFANA:
+        for row in lines.session.execute(read_query(query).encode()):
+            numbers = [value for value in row.values() if not isinstance(value, str)]
+            assert numbers == [row["value"]], "one number a row, and its labels are texts"
+            found[query] = row["value"]
+    return found
+
+
+def test_the_rules_are_what_the_source_says() -> None:
+    assert PROMETHEUS.read_text(encoding="utf-8") == render_prometheus()
+    assert GRAFANA.read_text(encoding="utf-8") == render_grafana()
+
+
+def test_every_alert_leads_to_its_section_of_the_runbook() -> None:
+    anchors = read_anchors(RUNBOOK)
+    rules = yaml.safe_load(PROMETHEUS.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    rules += yaml.safe_load(GRAFANA.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    for rule in rules:
+        path, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert path.endswith("docs/runbook.md")
+        assert anchor in anchors
+        assert anchor == (rule.get("alert") or rule["title"]).lower()
+    text = RUNBOOK.read_text(encoding="utf-8")
+    assert re.findall(r"^## (Rowferry\w+)", text, re.MULTILINE) == [alert.name for alert in ALERTS]
+    assert re.findall(r"^\| \[(Rowferry\w+)\]", text, re.MULTILINE) == [alert.name for alert in ALERTS]
+
+
+def test_the_rules_of_grafana_are_whole() -> None:
+    document = yaml.safe_load(GRAFANA.read_text(encoding="utf-8"))
+    uids = [rule["uid"] for group in document["groups"] for rule in group["rules"]]
+    assert len(set(uids)) == len(uids) == len(IN_GRAFANA) > 6
+    sources = (FOLDER / "grafana" / "provisioning" / "datasources" / "rowferry.yaml").read_text(encoding="utf-8")
+    boards = [path.read_text(encoding="utf-8") for path in (FOLDER / "grafana" / "dashboards").glob("*.json")]
+    for rule in document["groups"][0]["rules"]:
+        ask_, judge = rule["data"]
+        assert f"uid: {ask_['datasourceUid']}" in sources
+        assert (judge["datasourceUid"], judge["model"]["expression"]) == ("__expr__", ask_["refId"])
+        assert rule["condition"] == judge["refId"]
+        assert "$" not in ask_["model"]["rawSql"], "Grafana would take it for a variable of its environment"
+        assert len(rule["uid"]) <= 40
+        assert any(f'"uid": "{rule["dashboardUid"]}"' in board for board in boards)
+
+
+def test_compose_evaluates_each_alert_once() -> None:
+    """By Prometheus: Grafana reads rules from provisioning/alerting alone, and finds none there."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    mounts = [mount.split(":")[:2] for mount in services["grafana"]["volumes"] if mount.startswith("./")]
+    provisioned = [
+        str(path.relative_to(ROOT / source))
+        for source, target in mounts
+        if target.startswith("/etc/grafana")
+        for path in (ROOT / source).rglob("*.yaml")
+    ]
+    assert "datasources/rowferry.yaml" in provisioned
+    assert [path for path in provisioned if "groups:" in (FOLDER / "grafana" / "provisioning" / path).read_text()] == []
+    assert not any(GRAFANA.is_relative_to((ROOT / source).resolve()) for source, _ in mounts)
+    assert "./dashboards/prometheus:/etc/prometheus:ro" in services["prometheus"]["volumes"]
+    config = yaml.safe_load((FOLDER / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
+    assert any(PROMETHEUS in (FOLDER / "prometheus").glob(pattern) for pattern in config["rule_files"])
+
+
+NEEDS_PROMTOOL = pytest.mark.skipif(
+    PROMTOOL is None, reason="promtool is not on PATH; Debian's package `prometheus` has it"
+)
+
+
+def play(*words: str) -> str:
+    """Return what promtool says of tests of rules; fails where they do."""
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@NEEDS_PROMTOOL
+def test_prometheus_evaluates_the_alerts_as_told() -> None:
+    """By the command of the runbook."""
+    (command,) = re.findall(r"^promtool .*$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
+    said = play("sh", "-c", command)
+    assert said.count("SUCCESS") == len([*(FOLDER / "prometheus" / "tests").glob("*.yml")]) == 2
+
+
+def test_the_four_healthy_cases_are_silent_at_many_times_and_at_their_end() -> None:
+    tests = yaml.safe_load((FOLDER / "prometheus" / "tests" / "healthy_test.yml").read_text(encoding="utf-8"))["tests"]
+    assert len(tests) == 4
+    for test in tests:
+        asked = test["promql_expr_test"]
+        assert len(asked) > 5
+        assert all('ALERTS{alertstate="firing"}' in one["expr"] and one["exp_samples"] == [] for one in asked)
+        assert any("count_over_time" in one["expr"] for one in asked), "at no time between them either"
+
+
+@NEEDS_PROMTOOL
+def test_a_sick_migration_fires_one_alert_and_no_other(tmp_path: Path) -> None:
+    document = yaml.safe_load((FOLDER / "prometheus" / "tests" / "rules_test.yml").read_text(encoding="utf-8"))
+    document["rule_files"] = [str(PROMETHEUS.parent / name) for name in ("recording.yml", "alerts.yml")]
+    for test in document["tests"]:
+        fired = [one for one in test.get("alert_rule_test", ()) if one["exp_alerts"]]
+        test["promql_expr_test"] = [
+            {
+                "expr": f'count(ALERTS{{alertstate="firing", alertname!="{one["alertname"]}"}})',
+                "eval_time": one["eval_time"],
+                "exp_samples": [],
+            }
+            for one in fired
+        ]
+    path = tmp_path / "alone_test.yml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    assert "SUCCESS" in play("promtool", "test", "rules", str(path))
+
+
+def test_every_alert_has_a_test_in_which_it_fires() -> None:
+    tests = yaml.safe_load((FOLDER / "prometheus" / "tests" / "rules_test.yml").read_text(encoding="utf-8"))["tests"]
+    fired = {one["alertname"] for test in tests for one in test.get("alert_rule_test", ()) if one["exp_alerts"]}
+    assert fired == {alert.name for alert in ALERTS}
+
+
+def test_a_long_migration_raises_no_alert(lines: Lines) -> None:
+    for entries in (5000, 5000):
+        add(lines, "copy", entries, "DONE")
+    change(lines, "batch_queue", "started_at = now() - interval '9 h', created_at = now() - interval '9 h'")
+    add(lines, "copy", 1)
+    change(lines, "batch_queue", "run_after = now() - interval '9 h'")
+    add_worker(lines, "copy")
+    assert ask(lines) == {}
+
+
+def test_a_pause_raises_no_alert_unless_a_worker_made_it(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    change(lines, "migration", "paused_at = now() - interval '3 h'")
+    change(lines, "batch_queue", "run_after = now() - interval '9 h'")
+    assert ask(lines) == {}
+    change(lines, "migration", "pause_reason = 'The bucket is gone.'")
+    assert ask(lines) == {"paused_by_worker": 1}
+
+
+def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
+    add(lines, "copy", 100, "DONE")
+    add_worker(lines, "copy")
+    add_worker(lines, "copy", name="lost", silent="10 min")
+    change(lines, "worker", "stopped_at = now() where id <> 'lost'")
+    change(lines, "batch_queue", "finished_at = now() - interval '2 h'")
+    assert ask(lines) == {}
+
+
+def test_no_workers_and_no_progress_are_told_apart(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    assert ask(lines) == {"no_workers": 1}
+    add_worker(lines, "copy")
+    assert ask(lines) == {"no_progress": 1}
+    add(lines, "copy", 100, "DONE")
+    assert ask(lines) == {}
+
+
+def test_listings_alert_though_they_have_no_entries_yet(lines: Lines) -> None:
+    add(lines, "copy", 0)
+    assert ask(lines) == {"no_workers": 1}
+    add_worker(lines, "copy")
+    assert ask(lines) == {"no_progress": 1}
+    change(lines, "migration", "paused_at = now(), pause_reason = 'The bucket is gone.'")
+    assert ask(lines) == {"paused_by_worker": 1}
+    change(lines, "migration", "paused_at = null")
+    change(lines, "batch_queue", "status = 'ERROR', finished_at = now() - interval '1 h'")
+    assert ask(lines) == {"need_somebody": 1}
+
+
+def test_batches_that_were_put_off_for_long_raise_no_alert(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    change(lines, "batch_queue", "run_after = now() + interval '64 s'")
+    assert ask(lines) == {"no_progress": 1}, "the longest wait of a retry"
+    for later in ("now() + interval '5 h'", "'infinity'"):
+        change(lines, "batch_queue", f"run_after = {later}")
+        assert ask(lines) == {}
+
+
+def test_failed_entries_alert_by_their_share_and_at_the_end(lines: Lines) -> None:
+    add(lines, "copy", 990, "DONE")
+    add(lines, "copy", 10, "ERROR")
+    assert ask(lines) == {"need_somebody": 10}
+    add(lines, "copy", 10, "ERROR")
+    assert ask(lines) == {"need_somebody": 20, "error_share": pytest.approx(20 / 1010)}
+
+
+def test_a_lost_worker_alerts_until_it_is_replaced(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add(lines, "copy", 100, "DONE")
+    add_worker(lines, "copy", name="host-a", silent="10 min")
+    add_worker(lines, "copy", name="host-b")
+    change(lines, "worker", "started_at = now() - interval '2 h'")
+    assert ask(lines) == {"worker_lost": 1}
+    add_worker(lines, "copy", name="host-c")
+    assert ask(lines) == {}
+
+
+def test_workers_that_began_before_a_loss_replace_nothing(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add(lines, "copy", 100, "DONE")
+    for name in "abcdefghi":
+        add_worker(lines, "copy", name=name)
+    change(lines, "worker", "started_at = now() - interval '30 min'")
+    change(lines, "worker", "last_seen_at = now() - interval '10 min' where id = 'a'")
+    assert ask(lines) == {"worker_lost": 1}
+    add_worker(lines, "copy", name="j")
+    assert ask(lines) == {}
+    # The replacement is lost and replaced in turn: as many live as before.
+    change(lines, "worker", "started_at = now() - interval '9 min' where id = 'j'")
+    change(lines, "worker", "last_seen_at = now() - interval '5 min' where id = 'j'")
+    assert ask(lines) == {"worker_lost": 1}
+    add_worker(lines, "copy", name="k")
+    assert ask(lines) == {}
+    # Two at a time need two.
+    change(lines, "worker", "last_seen_at = now() - interval '3 min' where id = 'b'")
+    assert ask(lines) == {"worker_lost": 1}
+
+
+def test_a_queue_alerts_when_workers_claim_from_others_of_its_priority_only(lines: Lines) -> None:
+    lines.session.execute("select rowferry.register_migration('m', '{}', '{\"copy\": {}, \"tag\": {}}')")
+    for queue in ("copy", "tag"):
+        add(lines, queue, 100)
+        add(lines, queue, 100, "DONE")
+    change(lines, "batch_queue", "finished_at = now() - interval '2 min' where finished_at is not null")
+    change(lines, "batch_queue", "run_after = now() - interval '1 h'")
+    add(lines, "copy", 100, "DONE")
+    add_worker(lines, "copy", "tag")
+    lines.session.execute(
+        "insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id) select id, 0, 1, 'host-a' "
+        "from rowferry.batch_queue where queue_name = 'copy' and status = 'INIT'"
+    )
+    assert ask(lines) == {"queue_starved": pytest.approx(3600, rel=0.1)}
+    lines.steer(("m", "tag"), "priority = -1")
+    assert ask(lines) == {}
+
+
+def test_a_transaction_that_stays_open_alerts_while_a_migration_runs(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add(lines, "copy", 100, "DONE")
+    add_worker(lines, "copy")
+    lines.session.execute(
+        "create or replace function rowferry.measure_transactions() returns table (of text, seconds double precision) "
+        "language sql as $$ values ('rowferry', 5), ('others', 4000) $$"
+    )
+    assert ask(lines) == {"old_transaction": 4000}
+    change(lines, "worker", "stopped_at = now()")
+    assert "old_transaction" not in ask(lines)

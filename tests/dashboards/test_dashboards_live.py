@@ -1,0 +1,197 @@
+"""Every panel of both dashboards during a real migration: real workers, a real PostgreSQL, a real Prometheus.
+
+`make test-dashboards` runs this file; `make test` as well where `prometheus` and `promtool` are on PATH.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+from pathlib import Path
+
+import pytest
+
+from rowferry_lab.servers.s3_servers import S3Server
+from support.entries.migration import Migration
+from support.postgres.servers import POSTGRES, DatabaseServers, fresh_buckets
+from support.processes.processes import wait_for
+from support.processes.prometheus_server import MISSING, PROGRAMS, WHY_SKIPPED, Prometheus, running_prometheus
+from support.processes.scrape import find_served_port, served_port
+from support.screens.grafana import FOLDER, Target, View, list_targets, list_variables
+
+pytestmark = [
+    pytest.mark.skipif(MISSING is not None, reason=WHY_SKIPPED),
+    pytest.mark.xdist_group("live"),  # One migration for all of them.
+    pytest.mark.timeout(1200),
+]
+
+ENTRIES, WITHOUT_OBJECT = 600, 5
+ONLY_AT_TIMES = ("rowferry_request_rate_limit", "rowferry_queue_max_in_hand", 'result!~"ok')
+"""What has no value until a server has throttled, where a queue has no limit, or while no request fails."""
+
+
+@dataclass
+class Run:
+    """A migration that has been watched from its beginning to its end."""
+
+    migration: Migration
+    prometheus: Prometheus
+    start: datetime
+    end: datetime
+    silent: list[Target]
+    """SQL panels that returned nothing at any time."""
+
+    def view(self) -> View:
+        """Return what a reader would have chosen above the panels; a scrape that came too late counts as none."""
+        builds = [sample["metric"] for sample in self.prometheus.query("last_over_time(rowferry_build_info[30m])")]
+        hosts, instances = ([build[name] for build in builds] for name in ("host", "instance"))
+        return View(
+            self.start,
+            self.end,
+            {"migration": ["avatars"], "queue": ["migrate"], "host": hosts, "instance": instances},
+            2,
+        )
+
+
+@pytest.fixture(scope="module")
+def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Watch two worker processes and an exporter while they migrate; everything still runs when the tests ask."""
+    folder = tmp_path_factory.mktemp("live")
+    with ExitStack() as until:
+        patch = until.enter_context(pytest.MonkeyPatch.context())
+        dsn = until.enter_context(database_servers.fresh_database(POSTGRES))
+        buckets = until.enter_context(fresh_buckets(moto))
+        migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))
+        for name, value in migration.environment.items():
+            patch.setenv(name, value)
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        fill(migration)
+        start = datetime.now(UTC)
+        arguments = ("--processes", "2", "--max-batches=1", "--parallel", "1", "--metrics-port", "0")
+        (worker,) = until.enter_context(migration.workers(1, *arguments))
+        targets = {"rowferry-worker": served_port(worker), "rowferry-exporter": until.enter_context(exporting())}
+        prometheus = until.enter_context(running_prometheus(folder, targets))
+        silent = watch_sql_panels(migration)
+        migration.wait_until_done()
+        total = ENTRIES + WITHOUT_OBJECT
+        wait_for(lambda: prometheus.value("sum(rowferry_entries_total)") == total)
+        wait_for(lambda: prometheus.value("sum(rowferry_queue_entries_waiting)") == 0)
+        yield Run(migration, prometheus, start, datetime.now(UTC), silent)
+
+
+def fill(migration: Migration) -> None:
+    """Make work for 40 s on however fast a machine; the first batch holds rows without an object."""
+    migration.plan["production"]["max_requests_per_second"] = ENTRIES / 40
+    for number in range(WITHOUT_OBJECT):
+        migration.add_row(number - WITHOUT_OBJECT, f"image/nothing/{number}.png")
+    migration.fill(ENTRIES)
+    migration.enqueue(batch_size=10)
+
+
+@contextmanager
+def exporting() -> Iterator[int]:
+    """Yield the port of a running exporter."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "rowferry_cli", "exporter", "--port", "0", "--log-format", "json"],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as exporter:
+        try:
+            assert exporter.stderr is not None
+            yield find_served_port(exporter.stderr.readline())
+        finally:
+            exporter.terminate()
+
+
+def watch_sql_panels(migration: Migration) -> list[Target]:
+    """Ask every SQL panel until it has returned something; return those that never did while there was work."""
+    wait_for(lambda: len(migration.execute("select from rowferry.live_workers")) == 2)
+    silent = [target for target in list_targets() if target.is_sql]
+    while silent and "INIT" in migration.statuses():
+        now = datetime.now(UTC)
+        chosen = {"migration": ["avatars"], "queue": ["migrate"]}
+        view = View(now - timedelta(hours=1), now + timedelta(seconds=1), chosen, 1)
+        silent = [target for target in silent if not migration.execute(view.expand_sql(target.query["rawSql"]))]
+    return silent
+
+
+def test_every_sql_panel_returns_data_during_the_migration(run: Run) -> None:
+    assert [str(target) for target in run.silent] == []
+
+
+def test_every_panel_of_prometheus_returns_data(run: Run) -> None:
+    targets = [target for target in list_targets() if target.is_promql]
+    assert len(targets) > 30
+    silent = [target for target in targets if not numbers_of(run, target)]
+    assert [str(target) for target in silent if not shows_only_at_times(target)] == []
+
+
+def shows_only_at_times(target: Target) -> bool:
+    return any(name in target.query["expr"] for name in ONLY_AT_TIMES)
+
+
+def numbers_of(run: Run, target: Target) -> list[float]:
+    """Return every number that a panel showed during the migration; what divides nothing by nothing is none."""
+    expression = run.view().expand_promql(target.query["expr"])
+    curves = run.prometheus.query_range(expression, run.start, run.end)
+    values = [float(value) for curve in curves for _, value in curve["values"]]
+    return [value for value in values if isfinite(value)]
+
+
+def test_every_variable_of_prometheus_has_values(run: Run) -> None:
+    variables = list_variables("workers")
+    in_order = variables.pop("queue").removeprefix("query_result(").removesuffix(")")
+    assert [sample["metric"] for sample in run.prometheus.query(run.view().expand_promql(in_order))] == [
+        {"queue": "migrate"}
+    ]
+    for query in variables.values():
+        inner = run.view().expand_promql(query).removeprefix("label_values(").removesuffix(")")
+        match, _, label = inner.rpartition(", ")
+        assert run.prometheus.ask(f"label/{label}/values", **{"match[]": match}), query
+
+
+def test_prometheus_and_postgresql_agree(run: Run) -> None:
+    counts = run.migration.counts()
+    assert counts == {"migrated": ENTRIES, "missing": WITHOUT_OBJECT}
+    for metric in ("rowferry_entries_total", "rowferry_queue_outcomes"):
+        found = run.prometheus.query(f"sum by (outcome) (last_over_time({metric}[30m])) > 0")
+        assert {sample["metric"]["outcome"]: int(sample["value"][1]) for sample in found} == counts
+    wait_for(lambda: run.prometheus.value("sum(rowferry_live_workers)") == 2)
+    run.migration.audit(legacy_left=range(-WITHOUT_OBJECT, 0))
+
+
+def test_the_rules_are_evaluated_without_an_error(run: Run) -> None:
+    groups = run.prometheus.ask("rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    wait_for(lambda: run.prometheus.value("migration_queue:rowferry_error_share:ratio") is not None)
+    assert {rule["health"] for rule in rules} == {"ok"}
+    assert {rule["type"] for rule in rules} == {"alerting", "recording"}
+
+
+def test_the_rules_do_what_their_own_tests_say() -> None:
+    promtool(["test", "rules", "tests/rules_test.yml"])
+
+
+def test_the_configuration_is_valid() -> None:
+    promtool(["check", "config", "prometheus.yml"])
+
+
+def test_the_metrics_are_named_as_prometheus_wants_them(run: Run) -> None:
+    import urllib.request
+
+    (targets,) = ([t["scrapeUrl"] for t in run.prometheus.ask("targets")["activeTargets"]],)
+    for url in targets:
+        with urllib.request.urlopen(url, timeout=100) as response:
+            checked = subprocess.run(
+                [str(PROGRAMS["promtool"]), "check", "metrics"], input=response.read(), capture_output=True, check=False
+            )
+        assert checked.returncode == 0, checked.stderr.decode() + checked.stdout.decode()
+
+
+def promtool(arguments: list[str]) -> None:
+    command = [str(PROGRAMS["promtool"]), *arguments]
+    done = subprocess.run(command, cwd=Path(FOLDER) / "prometheus", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

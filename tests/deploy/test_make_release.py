@@ -1,0 +1,232 @@
+"""`make release` refuses what cannot be released before it touches anything, and makes the same archives each time."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from release import documents
+from release.announce import SUMS, describe_publishing, write_sums
+from release.documents import archive_documents, pack
+from release.readiness import Release
+from release.steps import StepFailed, clean_environment, step
+from support.docs.doc_pages import ROOT
+from support.processes.processes import wait_for
+
+NEEDED = ("pyproject.toml", "lab/pyproject.toml", "CHANGELOG.md", "tools", "compose.yaml", ".gitignore")
+"""What is read before the first step."""
+VERSION = subprocess.run(
+    [ROOT / "tools" / "version"], capture_output=True, text=True, timeout=60, check=True
+).stdout.strip()
+IDENTITY = ("-c", "user.name=A tester", "-c", "user.email=tester@example.com")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *IDENTITY, *arguments], cwd=folder, capture_output=True, timeout=60, check=True)
+    return done.stdout.decode().strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a repository of its own that could be released, with a day in its changelog."""
+    folder = tmp_path / "checkout"
+    for name in NEEDED:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        source = ROOT / name
+        shutil.copytree(source, folder / name) if source.is_dir() else shutil.copy(source, folder / name)
+    changelog = folder / "CHANGELOG.md"
+    changelog.write_text(re.sub(r"(?m)^## .*$", f"## {VERSION} - 2026-12-01", changelog.read_text(), count=1))
+    git(folder, "init", "--quiet")
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "Change something")
+
+
+def ask_release(checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Ask what would be released, and stop before the first step."""
+    code = "from release.readiness import read_release; print(read_release())"
+    variables = {**os.environ, "PYTHONPATH": str(checkout / "tools")}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=checkout, env=variables, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_clean_checkout_whose_version_changelog_and_tag_agree_is_released(checkout: Path) -> None:
+    answer = ask_release(checkout)
+    assert answer.returncode == 0, answer.stderr
+    assert f"version='{VERSION}', commit='{git(checkout, 'rev-parse', 'HEAD')}'" in answer.stdout
+    assert "is_dated=True" in answer.stdout
+    git(checkout, "tag", f"v{VERSION}")
+    assert ask_release(checkout).stdout == answer.stdout
+
+
+def test_without_a_day_in_the_changelog_it_is_a_rehearsal(checkout: Path) -> None:
+    change(checkout, "CHANGELOG.md", "2026-12-01", "unreleased")
+    commit(checkout)
+    answer = ask_release(checkout)
+    assert (answer.returncode, "is_dated=False" in answer.stdout) == (0, True)
+
+
+def change(checkout: Path, name: str, old: str, new: str) -> None:
+    text = (checkout / name).read_text()
+    assert old in text
+    (checkout / name).write_text(text.replace(old, new))
+
+
+def refuse(checkout: Path) -> str:
+    """Return the sentence with which `make release` refuses; nothing that was made before is gone."""
+    (checkout / "dist").mkdir(exist_ok=True)
+    (checkout / "dist" / "before").write_text("made before")
+    variables = {**os.environ, "PYTHONPATH": str(checkout / "tools")}
+    command = [sys.executable, "-m", "release", "dist"]
+    done = subprocess.run(command, cwd=checkout, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout + done.stderr
+    assert done.stderr.startswith("release: ")
+    assert done.stderr.count("\n") == 1
+    assert (checkout / "dist" / "before").read_text() == "made before"
+    return done.stderr
+
+
+def test_a_changed_file_is_refused(checkout: Path) -> None:
+    (checkout / "compose.yaml").write_text("changed")
+    (checkout / "new.txt").write_text("new")
+    assert "Files differ from the last commit: 2, first compose.yaml; commit or stash them" in refuse(checkout)
+
+
+def test_another_version_in_a_file_is_refused(checkout: Path) -> None:
+    change(checkout, "compose.yaml", f"rowferry-lab:{VERSION}", "rowferry-lab:7.7.7")
+    commit(checkout)
+    sentence = refuse(checkout)
+    assert f"pyproject.toml says {VERSION}, but compose.yaml:" in sentence
+    assert f"names 7.7.7; run tools/version {VERSION}" in sentence
+
+
+def test_a_changelog_that_ends_before_this_version_is_refused(checkout: Path) -> None:
+    change(checkout, "CHANGELOG.md", f"## {VERSION} - ", "## 0.0.9 - ")
+    commit(checkout)
+    assert "CHANGELOG.md begins with 0.0.9; write what is new first" in refuse(checkout)
+
+
+def test_the_tag_of_another_commit_is_refused(checkout: Path) -> None:
+    git(checkout, "tag", f"v{VERSION}")
+    (checkout / "new.txt").write_text("new")
+    commit(checkout)
+    assert f"v{VERSION} is the tag of another commit" in refuse(checkout)
+
+
+def test_a_tag_without_a_day_in_the_changelog_is_refused(checkout: Path) -> None:
+    change(checkout, "CHANGELOG.md", "2026-12-01", "unreleased")
+    commit(checkout)
+    git(checkout, "tag", "--annotate", f"v{VERSION}", "--message", "too early")
+    assert f"v{VERSION} is tagged, but CHANGELOG.md has no day for it" in refuse(checkout)
+
+
+def test_no_checkout_is_refused(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(checkout / ".git")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(checkout.parent))
+    assert "This is no git checkout with a commit; clone the repository" in refuse(checkout)
+
+
+# Archives, sums, commands
+
+
+def test_an_archive_of_documents_is_the_same_each_time(tmp_path: Path) -> None:
+    for name, mode, modified in (("one", 0o755, 1_600_000_000), ("two", 0o700, 1_500_000_000)):
+        site = tmp_path / name / "site"
+        (site / ".doctrees").mkdir(parents=True)
+        for path in ("index.html", "b.html", ".buildinfo", ".doctrees/index.doctree"):
+            (site / path).write_text(path)
+            (site / path).chmod(mode)
+            os.utime(site / path, (modified, modified))
+        pack(tmp_path / f"{name}.tar.gz", "rowferry-docs", [site], 1_700_000_000)
+    assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
+    with tarfile.open(tmp_path / "one.tar.gz") as archive:
+        assert archive.getnames() == ["rowferry-docs/site/b.html", "rowferry-docs/site/index.html"]
+        assert {(member.mode, member.mtime, member.uid) for member in archive} == {(0o644, 1_700_000_000, 0)}
+
+
+def test_nothing_of_an_earlier_build_gets_into_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "build" / "site").mkdir(parents=True)
+    (tmp_path / "build" / "site" / "gone.html").write_text("of a page that is gone")
+
+    def make_docs(*_: object, **__: object) -> None:
+        for name in ("site/index.html", "man/rowferry.1"):
+            (tmp_path / "build" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "build" / name).write_text("new")
+
+    monkeypatch.setattr(documents, "ROOT", tmp_path)
+    monkeypatch.setattr(documents, "step", make_docs)
+    archive_documents(Release("1.2.3", "0123456789abcdef", "1700000000", is_dated=True), tmp_path)
+    with tarfile.open(tmp_path / "rowferry-1.2.3-docs.tar.gz") as archive:
+        assert archive.getnames() == [f"rowferry-1.2.3-docs/{name}" for name in ("site/index.html", "man/rowferry.1")]
+
+
+def test_an_archive_that_would_lack_a_folder_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed, match=r"man is not there, so docs\.tar\.gz would lack it\.$"):
+        pack(tmp_path / "docs.tar.gz", "rowferry-docs", [tmp_path / "man"], 1_700_000_000)
+
+
+def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "b.whl").write_bytes(b"b")
+    (tmp_path / "a.whl").write_bytes(b"a")
+    write_sums(tmp_path)
+    write_sums(tmp_path)
+    assert (tmp_path / SUMS).read_text() == "".join(
+        f"{hashlib.sha256(name).hexdigest()}  {name.decode()}.whl\n" for name in (b"a", b"b")
+    )
+
+
+def test_the_commands_that_publish_name_every_package_and_nothing_else(tmp_path: Path) -> None:
+    release = Release("1.2.3", "0123456789abcdef", "1700000000", is_dated=True)
+    text = describe_publishing(release, tmp_path, has_image=True)
+    assert 'git tag --annotate v1.2.3 --message "rowferry 1.2.3" 0123456789ab' in text
+    (upload,) = (line.split("upload ")[1] for line in text.splitlines() if "upload " in line)
+    assert [Path(word).name for word in upload.split()] == [
+        "rowferry-1.2.3.tar.gz",
+        "rowferry-1.2.3-py3-none-any.whl",
+        "rowferry_lab-1.2.3.tar.gz",
+        "rowferry_lab-1.2.3-py3-none-any.whl",
+    ]
+    assert "docker push registry.example.com/rowferry:1.2.3" in text
+    assert "rehearsal" not in text
+    assert "docker" not in describe_publishing(release, tmp_path, has_image=False)
+
+
+# Steps
+
+
+def test_a_step_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(StepFailed, match=r"^trying: failed\.$"):
+        step("trying", "sh", "-c", "echo the reason; exit 3")
+    assert "the reason" in capfd.readouterr().out
+
+
+def test_a_step_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed, match="took more than 1 s"):
+        step("waiting", "sh", "-c", "sleep 300 & echo $! >pid; wait", seconds=1, cwd=tmp_path)
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: not is_running(pid))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process is there and not merely waiting to be reaped."""
+    shown = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, timeout=60, check=False
+    )
+    return shown.stdout.strip() != "" and not shown.stdout.startswith("Z")
+
+
+def test_a_step_sees_no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATABASE_URL", "ROWFERRY_PLAN", "PGHOST", "PYTHONPATH", "AWS_PROFILE"):
+        monkeypatch.setenv(name, "of this shell")
+    assert "of this shell" not in clean_environment({}).values()
+    assert clean_environment({"SOURCE_DATE_EPOCH": "1"})["SOURCE_DATE_EPOCH"] == "1"

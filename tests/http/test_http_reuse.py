@@ -1,0 +1,247 @@
+"""Kept connections end without a word, and slow answers go on: neither is a failure."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from rowferry.errors import ServerFault, TimedOut, Unreachable
+from rowferry.http import connect, deadlines
+from rowferry.http.connect import Connector
+from rowferry.http.connection import Connection
+from rowferry.http.outbox import GATHER_SECONDS, MANY, Outbox
+from rowferry.http.parser import ResponseParser
+from rowferry.http.pool import Pool
+from rowferry.s3 import client as s3_client
+from rowferry.s3.operations import complete_multipart_upload, copy_object, put_object
+from support.processes.processes import wait_for
+from support.s3.clients import COPY, GET, HEAD, ask, begin, facing
+from support.s3.said import OK, connections_of, say
+from support.s3.stand_in import StandIn, answer, hang_up, reset, stop_halfway
+
+OVERWRITE = copy_object("k", source_bucket="old", source_key="k", if_none_match=False)
+COMPLETE = complete_multipart_upload("k", upload_id="u", parts=[(1, "e")], if_none_match=False)
+
+
+@pytest.mark.parametrize("end", [hang_up, reset])
+def test_a_kept_connection_that_ends_without_a_byte_is_replaced_silently(end) -> None:
+    with facing(answer(200), end, answer(200, b"x")) as (client, server):
+        assert ask(client, HEAD).error is None
+        assert ask(client, GET).body == b"x"
+        assert (len(server.requests), connections_of(server)) == (3, 2)
+
+
+def test_a_new_connection_that_ends_without_a_byte_is_a_failure() -> None:
+    with facing(answer(200), hang_up, hang_up, answer(200)) as (client, server):
+        ask(client, HEAD)
+        assert isinstance(ask(client, GET).error, Unreachable)
+        assert len(server.requests) == 3
+
+
+def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
+    with facing(answer(200), stop_halfway, answer(200)) as (client, server):
+        ask(client, HEAD)
+        assert isinstance(ask(client, GET).error, Unreachable)
+        assert len(server.requests) == 2
+
+
+def test_the_completion_of_an_upload_is_never_sent_twice_unasked() -> None:
+    with facing(answer(200), hang_up, answer(200)) as (client, server):
+        ask(client, HEAD)
+        assert isinstance(ask(client, COMPLETE).error, Unreachable)
+        assert len(server.requests) == 2
+
+
+def test_a_write_without_a_condition_is_never_sent_again_unasked() -> None:
+    for request in (OVERWRITE, put_object("k", b"x", if_none_match=False)):
+        with facing(answer(200), hang_up, answer(200)) as (client, server):
+            ask(client, HEAD)
+            assert isinstance(ask(client, request).error, Unreachable)
+            assert len(server.requests) == 2
+
+
+def test_a_write_that_overwrites_nothing_is_sent_again() -> None:
+    with facing(answer(200), hang_up, answer(200)) as (client, server):
+        ask(client, HEAD)
+        assert ask(client, COPY).error is None
+        assert len(server.requests) == 3
+
+
+def test_a_response_to_a_request_that_was_not_written_yet_ends_the_connection() -> None:
+    class Transport:
+        def __init__(self) -> None:
+            self.written: list[bytes] = []
+            self.is_aborted = False
+
+        def write(self, message: bytes) -> None:
+            self.written.append(message)
+
+        def is_closing(self) -> bool:
+            return self.is_aborted
+
+        def abort(self) -> None:
+            self.is_aborted = True
+
+    async def respond_early() -> Transport:
+        outbox, transport = Outbox(), Transport()
+        outbox.busy = MANY
+        connection = Connection(outbox, lambda _: None)
+        connection.connection_made(cast("asyncio.Transport", transport))
+        parser = ResponseParser(is_head=False, max_body_bytes=9)
+        exchange = asyncio.ensure_future(connection.exchange(b"GET", b"", parser))
+        await asyncio.sleep(0)
+        connection.data_received(OK + b"Content-Length: 1\r\n\r\nx")
+        if transport.is_aborted:
+            connection.connection_lost(None)
+        with pytest.raises(Unreachable):
+            await exchange
+        await asyncio.sleep(2 * GATHER_SECONDS)
+        return transport
+
+    assert asyncio.run(respond_early()).written == []
+
+
+def test_a_server_that_always_closes_without_saying_so_fails_nothing() -> None:
+    closing = say(OK + b"Content-Length: 1\r\n\r\nx", close=True)
+    with facing(closing) as (client, _):
+        errors: list[object] = []
+        for _ in range(300):
+            begin(client, GET, lambda got: errors.append(got.error))
+        wait_for(lambda: len(errors) == 300)
+    assert set(errors) == {None}
+
+
+def test_what_is_read_is_asked_for_as_it_is_stored() -> None:
+    with facing(answer(200)) as (client, server):
+        for request in (GET, HEAD, COPY):
+            ask(client, request)
+    assert ["Accept-Encoding: gzip" in head for head in server.requests] == [True, True, False]
+    assert not any("accept-encoding" in head.split("SignedHeaders=")[1].split(",")[0] for head in server.requests)
+
+
+def test_headers_without_an_end_are_refused_while_they_come() -> None:
+    def talk(connection: socket.socket, start: bytes) -> None:
+        connection.sendall(start)
+        while True:
+            connection.sendall(b"x" * 65536)
+
+    starts = [OK + b"x-long: ", OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nx-long: ", b"HTTP/1.1 100 Go on\r\nx: "]
+    for start in starts:
+        with facing(partial(talk, start=start)) as (client, _):
+            error = ask(client, GET).error
+            assert isinstance(error, ServerFault)
+            assert "headers are longer" in str(error)
+
+
+def test_an_answer_that_cannot_be_read_fails_its_own_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with facing(answer(200, b"x")) as (client, _):
+        with monkeypatch.context() as broken:
+            broken.setattr(s3_client, "find_error", lambda *_, **__: 1 / 0)
+            error = ask(client, GET).error
+        assert isinstance(error, ServerFault)
+        assert "ZeroDivisionError" in str(error)
+        assert ask(client, GET).body == b"x"
+
+
+def test_a_copy_that_is_kept_alive_with_white_space_is_waited_for() -> None:
+    def copy_slowly(connection: socket.socket) -> None:
+        connection.sendall(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(9):
+            connection.sendall(b"1\r\n \r\n")
+            time.sleep(0.5)
+        connection.sendall(b"1\r\nx\r\n0\r\n\r\n")
+
+    with facing(copy_slowly, deadline=timedelta(seconds=2)) as (client, _):
+        got = ask(client, COPY)
+    assert (got.error, got.body.strip()) == (None, b"x")
+
+
+def test_a_copy_that_falls_silent_in_the_middle_ends_at_the_deadline() -> None:
+    chunked = OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n"
+    with facing(say(chunked), deadline=timedelta(seconds=0.5)) as (client, _):
+        assert isinstance(ask(client, COPY).error, TimedOut)
+
+
+def test_no_response_goes_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def go_on(connection: socket.socket) -> None:
+        connection.sendall(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+        while True:
+            connection.sendall(b"1\r\n \r\n")
+            time.sleep(0.1)
+
+    monkeypatch.setattr(deadlines, "LONGEST", 2)
+    with facing(go_on, deadline=timedelta(seconds=1)) as (client, _):
+        assert isinstance(ask(client, COPY).error, TimedOut)
+
+
+def test_connections_are_asked_whether_they_are_still_there() -> None:
+    with facing(answer(200)) as (client, _):
+        ask(client, HEAD)
+        (connection,) = client._pool._open
+        assert connection._transport is not None
+        connected = connection._transport.get_extra_info("socket")
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
+
+
+def test_losing_thousands_of_idle_connections_compares_none_with_the_others() -> None:
+    compared = 0
+
+    class Counted(Connection):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return self is other
+
+        __hash__ = object.__hash__
+
+    async def lose_all() -> None:
+        unused: Any = None
+        pool = Pool(unused, 5000)
+        connections = [Counted(Outbox(), pool._forget) for _ in range(2000)]
+        for connection in connections:
+            pool._open.add(connection)
+            pool._keep(connection)
+        for connection in reversed(connections[:-1]):
+            pool._forget(connection)
+        assert len(pool._idle) == 1
+
+    asyncio.run(lose_all())
+    assert compared == 0
+
+
+def test_three_addresses_that_swallow_everything_do_not_hide_the_fourth(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as until:
+        server = until.enter_context(StandIn(answer(200)))
+        ports = [until.enter_context(swallowing()) for _ in range(3)]
+        ports.append(server._listener.getsockname()[1])
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
+
+        async def find(_: Connector, __: object) -> list[Any]:
+            return found[: connect.ADDRESSES_AT_ONCE]
+
+        monkeypatch.setattr(Connector, "_find_addresses", find)
+        client, _ = until.enter_context(facing(answer(200)))
+        assert ask(client, HEAD).error is None
+        assert len(server.requests) == 1
+
+
+@contextmanager
+def swallowing() -> Iterator[int]:
+    """The port of a listener whose backlog is full, so that it answers no further attempt to connect."""
+    with ExitStack() as until:
+        listener = until.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filling = until.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]

@@ -1,0 +1,294 @@
+"""The fake S3 server answers as real servers do, requests of the benches included; what it cannot do, it refuses."""
+
+import hashlib
+import json
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_uniform import name_key
+from rowferry_lab.servers.s3_servers import FakeS3Server
+from support.postgres.servers import Buckets, connect_s3, fresh_buckets
+from support.processes.processes import is_running
+
+PROPERTIES = {"ContentType": "text/plain", "CacheControl": "no-store", "Metadata": {"author": "me"}}
+ODD_KEYS = ["some folder/ä+%41?.txt", "plus+plus", "\U0001f5bc.png", "#&'", "e\u0301", "\u00e9"]
+PART_BYTES = 5 * 1024 * 1024
+BODY_BYTES = 300_000
+UNIFORM = {"Bucket": "legacy", "Key": name_key(1)}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeS3Server]:
+    with FakeS3Server() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: FakeS3Server) -> Iterator[Any]:
+    with fresh_buckets(server) as found:
+        yield found.client
+
+
+@pytest.fixture(params=["fake", "moto", "versitygw"])
+def buckets(request: pytest.FixtureRequest) -> Iterator[Buckets]:
+    """Two fresh buckets in the fake and in two servers of others: the same table of requests holds for all."""
+    found = request.getfixturevalue("server" if request.param == "fake" else request.param)
+    with fresh_buckets(found) as fresh:
+        yield fresh
+
+
+def read(client: Any, bucket: str, key: str, **more: Any) -> bytes:
+    with client.get_object(Bucket=bucket, Key=key, **more)["Body"] as body:
+        return body.read()
+
+
+def refusal(call: Callable[..., Any], **arguments: Any) -> tuple[int, str]:
+    """Return the status and the code that a request is refused with; a HEAD has the status as its code."""
+    with pytest.raises(ClientError) as raised:
+        call(**arguments)
+    answer: Any = raised.value.response
+    return answer["ResponseMetadata"]["HTTPStatusCode"], answer["Error"]["Code"]
+
+
+# What holds for the fake, moto and versitygw alike
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_an_object_is_copied_with_its_properties_and_tags(buckets: Buckets, key: str) -> None:
+    s3, source = buckets.client, {"Bucket": buckets.legacy, "Key": key}
+    target = {"Bucket": buckets.production, "Key": key}
+    put = s3.put_object(**source, Body=b"words", Tagging="album=1&kind=a%20b", **PROPERTIES)
+    assert s3.copy_object(**target, CopySource=source)["CopyObjectResult"]["ETag"] == put["ETag"]
+    found = s3.head_object(**target)
+    assert {name: found[name] for name in PROPERTIES} == PROPERTIES
+    assert (found["ContentLength"], found["ETag"]) == (5, put["ETag"])
+    assert read(s3, **target_of(target)) == b"words"
+    tags = {tag["Key"]: tag["Value"] for tag in s3.get_object_tagging(**target)["TagSet"]}
+    assert tags == {"album": "1", "kind": "a b"}
+    (listed,) = s3.list_objects_v2(Bucket=buckets.production)["Contents"]
+    assert (listed["Key"], listed["Size"], listed["ETag"]) == (key, 5, put["ETag"])
+
+
+def test_a_copy_may_replace_what_describes_the_object(buckets: Buckets) -> None:
+    s3, source = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
+    target = {"Bucket": buckets.production, "Key": "k"}
+    s3.put_object(**source, Body=b"words", Tagging="album=1", **PROPERTIES)
+    replaced = {"MetadataDirective": "REPLACE", "TaggingDirective": "REPLACE", "Tagging": "album=2"}
+    s3.copy_object(**target, CopySource=source, ContentType="image/x", **replaced)
+    found = s3.head_object(**target)
+    assert (found["ContentType"], found.get("CacheControl"), found["Metadata"]) == ("image/x", None, {})
+    assert s3.get_object_tagging(**target)["TagSet"] == [{"Key": "album", "Value": "2"}]
+
+
+def target_of(names: dict[str, str]) -> dict[str, str]:
+    return {"bucket": names["Bucket"], "key": names["Key"]}
+
+
+def test_a_listing_goes_on_over_many_pages_in_the_order_of_the_keys(buckets: Buckets) -> None:
+    keys = [f"image/{number:02}" for number in range(25)]
+    for key in [*reversed(keys), "other"]:
+        buckets.client.put_object(Bucket=buckets.legacy, Key=key, Body=b"")
+    paginator = buckets.client.get_paginator("list_objects_v2")
+    pages = list(paginator.paginate(Bucket=buckets.legacy, Prefix="image/", PaginationConfig={"PageSize": 10}))
+    assert [len(page["Contents"]) for page in pages] == [10, 10, 5]
+    assert [item["Key"] for page in pages for item in page["Contents"]] == keys
+
+
+def test_conditions_are_honoured(buckets: Buckets) -> None:
+    s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
+    there = {"Bucket": buckets.production, "Key": "k"}
+    etag = s3.put_object(**here, Body=b"old")["ETag"]
+    assert refusal(s3.put_object, **here, Body=b"new", IfNoneMatch="*") == (412, "PreconditionFailed")
+    s3.copy_object(**there, CopySource=here, CopySourceIfMatch=etag)
+    wrong = {"CopySource": here, "CopySourceIfMatch": '"0"'}
+    if buckets.server.name != "moto":  # it copies all the same
+        assert refusal(s3.copy_object, **there, **wrong) == (412, "PreconditionFailed")
+    assert refusal(s3.get_object, **here, IfMatch='"0"') == (412, "PreconditionFailed")
+    assert read(s3, **target_of(here)) == b"old"
+
+
+def test_ranges_are_bytes_from_to_both_included(buckets: Buckets) -> None:
+    s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
+    s3.put_object(**here, Body=b"0123456789")
+    assert read(s3, **target_of(here), Range="bytes=2-4") == b"234"
+    assert read(s3, **target_of(here), Range="bytes=7-") == b"789"
+    assert read(s3, **target_of(here), Range="bytes=7-99") == b"789"
+    assert refusal(s3.get_object, **here, Range="bytes=10-") == (416, "InvalidRange")
+
+
+def test_what_is_not_there_is_said_to_be_missing(buckets: Buckets) -> None:
+    s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
+    assert refusal(s3.get_object, **here) == (404, "NoSuchKey")
+    assert refusal(s3.head_object, **here)[0] == 404
+    assert refusal(s3.get_object, Bucket="no-such-bucket", Key="k") == (404, "NoSuchBucket")
+    assert refusal(s3.head_bucket, Bucket="no-such-bucket")[0] == 404
+    s3.put_object(**here, Body=b"")
+    s3.delete_object(**here)
+    assert refusal(s3.get_object, **here) == (404, "NoSuchKey")
+
+
+def test_tags_are_put_and_counted(buckets: Buckets) -> None:
+    s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
+    s3.put_object(**here, Body=b"")
+    assert s3.get_object_tagging(**here)["TagSet"] == []
+    s3.put_object_tagging(**here, Tagging={"TagSet": [{"Key": "kind", "Value": "cat + dog"}]})
+    assert s3.get_object_tagging(**here)["TagSet"] == [{"Key": "kind", "Value": "cat + dog"}]
+
+
+@pytest.mark.parametrize("by_server", [False, True])
+def test_an_upload_in_parts_has_the_etag_that_s3_would_give(buckets: Buckets, by_server: bool) -> None:
+    s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
+    there = {"Bucket": buckets.production, "Key": "parts"}
+    body = bytes(range(256)) * 20480 + b"the rest"
+    source = s3.put_object(**here, Body=body)["ETag"]
+    upload = {**there, "UploadId": s3.create_multipart_upload(**there, ContentType="image/x")["UploadId"]}
+    assert [each["Key"] for each in s3.list_multipart_uploads(Bucket=buckets.production)["Uploads"]] == ["parts"]
+    parts = []
+    for number, first in enumerate(range(0, len(body), PART_BYTES), 1):
+        piece = body[first : first + PART_BYTES]
+        if by_server:
+            span = f"bytes={first}-{first + len(piece) - 1}"
+            asked = {"CopySource": here, "CopySourceRange": span, "CopySourceIfMatch": source}
+            etag = s3.upload_part_copy(**upload, PartNumber=number, **asked)["CopyPartResult"]["ETag"]
+        else:
+            etag = s3.upload_part(**upload, PartNumber=number, Body=piece)["ETag"]
+        parts.append({"PartNumber": number, "ETag": etag})
+    done = s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+    digests = [hashlib.md5(body[first : first + PART_BYTES]).digest() for first in range(0, len(body), PART_BYTES)]
+    assert done["ETag"].strip('"') == f"{hashlib.md5(b''.join(digests)).hexdigest()}-{len(parts)}"
+    assert read(s3, **target_of(there)) == body
+    assert s3.head_object(**there)["ContentType"] == "image/x"
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=buckets.production)
+
+
+def test_an_upload_that_is_aborted_is_gone(buckets: Buckets) -> None:
+    s3, there = buckets.client, {"Bucket": buckets.production, "Key": "parts"}
+    upload = {**there, "UploadId": s3.create_multipart_upload(**there)["UploadId"]}
+    s3.upload_part(**upload, PartNumber=1, Body=b"words")
+    s3.abort_multipart_upload(**upload)
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=buckets.production)
+    if buckets.server.name != "moto":  # it answers 500
+        assert refusal(s3.upload_part, **upload, PartNumber=1, Body=b"words") == (404, "NoSuchUpload")
+    assert refusal(s3.head_object, **there)[0] == 404
+
+
+# What only the fake has
+
+
+def test_a_copy_honours_the_condition_that_moto_ignores(server: FakeS3Server, client: Any) -> None:
+    with fresh_buckets(server) as found:
+        here, there = ({"Bucket": name, "Key": "k"} for name in (found.legacy, found.production))
+        client.put_object(**here, Body=b"words")
+        client.copy_object(**there, CopySource=here, IfNoneMatch="*")
+        assert refusal(client.copy_object, **there, CopySource=here, IfNoneMatch="*") == (412, "PreconditionFailed")
+
+
+def test_what_it_cannot_do_it_refuses(client: Any) -> None:
+    assert refusal(client.get_bucket_lifecycle_configuration, Bucket="two") == (501, "NotImplemented")
+
+
+@pytest.fixture(scope="module")
+def uniform() -> Iterator[tuple[FakeS3Server, Any]]:
+    """Yield the fake as the benches start it, and a client."""
+    with FakeS3Server(f"--body-bytes={BODY_BYTES}", "--objects=1500", "--latency-seconds=0.001") as server:
+        client = connect_s3(server)
+        yield server, client
+        client.close()
+
+
+def test_every_legacy_key_of_a_bench_holds_the_same_object(uniform: tuple[FakeS3Server, Any]) -> None:
+    server, s3 = uniform
+    whole = s3.get_object(**UNIFORM)
+    body = whole["Body"].read()
+    assert len(body) == BODY_BYTES
+    assert whole["ETag"].strip('"') == hashlib.md5(body).hexdigest()
+    there = {"Bucket": "production", "Key": "avatar/copied.png"}
+    assert refusal(s3.head_object, **there)[0] == 404
+    before = server.read_stats()
+    s3.copy_object(**there, CopySource=UNIFORM)
+    assert s3.head_object(**there)["ContentLength"] == BODY_BYTES
+    after = server.read_stats()
+    assert (after["objects"], after["requests"]) == (before["objects"] + 1, before["requests"] + 2)
+    assert after["cpu_seconds"] >= before["cpu_seconds"]
+
+
+def test_a_listing_of_a_bench_shows_every_legacy_object_once(uniform: tuple[FakeS3Server, Any]) -> None:
+    _, s3 = uniform
+    pages = list(s3.get_paginator("list_objects_v2").paginate(Bucket="legacy", Prefix="image/"))
+    keys = [item["Key"] for page in pages for item in page["Contents"]]
+    assert len(pages) == 2
+    assert keys == sorted(keys) == [name_key(number) for number in range(1, 1501)]
+
+
+def test_the_parts_of_a_bench_are_hashed_and_not_kept(uniform: tuple[FakeS3Server, Any]) -> None:
+    _, s3 = uniform
+    there = {"Bucket": "production", "Key": "avatar/parts.png"}
+    upload = {**there, "UploadId": s3.create_multipart_upload(**there)["UploadId"]}
+    bodies = [b"first" * 200_000, b"second"]
+    parts = [
+        {"PartNumber": number, "ETag": s3.upload_part(**upload, PartNumber=number, Body=body)["ETag"]}
+        for number, body in enumerate(bodies, 1)
+    ]
+    assert [part["ETag"].strip('"') for part in parts] == [hashlib.md5(body).hexdigest() for body in bodies]
+    s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+    assert s3.head_object(**there)["ContentLength"] == sum(map(len, bodies))
+
+
+def test_a_share_of_the_requests_is_refused() -> None:
+    with FakeS3Server("--refused-share=1") as server:
+        client = connect_s3(server)
+        assert refusal(client.list_objects_v2, Bucket="one") == (503, "SlowDown")
+        client.close()
+
+
+def test_every_answer_takes_the_set_latency_at_least(server: FakeS3Server, client: Any) -> None:
+    client.create_bucket(Bucket="one")
+    server.set_latency(timedelta(seconds=0.2))
+    began = time.monotonic()
+    client.head_bucket(Bucket="one")
+    slow = time.monotonic() - began
+    server.set_latency(timedelta(0))
+    assert slow >= 0.2
+
+
+def test_it_counts_its_requests_and_its_cpu(server: FakeS3Server, client: Any) -> None:
+    def stats() -> dict[str, float]:
+        with urllib.request.urlopen(f"{server.endpoint_url}/_stats", timeout=10) as answer:
+            return json.load(answer)
+
+    client.create_bucket(Bucket="one")
+    before = stats()
+    client.head_bucket(Bucket="one")
+    assert stats()["requests"] == before["requests"] + 1
+    assert server.read_cpu_seconds() > 0
+
+
+@pytest.mark.parametrize(
+    ("head", "length"),
+    [
+        (b"GET / HTTP/1.1", 0),
+        (b"PUT / HTTP/1.1\r\nContent-Length: 12", 12),
+        (b"PUT / HTTP/1.1\r\ncontent-length: -1", None),
+        (b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked", None),
+    ],
+)
+def test_an_unreadable_length_is_not_guessed(head: bytes, length: int | None) -> None:
+    assert Request(head).read_length() == length
+
+
+def test_it_leaves_neither_process_nor_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with FakeS3Server() as server:
+        pid = server.pid
+        assert is_running(pid)
+    assert not is_running(pid)
+    assert not list(tmp_path.iterdir())

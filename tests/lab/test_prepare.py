@@ -1,0 +1,250 @@
+"""`prepare` makes an environment to try a migration in, the same for the same seed, and touches nothing real."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from rowferry.db.connection import connect
+from rowferry.errors import UsageError
+from rowferry_lab.simulated.buckets import Uploads, ready_bucket
+from rowferry_lab.simulated.prepare import Prepared, prepare
+from support.entries.key_forms import production_key
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets, remove_bucket
+
+
+@pytest.fixture
+def simulated(migration: Migration) -> Migration:
+    """A migration that may be thrown away."""
+    migration.plan["migration"]["simulated"] = True
+    return migration
+
+
+def make(migration: Migration, number: int, **more: Any) -> Prepared:
+    with connect("prepare", autocommit=True) as connection:
+        return prepare(connection, migration.read_plan(), number, **more)
+
+
+def keys(migration: Migration) -> list[str]:
+    return [row["path"] for row in migration.execute("select path from public.avatars order by id")]
+
+
+@pytest.mark.parametrize("transfer", ["moto", "versitygw"])
+def test_rows_and_objects_match_on_every_server(
+    transfer: str, request: pytest.FixtureRequest, make_migration: Callable[..., Migration]
+) -> None:
+    buckets: Buckets = request.getfixturevalue(f"{transfer}_buckets")
+    migration = make_migration(buckets, buckets)
+    migration.plan["migration"]["simulated"] = True
+    prepared = make(migration, 40, seed=7)
+    rows, legacy, production = keys(migration), migration.legacy.listing(), migration.production.listing()
+    assert len(rows) == 40
+    assert {key for key in rows if key.startswith("image/")} == set(legacy)
+    assert {key for key in rows if key.startswith("avatar/")} == set(production)
+    assert prepared.images == {"legacy": len(legacy), "production": len(production)}
+    assert min(len(legacy), len(production)) > 5
+
+
+def test_no_legacy_key_becomes_a_key_that_is_there(simulated: Migration) -> None:
+    make(simulated, 60)
+    entries = simulated.read_plan().entries[0]
+    rows = keys(simulated)
+    assert not {production_key(key, entries) for key in rows if key.startswith("image/")} & set(rows)
+
+
+def test_pictures_have_the_properties_of_web_pictures(simulated: Migration) -> None:
+    make(simulated, 60, seed=1)
+    heads = [simulated.legacy.head(key) for key in simulated.legacy.listing()]
+    assert {head["ContentType"] for head in heads} == {"image/png"}
+    assert {bool(head.get("CacheControl")) for head in heads} == {True, False}
+    assert {bool(head["Metadata"]) for head in heads} == {True, False}
+    assert any(simulated.legacy.tags(key) for key in simulated.legacy.listing())
+
+
+def test_the_same_seed_makes_the_same_and_another_seed_something_else(simulated: Migration) -> None:
+    def bodies(seed: int) -> dict[str, bytes | None]:
+        make(simulated, 12, seed=seed, clean_production=True)
+        sides = {side: getattr(simulated, side) for side in ("legacy", "production")}
+        return {f"{name} {key}": side.read(key) for name, side in sides.items() for key in side.listing()}
+
+    first = bodies(5)
+    assert bodies(5) == first
+    assert bodies(6) != first
+
+
+def test_the_legacy_bucket_is_emptied_and_the_production_bucket_only_on_request(simulated: Migration) -> None:
+    for side in (simulated.legacy, simulated.production):
+        side.put("left over", b"x")
+    make(simulated, 1)
+    assert "left over" not in simulated.legacy.listing()
+    assert "left over" in simulated.production.listing()
+    make(simulated, 1, clean_production=True)
+    assert "left over" not in simulated.production.listing()
+
+
+def test_more_than_a_thousand_objects_are_deleted(simulated: Migration) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(simulated.legacy.put, map(str, range(1001)), repeat(b"")))
+    make(simulated, 1)
+    assert len(simulated.legacy.listing()) <= 1
+
+
+def test_buckets_that_are_not_there_are_made(simulated: Migration) -> None:
+    names = [f"new-{side}-of-{simulated.legacy.bucket}"[:63] for side in ("legacy", "production")]
+    simulated.plan["legacy"]["bucket"], simulated.plan["production"]["bucket"] = names
+    try:
+        make(simulated, 8, seed=2)
+        client = simulated.legacy.client
+        assert sum(len(client.list_objects_v2(Bucket=name).get("Contents", [])) for name in names) == 8
+    finally:
+        for name in names:
+            remove_bucket(simulated.legacy.client, name)
+
+
+def test_the_batches_of_the_rows_that_are_gone_are_forgotten(simulated: Migration) -> None:
+    make(simulated, 10, seed=1)
+    simulated.enqueue(batch_size=3)
+    simulated.work()
+    simulated.execute("insert into rowferry.migration (name, plan) values ('another', '{}')")
+    simulated.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+        "select id, 'migrate', '{}', 0 from rowferry.migration where name = 'another'"
+    )
+    make(simulated, 1)
+    assert len(simulated.batches()) == 1
+    assert simulated.attempts() == []
+
+
+def test_a_prepared_environment_is_one_that_a_migration_empties(simulated: Migration) -> None:
+    make(simulated, 30, seed=4, clean_production=True)
+    simulated.enqueue(batch_size=7)
+    simulated.work()
+    assert all(key.startswith("avatar/") for key in keys(simulated))
+    assert set(keys(simulated)) == set(simulated.production.listing())
+    simulated.check_balance()
+
+
+def test_every_key_column_of_every_table_gets_a_picture(simulated: Migration) -> None:
+    first = simulated.plan["entries"][0]
+    simulated.plan["entries"] += [
+        {**first, "key": "thumb", "from": "thumb/", "to": "small/"},
+        {**first, "table": "gallery.pieces", "id": "piece", "key": "name"},
+    ]
+    prepared = make(simulated, 5)
+    assert sum(prepared.images.values()) == 3 * 2 + 2
+    assert simulated.execute("select count(path) as n, count(thumb) as m from public.avatars") == [{"n": 3, "m": 3}]
+    assert simulated.execute("select count(name) as n, count(title) as m from gallery.pieces") == [{"n": 2, "m": 2}]
+
+
+def test_the_role_may_migrate_with_its_password(simulated: Migration) -> None:
+    prepared = make(simulated, 6, role_password="it's 50%")
+    assert (prepared.role.name, prepared.role.is_there, prepared.role.has_own_grants) == (
+        "rowferry_avatars",
+        True,
+        True,
+    )
+    dsn = make_conninfo(simulated.dsn, user="rowferry_avatars", password="it's 50%")
+    simulated.write_plan()
+    assert simulated.run("enqueue", "--yes", DATABASE_URL=dsn).returncode == 0
+    assert simulated.run("worker", "--until-empty", DATABASE_URL=dsn).returncode == 0
+    with psycopg.connect(dsn) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("delete from public.avatars")
+    simulated.execute("alter role rowferry_avatars nologin password null")
+
+
+def test_the_password_reaches_the_server_as_a_verifier_only(simulated: Migration) -> None:
+    make(simulated, 1, role_password="very secret")
+    (row,) = simulated.execute("select rolpassword from pg_authid where rolname = 'rowferry_avatars'")
+    assert row["rolpassword"].startswith("SCRAM-SHA-256$")
+    simulated.execute("alter role rowferry_avatars nologin password null")
+
+
+def test_before_init_the_role_gets_the_tables_only(simulated: Migration) -> None:
+    simulated.execute("drop schema rowferry cascade")
+    prepared = make(simulated, 1)
+    assert (prepared.role.is_there, prepared.role.has_own_grants) == (True, False)
+    query = "select has_column_privilege('rowferry_avatars', 'public.avatars', 'path', 'update') as may"
+    assert simulated.execute(query) == [{"may": True}]
+
+
+def test_a_plan_that_is_not_simulated_is_refused_and_nothing_is_touched(migration: Migration) -> None:
+    migration.fill(2)
+    before = migration.legacy.listing()
+    migration.write_plan()
+    done = migration.run("prepare", "5", "--yes", "--clean-production")
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: The plan avatars is not simulated")
+    assert (migration.legacy.listing(), len(migration.rows())) == (before, 2)
+
+
+def test_a_schema_of_another_version_is_refused_and_nothing_is_touched(simulated: Migration) -> None:
+    simulated.fill(2)
+    simulated.execute("delete from rowferry.schema_migration where number = 1")
+    with pytest.raises(UsageError, match="older rowferry"):
+        make(simulated, 1)
+    assert (len(simulated.legacy.listing()), len(simulated.rows())) == (2, 2)
+
+
+def test_no_way_into_the_code_that_deletes_leads_around_the_refusal(migration: Migration) -> None:
+    plan = migration.read_plan()
+    migration.legacy.put("image/1", b"x")
+    with pytest.raises(UsageError, match="not simulated"):
+        make(migration, 1)
+    with pytest.raises(UsageError, match="not simulated"):
+        ready_bucket(plan, plan.legacy, empty=True)
+    with pytest.raises(UsageError, match="not simulated"):
+        Uploads(plan)
+    assert "image/1" in migration.legacy.listing()
+
+
+def test_it_names_what_it_will_delete_and_takes_no_for_an_answer(simulated: Migration) -> None:
+    simulated.fill(2)
+    simulated.write_plan()
+    done = subprocess.run(
+        [sys.executable, "-m", "rowferry_cli", "prepare", "5"],
+        cwd=simulated.folder,
+        input="n\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode not in {0, 2}
+    assert "public.avatars" in done.stdout
+    assert simulated.legacy.bucket in done.stdout
+    assert simulated.production.bucket not in done.stdout
+    assert len(simulated.rows()) == 2
+
+
+def test_the_command_says_what_it_made(simulated: Migration) -> None:
+    simulated.write_plan()
+    done = simulated.run("prepare", "12", "--yes", "--seed", "9")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Made 12 rows" in done.stdout
+    assert "(seed 9)" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["0"], ["-5"], ["many"], [], ["5", "--seed", "-1"]])
+def test_impossible_numbers_are_one_sentence(simulated: Migration, arguments: list[str]) -> None:
+    simulated.write_plan()
+    done = simulated.run("prepare", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_server_that_refuses_the_pictures_leaves_the_table_as_it_was(
+    simulated: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated.insert({"1": "image/1"})
+    monkeypatch.setattr("rowferry_lab.simulated.prepare.ready_bucket", lambda *_, **__: None)
+    simulated.plan["production"]["bucket"] = "there-is-none"
+    with pytest.raises(UsageError, match="could not be written: NoSuchBucket"):
+        make(simulated, 40)
+    assert simulated.rows() == {"1": "image/1"}

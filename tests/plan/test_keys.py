@@ -1,0 +1,142 @@
+"""Keys keep every byte behind their prefix, and SQL and Python agree on which form a key has."""
+
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+
+from rowferry.db.entries import EntryQueries
+from rowferry.db.statements import statement
+from rowferry.keys import MAX_KEY_BYTES
+from rowferry.plan import Entries
+from support.entries.entry_table import EntryTable
+from support.entries.key_forms import PLAIN, form_of_key, production_key
+
+pytestmark = pytest.mark.versions
+
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+PREFIX = st.text("ab/é%_\\'", max_size=4)
+
+
+def entries(legacy: str, production: str) -> Entries:
+    return Entries("public.avatars", "id", "path", legacy, production)
+
+
+IMAGES = entries("image/", "avatar/")
+
+
+@pytest.mark.parametrize(
+    ("key", "form"),
+    [
+        ("image/a.png", "legacy"),
+        ("image/", "legacy"),
+        ("avatar/a.png", "production"),
+        ("image", "unexpected"),
+        ("/image/a.png", "unexpected"),
+        ("Image/a.png", "unexpected"),
+        (" image/a.png", "unexpected"),
+        ("", "unexpected"),
+        (None, "unexpected"),
+        ("avatar/image/a.png", "production"),
+    ],
+)
+def test_the_prefix_decides_the_form(key: str | None, form: str) -> None:
+    assert form_of_key(key, IMAGES) == form
+
+
+@pytest.mark.parametrize(
+    ("legacy", "production", "key", "form"),
+    [
+        ("", "new/", "new/a", "production"),
+        ("", "new/", "a", "legacy"),
+        ("img/", "img/v2/", "img/v2/a", "production"),
+        ("img/", "img/v2/", "img/v1/a", "legacy"),
+        ("old/", "", "old/a", "legacy"),
+        ("old/", "", "a", "production"),
+        ("img/old/", "img/", "img/old/a", "legacy"),
+        ("img/old/", "img/", "img/a", "production"),
+    ],
+)
+def test_where_one_prefix_begins_with_the_other_the_longer_decides(
+    legacy: str, production: str, key: str, form: str
+) -> None:
+    assert form_of_key(key, entries(legacy, production)) == form
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(PREFIX, PREFIX, st.data())
+def test_sql_and_python_agree_on_the_form_of_any_key(
+    table: EntryTable, legacy: str, production: str, data: st.DataObject
+) -> None:
+    assume(legacy != production)
+    start = st.sampled_from(["", legacy, production, legacy + production, production + legacy, legacy[:-1]])
+    keys = data.draw(st.lists(st.builds(str.__add__, start, st.one_of(TEXT, PREFIX)), min_size=1, max_size=8))
+    found = ask_sql(table, entries(legacy, production), keys)
+    for key in keys:
+        assert found[key] == form_of_key(key, entries(legacy, production)), key
+
+
+FORMS = """
+select e.path, {is_legacy} as legacy, {is_production} as production from unnest(%(keys)s::text[]) as e (path)
+"""
+
+
+def ask_sql(table: EntryTable, plan: Entries, keys: list[str]) -> dict[str, str]:
+    """Return the form of each key by the conditions that every statement uses."""
+    text = sql.SQL("e.path")
+    conditions = {name: statement(name, text=text) for name in ("is_legacy", "is_production")}
+    parameters = EntryQueries(plan, PLAIN).parameters(keys=keys)
+    rows = table.execute(sql.SQL(FORMS).format(**conditions), parameters)
+    assert not any(row["legacy"] and row["production"] for row in rows)
+    return {
+        row["path"]: "legacy" if row["legacy"] else "production" if row["production"] else "unexpected" for row in rows
+    }
+
+
+@given(TEXT)
+@example("u1/me.png")
+@example("image/")
+@example("//../%2F?versionId=3 +")
+def test_the_production_key_has_the_same_bytes_behind_the_other_prefix(rest: str) -> None:
+    assert production_key(f"image/{rest}", IMAGES) == f"avatar/{rest}"
+
+
+@given(PREFIX, PREFIX, st.lists(TEXT, unique=True, min_size=2, max_size=5))
+def test_different_keys_stay_different_and_become_production(legacy: str, production: str, rests: list[str]) -> None:
+    assume(legacy != production)
+    plan = entries(legacy, production)
+    mapped: list[str] = []
+    for rest in rests:
+        try:
+            mapped.append(production_key(legacy + rest, plan))
+        except ValueError:
+            continue
+    assert len(set(mapped)) == len(mapped)
+    assert all(form_of_key(key, plan) == "production" for key in mapped)
+
+
+@pytest.mark.parametrize("name", ["x" * (MAX_KEY_BYTES - 7), "é" * ((MAX_KEY_BYTES - 7) // 2)])
+def test_a_key_of_1024_bytes_is_long_enough_for_s3_and_no_longer(name: str) -> None:
+    """Bytes of UTF-8 count, not characters."""
+    assert production_key(f"image/{name}", IMAGES) == f"avatar/{name}"
+    with pytest.raises(ValueError, match="longer than 1024 bytes"):
+        production_key(f"image/{name}é", IMAGES)
+
+
+@pytest.mark.parametrize("key", ["avatar/a", "elsewhere/a", ""])
+def test_only_legacy_keys_have_a_production_key(key: str) -> None:
+    with pytest.raises(ValueError, match="does not have the legacy form"):
+        production_key(key, IMAGES)
+
+
+def test_a_production_key_that_would_be_taken_for_legacy_is_refused() -> None:
+    """Else it would be migrated again at the next pass, and again."""
+    with pytest.raises(ValueError, match="would still have the legacy form"):
+        production_key("img/old/old/a", entries("img/old/", "img/"))
+
+
+def test_an_empty_production_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="would be empty"):
+        production_key("old/", entries("old/", ""))

@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from rowferry.db.connection import connect, name_database
+from rowferry.environment import read_secret
+from rowferry.errors import UsageError
+from rowferry.plan import ProductionSide
+from rowferry.s3.credentials import load_credentials
+from support.entries.migration import Migration
+
+SECRET = "s3cr3t"
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.write_text(f"{SECRET}\n")
+    return path
+
+
+def test_a_secret_comes_from_its_variable_or_from_the_file_that_is_named(secret: Path) -> None:
+    assert read_secret({"DATABASE_URL": SECRET}, "DATABASE_URL") == SECRET
+    assert read_secret({"DATABASE_URL_FILE": str(secret)}, "DATABASE_URL") == SECRET
+    assert read_secret({"DATABASE_URL": "", "DATABASE_URL_FILE": str(secret)}, "DATABASE_URL") == SECRET
+    assert not read_secret({"DATABASE_URL_FILE": ""}, "DATABASE_URL")
+
+
+def test_both_a_variable_and_its_file_are_a_mistake(secret: Path) -> None:
+    with pytest.raises(UsageError, match="both set") as mistake:
+        read_secret({"DATABASE_URL": SECRET, "DATABASE_URL_FILE": str(secret)}, "DATABASE_URL")
+    assert SECRET not in str(mistake.value)
+
+
+def test_a_file_that_is_not_text_is_a_mistake_that_repeats_nothing_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "binary"
+    path.write_bytes(b"\xff" + SECRET.encode())
+    with pytest.raises(UsageError, match="not text") as mistake:
+        read_secret({"DATABASE_URL_FILE": str(path)}, "DATABASE_URL")
+    assert SECRET not in str(mistake.value)
+
+
+def test_each_credential_of_each_side_may_be_a_file(tmp_path: Path) -> None:
+    environ = {}
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"):
+        path = tmp_path / name
+        path.write_text(f"{name} of production\n")
+        environ[f"ROWFERRY_PRODUCTION_{name}_FILE"] = str(path)
+    found = load_credentials(ProductionSide("new"), environ).get_frozen_credentials()
+    assert (found.access_key, found.secret_key, found.token) == (
+        "ACCESS_KEY_ID of production",
+        "SECRET_ACCESS_KEY of production",
+        "SESSION_TOKEN of production",
+    )
+
+
+def test_the_database_may_be_named_by_a_file(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "url"
+    path.write_text(database + "\n")
+    monkeypatch.setenv("DATABASE_URL_FILE", str(path))
+    with connect("test") as connection:
+        assert connection.info.dbname in name_database()
+
+
+def test_a_missing_secret_file_is_one_sentence_and_exit_status_2(migration: Migration) -> None:
+    migration.write_plan()
+    for name in ("DATABASE_URL", "ROWFERRY_LEGACY_ACCESS_KEY_ID"):
+        ended = migration.run("status", **{name: "", f"{name}_FILE": "/run/secrets/gone"})
+        assert ended.returncode == 2
+        assert ended.stderr == (
+            f"rowferry: {name}_FILE names /run/secrets/gone, which cannot be read: No such file or directory.\n"
+        )

@@ -1,0 +1,351 @@
+"""Facts of objects in rows: streamed once, inflated as they go, written where the row still names the object."""
+
+import gzip
+import hashlib
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowferry.db.timeouts import LOCK_TIMEOUT
+from rowferry.errors import PlanError
+from rowferry.plan_file import parse_plan
+from rowferry.queues import find_queue
+from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_queues.inspecting import perform as performing
+from rowferry_queues.inspecting.spec import MiB
+from support.entries.entry_table import FROM, TO
+from support.entries.migration import Migration
+from support.postgres.lock_holders import uncommitted
+from support.postgres.privileges import list_privileges
+from support.postgres.roles import grant, log_in, new_roles
+from support.postgres.servers import Buckets, fresh_buckets
+from support.processes.processes import wait_for
+from support.queue.inspected import add, cut, run
+from support.queue.zstd_module import zstd
+from support.s3.fake_s3 import running_fakes
+from support.s3.request_log import RequestLog
+
+COLUMNS = {"size": "byte_size", "sha256": "digest", "lines": "line_count"}
+ADD_COLUMNS = "alter table public.avatars add byte_size bigint, add digest text, add line_count integer"
+
+
+@pytest.fixture
+def inspected(buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+    """Production rows with columns for facts, on each server."""
+    return prepare(make_migration(buckets, buckets))
+
+
+@pytest.fixture
+def site(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+    return prepare(make_migration(moto_buckets, moto_buckets))
+
+
+def prepare(migration: Migration, **settings: Any) -> Migration:
+    migration.execute(ADD_COLUMNS)
+    migration.plan["queue"] = {"inspect": {"columns": COLUMNS, **settings}}
+    return migration
+
+
+def facts(migration: Migration) -> dict[int, tuple[Any, ...]]:
+    rows = migration.execute("select id, byte_size, digest, line_count from public.avatars order by id")
+    return {row["id"]: (row["byte_size"], row["digest"], row["line_count"]) for row in rows}
+
+
+def test_facts_are_written_into_the_rows_own_columns(inspected: Migration) -> None:
+    plain, packed = b"one\ntwo\nthree", gzip.compress(b"a\n" * 1000) + gzip.compress(b"b\n")
+    add(inspected, 1, plain)
+    add(inspected, 2, packed)
+    add(inspected, 3, b"")
+    add(inspected, 4, None)
+    assert run(inspected) == {"migrated": 3, "missing": 1}
+    assert facts(inspected) == {
+        1: (13, hashlib.sha256(plain).hexdigest(), 3),
+        2: (len(packed), hashlib.sha256(packed).hexdigest(), 1001),
+        3: (0, hashlib.sha256(b"").hexdigest(), 0),
+        4: (None, None, None),
+    }
+
+
+def test_facts_that_are_there_already_are_kept_and_no_row_is_written(site: Migration) -> None:
+    add(site, 1, b"one\n")
+    assert run(site) == {"migrated": 1}
+    before = site.execute("select xmin::text from public.avatars")
+    site.execute("truncate rowferry.batch_queue cascade")
+    assert run(site) == {"kept": 1}
+    assert site.execute("select xmin::text from public.avatars") == before
+    site.production.put(f"{TO}1", b"two\nlines\n")
+    site.execute("truncate rowferry.batch_queue cascade")
+    assert run(site) == {"migrated": 1}
+    assert facts(site)[1][2] == 2
+
+
+def test_the_size_alone_costs_no_download(logged_migration: Migration, log: RequestLog) -> None:
+    migration = prepare(logged_migration, columns={"size": "byte_size"})
+    add(migration, 1, b"one\n" * 1000)
+    assert run(migration) == {"migrated": 1}
+    assert facts(migration)[1][0] == 4000
+    assert {seen.method for seen in log.seen if seen.key == f"{TO}1"} <= {"HEAD", "PUT"}
+
+
+def test_large_objects_are_streamed(inspected: Migration) -> None:
+    """Larger than what is taken whole, plain, gzip and zstd, one of them inflating to 30 times its size."""
+    bodies = [os.urandom(3 * MiB), gzip.compress(b"some words\n" * MiB), zstd.compress(os.urandom(MiB) + b"\n" * MiB)]
+    for number, body in enumerate(bodies):
+        add(inspected, number, body)
+    assert run(inspected) == {"migrated": 3}
+    found = facts(inspected)
+    assert [found[number][:2] for number in range(3)] == [(len(b), hashlib.sha256(b).hexdigest()) for b in bodies]
+    assert found[1][2] == MiB
+
+
+def test_what_cannot_be_inflated_has_failed_without_a_retry(site: Migration) -> None:
+    site.plan["queue"]["inspect"] |= {"max_inflated_bytes": 100_000}
+    bodies = {
+        "TruncatedContent": gzip.compress(os.urandom(1000))[:-9],
+        "CorruptContent": gzip.compress(b"content") + b"garbage",
+        "InflatedTooLarge": gzip.compress(bytes(100_001)),
+    }
+    for number, body in enumerate([*bodies.values(), b"plain\n"]):
+        add(site, number, body)
+    assert run(site) == {"migrated": 1, "failed": 3}
+    assert site.verdicts() == ["ERROR"]
+    assert [site.failure_of(number)[1] for number in range(3)] == list(bodies)
+    assert site.failure_of(2)[2] == "InflatedTooLarge: it inflates to more than 100000 bytes (max_inflated_bytes)"
+
+
+def test_a_row_that_names_another_object_by_then_is_left_alone(site: Migration) -> None:
+    for number in range(3):
+        add(site, number, b"body")
+    site.enqueue(queue="inspect")
+    site.execute("create function public.meddle() returns trigger language plpgsql as $$ begin return new; end $$")
+    with psycopg.connect(site.dsn, autocommit=True) as other, site.at_work(queues=["inspect"]) as take_turn:
+
+        def meddle(*arguments: Any) -> Any:
+            found = run_inspections(*arguments)
+            other.execute("update public.avatars set path = 'avatar/other' where id = 0")
+            other.execute("delete from public.avatars where id = 1")
+            return found
+
+        run_inspections = performing.run_inspections
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(performing, "run_inspections", meddle)
+            assert take_turn()
+    assert site.counts() == {"migrated": 1, "changed": 1, "deleted": 1}
+    assert facts(site)[0] == (None, None, None)
+
+
+@pytest.fixture
+def side_table(site: Migration) -> Migration:
+    """Facts go into a table beside the rows, by the object's key."""
+    site.execute(
+        "create table public.object_facts (object_key text primary key, byte_size bigint check (byte_size <> 13), "
+        "digest bytea, line_count integer)"
+    )
+    site.plan["queue"]["inspect"] |= {"table": "object_facts", "key": "object_key"}
+    return site
+
+
+def rows_of(migration: Migration) -> dict[str, Any]:
+    rows = migration.execute("select * from public.object_facts order by object_key")
+    return {row["object_key"]: row["byte_size"] for row in rows}
+
+
+def test_facts_are_written_into_a_table_beside(side_table: Migration) -> None:
+    for number in range(5):
+        add(side_table, number, b"x" * number)
+    add(side_table, 9, None)
+    side_table.execute("insert into public.avatars (id, path) values (10, 'avatar/3')")
+    assert run(side_table) == {"migrated": 6, "missing": 1}
+    assert rows_of(side_table) == {f"{TO}{number}": number for number in range(5)}
+    side_table.execute("truncate rowferry.batch_queue cascade")
+    side_table.production.put(f"{TO}2", b"longer")
+    assert run(side_table) == {"migrated": 1, "kept": 5, "missing": 1}
+    assert rows_of(side_table)[f"{TO}2"] == 6
+
+
+def test_rows_that_the_database_refuses_are_isolated(side_table: Migration) -> None:
+    for number in range(40):
+        add(side_table, number, b"x" * number)
+    assert run(side_table) == {"migrated": 39, "failed": 1}
+    assert "violates check constraint" in side_table.failure_of(13)[2]
+    assert len(rows_of(side_table)) == 39
+
+
+def test_refused_and_busy_rows_of_the_own_table_are_isolated(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.3")
+    site.execute("alter table public.avatars add check (byte_size <> 13)")
+    for number in range(20):
+        add(site, number, b"x" * number)
+    site.enqueue(queue="inspect")
+    with uncommitted(site, "select from public.avatars where id = 4 for update"):
+        site.work("inspect")
+    assert site.counts() == {"migrated": 18, "failed": 2}
+    assert "violates check constraint" in site.failure_of(13)[2]
+    assert site.failure_of(4)[2] == "another session holds a lock on the row"
+    site.make_due()
+    site.work("inspect")
+    assert site.counts() == {"migrated": 19, "failed": 1}
+    assert facts(site)[4][0] == 4
+
+
+def test_ids_can_be_the_key_of_the_table(site: Migration) -> None:
+    site.execute("create table public.facts (avatar_id bigint, object_key text, type text, width int, height int)")
+    site.execute("alter table public.facts add unique (avatar_id, object_key)")
+    columns = {name: name for name in ("type", "width", "height")}
+    settings = {"columns": columns, "table": "public.facts", "id": "avatar_id", "key": "object_key"}
+    site.plan["queue"]["inspect"] = settings
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4) + (480).to_bytes(4) + b"\x08\x06\0\0\0"
+    add(site, 1, png)
+    add(site, 2, gzip.compress(png))
+    add(site, 3, b'{"no": "image"}')
+    assert run(site) == {"migrated": 3}
+    rows = [tuple(row.values()) for row in site.execute("select * from public.facts order by avatar_id")]
+    assert rows == [
+        (1, f"{TO}1", "image/png", 640, 480),
+        (2, f"{TO}2", "image/png", 640, 480),
+        (3, f"{TO}3", "application/json", None, None),
+    ]
+
+
+def test_legacy_objects_can_be_inspected_and_only_their_bucket_is_opened(side_table: Migration) -> None:
+    side_table.plan["queue"]["inspect"]["side"] = "legacy"
+    side_table.fill(3)
+    side_table.plan["production"]["bucket"] = "not-there"
+    assert run(side_table) == {"migrated": 3}
+    assert list(rows_of(side_table)) == [f"{FROM}u{number}/me.png" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("side", ["legacy", "production"])
+def test_the_objects_of_a_bucket_are_inspected_without_rows(side_table: Migration, side: str) -> None:
+    bucket = side_table.legacy if side == "legacy" else side_table.production
+    for number in range(30):
+        bucket.put(f"logs/{number:02}.gz", gzip.compress(b"line\n" * number))
+    bucket.put("other/1", b"not meant")
+    side_table.plan["queue"]["inspect"] |= {"of": f"s3://{side}/logs/"}
+    assert run(side_table, batch_size=7) == {"migrated": 30}
+    rows = side_table.execute("select object_key, line_count from public.object_facts order by 1")
+    assert [tuple(row.values()) for row in rows] == [(f"logs/{number:02}.gz", number) for number in range(30)]
+
+
+def test_objects_that_migrate_without_rows_are_inspected_where_they_stand(side_table: Migration) -> None:
+    side_table.plan["entries"] = []
+    side_table.plan["objects"] = [{"prefix": "variants/", "to": "v/"}]
+    side_table.plan["queue"]["inspect"] |= {"of": "variants/*"}
+    side_table.plan["queue"]["migrate"] = {"then": ["inspect"]}
+    for number in range(5):
+        side_table.legacy.put(f"variants/{number}", b"x" * number)
+    side_table.enqueue(queue="migrate")
+    side_table.work("migrate", "inspect")
+    assert rows_of(side_table) == {f"v/{number}": number for number in range(5)}
+    side_table.check_balance()
+
+
+def test_what_was_migrated_is_inspected_next(site: Migration) -> None:
+    site.plan["queue"]["migrate"] = {"then": ["inspect"]}
+    site.fill(20)
+    site.enqueue(6, queue="migrate")
+    site.work("migrate", "inspect")
+    assert {row[0] for row in facts(site).values()} == {9, 10}
+    site.audit()
+
+
+def test_a_connection_that_breaks_in_the_body_costs_nothing(make_migration: Callable[..., Migration]) -> None:
+    with running_fakes(Deviations()) as (server,), fresh_buckets(server) as buckets:
+        migration = prepare(make_migration(buckets, buckets))
+        body = os.urandom(48 * MiB)
+        add(migration, 1, body)
+        tried: list[str] = []
+
+        def interfere(request: Any) -> None:
+            if request.operation == "GetObject":
+                tried.append(request.key)
+                if len(tried) <= 2:
+                    cut(server)
+
+        server.fake.before = interfere
+        assert run(migration) == {"migrated": 1}
+        assert len(tried) == 3
+        assert facts(migration)[1][:2] == (len(body), hashlib.sha256(body).hexdigest())
+
+
+SETTINGS = {
+    "no `columns`": {},
+    "none of size": {"columns": {"weight": "w"}},
+    "named twice": {"columns": {"size": "a", "lines": "a"}},
+    "`key` and `id` are columns of `table`": {"columns": {"size": "a"}, "key": "k"},
+    "`table` has no key": {"columns": {"size": "a"}, "table": "t"},
+    "write module:function": {"columns": {"x": "a"}, "function": "json"},
+    "Object contains unknown field": {"columns": {"size": "a"}, "colour": "red"},
+    "have no rows": {"columns": {"size": "a"}, "of": "s3://production/"},
+    "have no ids": {"columns": {"size": "a"}, "of": "s3://production/", "table": "t", "id": "i"},
+}
+
+
+@pytest.mark.parametrize("words", SETTINGS)
+def test_settings_that_do_not_fit_are_refused(site: Migration, words: str) -> None:
+    site.plan["queue"]["inspect"] = SETTINGS[words]
+    with pytest.raises(PlanError, match=words.replace("Object contains unknown field", "colour")):
+        find_queue("inspect").read_settings(parse_plan(site.plan, "of a test"))
+
+
+def test_check_names_what_the_database_lacks(side_table: Migration) -> None:
+    side_table.fill(1)
+    side_table.write_plan()
+    assert "object_facts has the columns of [queue.inspect]" in side_table.run("check").stdout
+    side_table.execute(
+        "alter table object_facts drop constraint object_facts_pkey, drop constraint object_facts_byte_size_check"
+    )
+    side_table.execute("alter table object_facts alter byte_size type text")
+    said = side_table.run("check").stdout
+    assert "no unique index of (object_key) alone" in said
+    assert "byte_size is text, but [queue.inspect] writes a number into it" in said
+    side_table.execute("alter table object_facts drop line_count")
+    assert "no column line_count" in side_table.run("check").stdout
+
+
+def has_more(migration: Migration, written: int) -> bool:
+    return len(rows_of(migration)) > written or migration.statuses() == {"DONE"}
+
+
+def test_killed_workers_leave_nothing_out(side_table: Migration) -> None:
+    for number in range(100, 400):
+        add(side_table, number, gzip.compress(b"line\n" * number))
+    side_table.write_plan()
+    side_table.enqueue(20, queue="inspect")
+    for _ in range(3):
+        written = len(rows_of(side_table))
+        with side_table.workers(2, "--processes=1", "--queue=inspect"):
+            wait_for(partial(has_more, side_table, written))
+        side_table.execute("delete from rowferry.worker")  # so that no claim waits for the heartbeat of a dead worker
+    assert side_table.run("worker", "--processes=1", "--until-empty").returncode == 0
+    assert len(rows_of(side_table)) == 300
+    assert side_table.statuses() == {"DONE"}
+    side_table.check_balance()
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_role_with_the_plans_grants_can_write_facts_and_nothing_else(
+    site: Migration, beside: bool, request: pytest.FixtureRequest
+) -> None:
+    migration: Migration = request.getfixturevalue("side_table") if beside else site
+    migration.plan["entries"][0] |= {"from": TO, "to": TO, "rows": "stay"}
+    add(migration, 1, b"one\n")
+    with new_roles(migration.dsn) as roles:
+        grant(migration, roles)
+        migration.enqueue(queue="inspect")
+        found = {
+            words for words in list_privileges(migration.dsn, roles["worker"]) if words.startswith("UPDATE public")
+        }
+        written = ("byte_size", "digest", "line_count")
+        table = "object_facts" if beside else "avatars"
+        assert found == {f"UPDATE public.{table}({column})" for column in written}
+        migration.write_plan()
+        done = migration.run(
+            "worker", "--processes=1", "--until-empty", DATABASE_URL=log_in(migration, roles["worker"])
+        )
+        assert done.returncode == 0, done.stderr
+    assert migration.counts() == {"migrated": 1}

@@ -1,0 +1,191 @@
+"""Objects and functions that mean harm, or are merely odd, cost neither other objects nor the event loop."""
+
+import asyncio
+import gzip
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3_store import make_object
+from rowferry_queues.inspecting import inflating, pieces, reading
+from rowferry_queues.inspecting.inspection import Computed, Inspection, measure_image
+from rowferry_queues.inspecting.spec import MiB
+from support.entries.entry_table import TO
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets, fresh_buckets
+from support.queue.inspected import add, cut, run, use, words_of
+from support.queue.zstd_module import zstd
+from support.s3.fake_s3 import running_fakes
+from support.s3.request_log import RequestLog
+
+ADD_COLUMNS = "alter table public.avatars add words text, add type text, add width int, add height int, add size int"
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4) + (480).to_bytes(4) + b"\x08\x06\0\0\0"
+SVGS = {
+    b"<svg width='10' height='20'/>": (10, 20),
+    b"<?xml version='1.0'?><svg width='10cm' height='5mm'/>": (378, 19),
+    b"<svg width='10.6' height='20'/>": (11, 20),
+    b"<svg width='1%s' height='2'/>" % (b"0" * 400): (None, None),
+    b"<svg width='99999999999' height='2'/>": (None, None),
+    b"<svg width='x' height='2'/>": (None, None),
+}
+
+
+@pytest.fixture
+def site(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+    migration = make_migration(moto_buckets, moto_buckets)
+    migration.execute(ADD_COLUMNS)
+    return migration
+
+
+def of_images(migration: Migration) -> Migration:
+    """Ask for what the beginning of an object tells."""
+    columns = {name: name for name in ("type", "width", "height", "size")}
+    migration.plan["queue"] = {"inspect": {"columns": columns}}
+    return migration
+
+
+@pytest.mark.parametrize("image", SVGS)
+def test_dimensions_are_whole_pixels_that_an_integer_holds(image: bytes) -> None:
+    assert measure_image(image) == SVGS[image]
+
+
+def test_drawings_go_into_integer_columns(site: Migration) -> None:
+    of_images(site)
+    for number, image in enumerate(SVGS):
+        add(site, number, image)
+    assert run(site) == {"migrated": len(SVGS)}
+    rows = site.execute("select width, height from public.avatars order by id")
+    assert [tuple(row.values()) for row in rows] == list(SVGS.values())
+
+
+HEADS: dict[str, tuple[bytes, tuple[Any, ...]]] = {
+    "plain": (PNG + os.urandom(MiB), ("image/png", 640, 480)),
+    "packed": (gzip.compress(PNG + os.urandom(MiB))[:-20], ("image/png", 640, 480)),
+    "a bomb": (gzip.compress(bytes(512 * MiB), 1), ("application/octet-stream", None, None)),
+    "no image": (b"<p>" * MiB, ("text/plain", None, None)),
+    "small": (PNG, ("image/png", 640, 480)),
+    "empty": (b"", (None, None, None)),
+}
+
+
+def test_where_the_head_tells_all_no_more_is_asked_for(logged_migration: Migration, log: RequestLog) -> None:
+    """Nor inflated: that the rest is cut short, or too much, does not matter."""
+    logged_migration.execute(ADD_COLUMNS)
+    for number, (body, _) in enumerate(HEADS.values()):
+        add(logged_migration, number, body)
+    assert run(of_images(logged_migration)) == {"migrated": len(HEADS)}
+    rows = logged_migration.execute("select type, width, height, size from public.avatars order by id")
+    assert {name: tuple(row.values()) for name, row in zip(HEADS, rows, strict=True)} == {
+        name: (*expected, len(body)) for name, (body, expected) in HEADS.items()
+    }
+    last = list(HEADS).index("empty")
+    asked = [seen for seen in log.seen if seen.method == "GET" and seen.key.startswith(TO)]
+    assert {seen.key for seen in asked if "range" not in seen.headers} <= {f"{TO}{last}"}
+    assert {seen.headers["range"] for seen in asked if "range" in seen.headers} == {"bytes=0-262143"}
+
+
+def test_a_server_that_ignores_the_range_is_not_read_to_its_end(logged_migration: Migration, log: RequestLog) -> None:
+    """It sends a mebibyte of 64, and nothing more would come."""
+    logged_migration.execute(ADD_COLUMNS)
+    add(logged_migration, 1, PNG)
+    head = f'HTTP/1.1 200 OK\r\nContent-Length: {64 * MiB}\r\nETag: "0"\r\nx-amz-request-id: 1\r\n\r\n'
+    with log.answering(lambda seen: seen.key == f"{TO}1", head.encode() + PNG + bytes(MiB)):
+        assert run(of_images(logged_migration)) == {"migrated": 1}, logged_migration.failure_of(1)
+    assert logged_migration.execute("select width, size from public.avatars") == [{"width": 640, "size": 64 * MiB}]
+
+
+def test_what_is_computed_of_all_bytes_still_reads_them(site: Migration) -> None:
+    site.execute("alter table public.avatars add lines int")
+    site.plan["queue"] = {"inspect": {"columns": {"type": "type", "lines": "lines"}}}
+    add(site, 1, b"line\n" * MiB)
+    add(site, 2, gzip.compress(os.urandom(MiB))[:-9])
+    assert run(site) == {"migrated": 1, "failed": 1}
+    assert site.failure_of(2)[1] == "TruncatedContent"
+    assert site.execute("select lines from public.avatars where id = 1") == [{"lines": MiB}]
+
+
+def test_small_zstd_objects_wait_for_room_for_their_windows(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may hold 8 MiB of what came before, while it waits for a thread."""
+    site.execute("alter table public.avatars add lines int")
+    site.plan["queue"] = {"inspect": {"columns": {"lines": "lines"}}}
+    held: list[int] = []
+
+    async def compute(function: Callable[..., Any], *arguments: Any) -> Any:
+        held.append(reading.get_windows().held_bytes)
+        await asyncio.sleep(0.05)
+        return await computed(function, *arguments)
+
+    computed = pieces.compute
+    monkeypatch.setattr(pieces, "compute", compute)
+    body = zstd.compress(b"line\n" * MiB)
+    for number in range(40):
+        add(site, number, body)
+    assert run(site) == {"migrated": 40}
+    assert len(held) == 40
+    assert 0 < max(held) <= reading.WINDOWS_BYTES
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_thousands_of_empty_members_do_not_hold_up_the_event_loop(encoding: str) -> None:
+    """Each of them begins a decompressor anew; all of them inflate to nothing."""
+    member = gzip.compress(b"") if encoding == "gzip" else zstd.compress(b"")
+    inflater = inflating.Inflater(encoding)
+    found = list(inflater.inflate(member * 1000))
+    assert b"".join(found) == b""
+    assert len(found) == 1000, "there is no moment to go on elsewhere"
+    assert pieces.count_cost(b"") * 1000 > pieces.INLINE_BYTES
+
+
+@pytest.mark.parametrize("head", [b"\x1f\x8b\x07\0", b"\x1f\x8b\x08\xe0", b"\x1f\x8bzz"])
+def test_what_merely_begins_like_gzip_is_not_inflated(head: bytes) -> None:
+    """Encrypted objects do so once in 65,536 times."""
+    inspection = Inspection(Computed(facts=frozenset({"inflated_size", "encoding"})))
+    assert b"".join([*inspection.feed(head + b"rest"), *inspection.end()]) == head + b"rest"
+    assert inspection.read_facts() == {"inflated_size": 8, "encoding": None}
+
+
+ODD_VALUES = ("return_surrogate", "return_nul", "return_huge_number", "return_deep", "return_object", "fail_oddly")
+
+
+@pytest.mark.parametrize("function", ODD_VALUES)
+def test_a_value_that_no_row_can_hold_is_the_failure_of_its_object(site: Migration, function: str) -> None:
+    use(site, f"odd_{function}")
+    for number in range(4):
+        add(site, number, b"odd" if number == 2 else b"good")
+    assert run(site) == {"migrated": 3, "failed": 1}
+    assert words_of(site) == {0: "good", 1: "good", 2: None, 3: "good"}
+    assert site.failure_of(2)[1]
+
+
+def test_a_function_sees_one_version_of_an_object_from_its_first_byte(make_migration: Callable[..., Migration]) -> None:
+    """The connection breaks in the middle, and the object is another one when it is read again."""
+    with running_fakes(Deviations()) as (server,), fresh_buckets(server) as buckets:
+        migration = make_migration(buckets, buckets)
+        migration.execute(ADD_COLUMNS)
+        use(migration, "count_words", columns={"words": "words", "size": "size"})
+        add(migration, 1, b"a b c\n" * (8 * MiB))
+        new = make_object(b"one\n" * MiB, {}, {})
+        tried: list[str] = []
+
+        def interfere(request: Any) -> None:
+            if request.operation == "GetObject":
+                tried.append(request.key)
+                if len(tried) == 1:
+                    cut(server)
+                else:
+                    server.fake.store.bucket(buckets.production).put(request.key, new)
+
+        server.fake.before = interfere
+        assert run(migration) == {"migrated": 1}
+        assert len(tried) == 2
+        assert migration.execute("select words, size from public.avatars") == [{"words": str(MiB), "size": 4 * MiB}]
+
+
+def test_much_in_a_list_is_as_long_as_its_json(site: Migration) -> None:
+    use(site, "return_much_in_a_list")
+    add(site, 1, b"body")
+    assert run(site) == {"failed": 1}
+    assert "more than 1048576 bytes as words" in site.failure_of(1)[2]

@@ -1,0 +1,297 @@
+"""What every queue promises (rowferry_worker/queues.py), held against each that is installed here, plug-ins as well."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from threading import get_ident
+
+import psycopg
+import pytest
+
+from queue_conformance.crash_injector import POISONED, STEPS
+from queue_conformance.fixture import QueueFixture
+from queue_conformance.fixtures import find_fixture
+from queue_conformance.stand import Stand, look_at_transaction
+from queue_conformance.steps import timed_steps
+from queue_conformance.worker import working
+from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.queues import find_queue, list_queues
+from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets
+
+COUNT = 7
+SPOILED = 4
+POISON = 5
+HALVED_ALIKE = {"inspect", "revert", "tag", "verify"}
+"""Queues of rows, whose batches are halved by the same statement as those of `migrate`."""
+LONGEST_STEP_SECONDS = 0.1
+"""Of CPU time, which no load adds to: a hundred times what a coroutine may compute."""
+
+
+@pytest.fixture(params=list_queues())
+def fixture(request: pytest.FixtureRequest) -> QueueFixture:
+    return find_fixture(request.param)
+
+
+@pytest.fixture
+def stand(
+    fixture: QueueFixture,
+    moto_buckets: Buckets,
+    make_migration: Callable[..., Migration],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Stand:
+    """Entries that are prepared, and not in the queue yet."""
+    migration = make_migration(moto_buckets, moto_buckets)
+    stand = Stand(fixture, migration, COUNT)
+    stand.prepare(monkeypatch)
+    return stand
+
+
+def test_a_queue_without_a_fixture_is_told_what_to_add() -> None:
+    with pytest.raises(LookupError, match=r"no fixture.*rowferry\.queue_fixtures"):
+        find_fixture("unheard_of")
+
+
+def test_every_fixture_is_of_its_queue(fixture: QueueFixture) -> None:
+    assert find_queue(fixture.spec.name) is fixture.spec
+
+
+# What a specification promises
+
+
+def test_a_specification_needs_nothing_of_workers(fixture: QueueFixture) -> None:
+    """Enqueuer, check and reports import it where no worker can run."""
+    script = (
+        "import sys; from rowferry.queues import find_queue; find_queue(sys.argv[1]);"
+        "print([name for name in sys.modules if name.startswith(('rowferry_worker', 'boto'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, fixture.spec.name], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_queue_has_words_for_all_that_it_says(fixture: QueueFixture) -> None:
+    counts = dict.fromkeys(("finished", "updated", *Outcome), "7")
+    for words in filter(None, (fixture.spec.words, fixture.spec.words_alone)):
+        assert set(words.outcomes) == set(Outcome)
+        assert words.deed.format(**counts) != words.deed
+    assert fixture.spec.summary.endswith(".")
+
+
+# What perform promises
+
+
+def test_all_entries_are_done_once(stand: Stand) -> None:
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.work()
+    stand.check_done()
+    assert [attempt["verdict"] for attempt in stand.attempts()] == ["DONE"]
+
+
+def test_a_second_run_changes_nothing(stand: Stand) -> None:
+    """As when an operator puts a finished batch back."""
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.work()
+        before = stand.look(), stand.objects()
+        stand.put_back()
+        worker.work()
+        assert len(worker.given) == 2
+    assert (stand.look(), stand.objects()) == before
+    assert {batch["status"] for batch in stand.batches()} == {"DONE"}
+    stand.check_balance()
+
+
+def test_a_run_that_is_rolled_back_ends_the_next_time_as_it_would_have(stand: Stand) -> None:
+    """All was done, and the connection was lost before the COMMIT."""
+
+    def lose_connection(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        results = perform(context, entries)
+        stand.terminate(context.connection.info.backend_pid)
+        return results
+
+    with stand.enqueued(), working(stand.queue) as worker:
+        assert worker.take_turn(lose_connection)
+        worker.state.ledger.flush()
+        assert [attempt["verdict"] for attempt in stand.attempts()] == ["LOST"]
+        stand.make_due()
+        worker.work()
+        assert worker.given[0] == worker.given[1]
+    stand.check_done()
+
+
+def test_a_batch_that_is_given_back_costs_no_attempt(stand: Stand) -> None:
+    def release(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        perform(context, entries)
+        raise BatchReleased("the suite wants it back")
+
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.take_turn(release)
+        assert [batch["attempts"] for batch in stand.batches()] == [0]
+        worker.work()
+    assert [attempt["verdict"] for attempt in stand.attempts()] == ["RELEASED", "DONE"]
+    assert [batch["attempts"] for batch in stand.batches()] == [1]
+    stand.check_done()
+
+
+def test_a_worker_that_must_end_gives_the_batch_back_or_finishes_it(stand: Stand) -> None:
+    """`perform` raises BatchReleased where it waits, and nothing else; nothing is lost either way."""
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.state.give_up.set()
+        worker.take_turn()
+        assert stand.attempts()[0]["verdict"] in {"RELEASED", "DONE"}
+        worker.state.give_up.clear()
+        worker.work()
+    stand.check_done()
+
+
+def test_perform_neither_commits_nor_writes_to_the_tables_of_rowferry(stand: Stand) -> None:
+    seen: list[str] = []
+
+    def look_on(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        before, thread = look_at_transaction(context.connection), get_ident()
+        connect = psycopg.Connection.connect
+
+        def refuse(*arguments: object, **named: object) -> psycopg.Connection:
+            assert get_ident() != thread, "perform opened a connection of its own"
+            return connect(*arguments, **named)  # pyright: ignore[reportArgumentType]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(psycopg.Connection, "connect", refuse)
+            results = perform(context, entries)
+        assert look_at_transaction(context.connection) == before
+        seen.append("looked")
+        return results
+
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.take_turn(look_on)
+    assert seen == ["looked"], stand.batches()
+    stand.check_done()
+
+
+def test_each_entry_has_one_result(stand: Stand) -> None:
+    counted: list[tuple[list[str], list[str]]] = []
+
+    def count(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        results = perform(context, entries)
+        left = {entry.id for entry in context.remaining} - {entry.id for entry in context.ended}
+        found = sorted([result.entry.id for result in results] + list(left))
+        counted.append((sorted(entry.id for entry in entries), found))
+        return results
+
+    stand.spoil(SPOILED)
+    with stand.enqueued(), working(stand.queue, parallel=1, time_budget=timedelta(0)) as worker:
+        worker.work(count)
+    assert counted
+    for given, found in counted:
+        assert found == given
+
+
+def test_one_entry_that_fails_spoils_no_other(stand: Stand) -> None:
+    stand.spoil(SPOILED)
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.work()
+    stand.check_done(but=[SPOILED])
+    (failure,) = stand.failures()
+    assert stand.fixture.number_of(failure["entry_id"]) == SPOILED
+    assert failure["reason"]
+    assert failure["error"]
+    report = json.loads(stand.migration.run("report", "--json").stdout)
+    assert report["balances"]
+
+
+def test_a_retry_does_only_what_was_left(stand: Stand) -> None:
+    """What the last attempt left, where the queue says so; else what still has the form."""
+    if stand.fixture.spec.retries_unsettled:
+        left = stand.fail_one_and_retry()
+        stand.check_done()
+    else:
+        left = stand.spoil_one_and_requeue(SPOILED)
+        stand.check_done(but=[SPOILED])
+    assert stand.given[1] == left
+
+
+def test_each_settled_entry_is_handed_on_once(stand: Stand) -> None:
+    """However often a batch is tried."""
+    stand.add_following("sink")
+    stand.spoil_one_and_requeue(SPOILED)
+    stand.check_done(but=[SPOILED])
+    handed_on = sorted(stand.handed_on())
+    assert handed_on == [number for number in range(1, COUNT + 1) if number != SPOILED]
+
+
+def test_what_the_time_budget_does_not_suffice_for_is_put_back(stand: Stand) -> None:
+    with stand.enqueued(), working(stand.queue, parallel=1, time_budget=timedelta(0)) as worker:
+        worker.work()
+        assert len(worker.given) > 1 or not stand.sides
+    assert {attempt["verdict"] for attempt in stand.attempts()} <= {"DONE", "RELEASED"}
+    stand.check_done()
+
+
+def test_only_the_buckets_that_are_named_are_opened(stand: Stand) -> None:
+    """A queue without any has neither buckets in its plan nor credentials here."""
+    opened: list[set[str]] = []
+
+    def look_on(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        results = perform(context, entries)
+        opened.append(set(context.migration.clients))
+        return results
+
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.take_turn(look_on)
+    assert opened == [stand.sides]
+
+
+def test_no_coroutine_computes_for_long(stand: Stand) -> None:
+    stand.fixture.make_heavy(stand.migration, SPOILED)
+    with stand.enqueued(), timed_steps() as steps, working(stand.queue) as worker:
+        worker.work()
+    assert bool(steps) == bool(stand.sides)
+    assert max(steps, default=0) < LONGEST_STEP_SECONDS
+
+
+def test_rows_are_written_in_the_order_of_their_keys(stand: Stand) -> None:
+    """Two batches of one queue cannot deadlock then."""
+    stand.log_writes()
+    with stand.enqueued(), working(stand.queue) as worker:
+        worker.work(stand.reversed)
+    written = stand.written()
+    assert bool(written) == bool(stand.fixture.writes)
+    assert written == sorted(written)
+
+
+# Under SIGKILL
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_worker_that_is_killed_leaves_nothing_undone_and_nothing_doubled(stand: Stand, step: str) -> None:
+    with stand.enqueued():
+        died = stand.run_doomed(step)
+        if step == "between requests":
+            assert died == bool(stand.sides)
+        elif step != "after a statement":  # a queue may execute none
+            assert died
+        stand.run_worker()
+    stand.check_done()
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [pytest.param(queue, marks=[pytest.mark.soak] if queue in HALVED_ALIKE else []) for queue in list_queues()],
+    indirect=True,
+)
+def test_an_entry_that_kills_workers_ends_up_alone(stand: Stand) -> None:
+    with stand.enqueued():
+        poison = next(entry for entry in stand.read_entry_ids() if stand.fixture.number_of(entry) == POISON)
+        deaths = 0
+        while stand.run_doomed(POISONED, ROWFERRY_TEST_POISON=poison):
+            deaths += 1
+            assert deaths < 20, "a poison loop"
+    assert deaths
+    stand.check_done(but=[POISON])
+    (failed,) = [batch for batch in stand.batches() if batch["status"] == "ERROR"]
+    assert failed["entry_count"] == 1
+    assert "the worker died" in failed["error"]

@@ -1,0 +1,238 @@
+"""`rowferry revert`: rows go back to their legacy objects, guarded like the way forth."""
+
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowferry.db.connection import connect
+from rowferry.plan import Entries
+from rowferry_enqueue.skipped import Skipped, find_skipped
+from rowferry_queues.migrate.spec import MIGRATE
+from rowferry_queues.revert import perform as queue
+from support.entries.entry_table import FROM, EntryTable
+from support.entries.key_forms import form_of_key, legacy_key, production_key
+from support.entries.migration import Migration
+from support.queue.queue_runs import migrate, outcomes, revert
+
+
+def test_every_row_goes_back_and_no_object_is_touched(any_migration: Migration) -> None:
+    any_migration.fill(12)
+    before = any_migration.rows()
+    migrate(any_migration)
+    objects = any_migration.legacy.listing(), any_migration.production.listing()
+    assert any_migration.rows() != before
+    batches = revert(any_migration, batch_size=5)
+    assert [batch["status"] for batch in batches] == ["DONE"] * 3
+    assert outcomes(batches) == {"migrated": 12}
+    assert any_migration.rows() == before
+    assert objects == (any_migration.legacy.listing(), any_migration.production.listing())
+    any_migration.audit(legacy_left=range(1, 13))
+
+
+def test_what_was_put_back_can_be_migrated_again(migration: Migration) -> None:
+    migration.fill(5)
+    migrate(migration)
+    revert(migration)
+    migrate(migration)
+    assert outcomes(migration.batches()[-1:]) == {"kept": 5}
+    migration.audit()
+
+
+def test_rows_without_a_legacy_object_stay_production(any_migration: Migration) -> None:
+    """Those that were production from the beginning, and those whose legacy object is gone."""
+    any_migration.fill(3)
+    migrate(any_migration)
+    any_migration.add_row(8, "avatar/new.png", b"new")
+    any_migration.production.put("avatar/new.png", b"new")
+    any_migration.legacy.delete("image/u2/me.png")
+    any_migration.add_row(9, "elsewhere/x.png")
+    (batch,) = revert(any_migration)
+    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 2, "kept": 2})
+    assert any_migration.rows()["2"] == "avatar/u2/me.png"
+    assert any_migration.rows()["8"] == "avatar/new.png"
+    assert any_migration.rows()["9"] == "elsewhere/x.png"
+    any_migration.audit(legacy_left=[1, 3])
+
+
+def test_only_the_range_that_is_named_goes_back(migration: Migration) -> None:
+    from rowferry_enqueue.enqueue import Within
+
+    migration.fill(10)
+    migrate(migration)
+    batches = revert(migration, batch_size=2, within=Within("public.avatars", "4", "7"))
+    assert outcomes(batches) == {"migrated": 4}
+    migration.audit(legacy_left=range(4, 8))
+
+
+def test_a_row_that_the_application_rewrites_meanwhile_is_left_to_it(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration.fill(3)
+    migrate(migration)
+    original = queue.run_copies
+
+    def copy_then_change(*arguments: Any) -> Any:
+        ends = original(*arguments)
+        with psycopg.connect(migration.dsn, autocommit=True) as application:
+            application.execute("update public.avatars set path = 'avatar/u1/me.png' where id = 2")
+            application.execute("delete from public.avatars where id = 3")
+        return ends
+
+    monkeypatch.setattr(queue, "run_copies", copy_then_change)
+    (batch,) = revert(migration)
+    assert outcomes([batch]) == {"migrated": 1, "changed": 1, "deleted": 1}
+    assert migration.rows() == {"1": "image/u1/me.png", "2": "avatar/u1/me.png"}
+
+
+def test_an_attempt_that_is_repeated_counts_each_entry_once(migration: Migration) -> None:
+    migration.fill(4)
+    migrate(migration)
+    migration.add_row(5, "avatar/new.png")
+    with psycopg.connect(migration.dsn) as other:
+        other.execute("select from public.avatars where id = 2 for update")
+        (batch,) = revert(migration)
+        assert (batch["status"], outcomes([batch])) == ("INIT", {"migrated": 3, "kept": 1, "failed": 1})
+        other.rollback()
+    migration.make_due()
+    migration.work("revert")
+    batch = migration.batches()[-1]
+    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 4, "kept": 1})
+    assert batch["entry_count"] == 5
+
+
+def test_a_row_that_the_database_refuses_stays_and_goes_back_once_it_may(migration: Migration) -> None:
+    migration.fill(4)
+    migrate(migration)
+    migration.execute("alter table public.avatars add constraint not_2 check (path <> 'image/u2/me.png')")
+    (batch,) = revert(migration)
+    assert (batch["status"], outcomes([batch])) == ("ERROR", {"migrated": 3, "failed": 1})
+    migration.audit(legacy_left=[1, 3, 4])
+    migration.execute("alter table public.avatars drop constraint not_2")
+    (batch,) = revert(migration)
+    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 4})
+
+
+def test_the_way_back_is_the_way_forth_reversed(migration: Migration) -> None:
+    entries = [
+        Entries("t", "id", "key", *prefixes)
+        for prefixes in (("image/", "avatar/"), ("", "a/"), ("a/b/", "a/"), ("a/", ""))
+    ]
+    for plan in entries:
+        for key in ("image/x", "a/b/c", "a/x", "x", "avatar/", "é/ü"):
+            if form_of_key(key, plan) != "legacy":
+                continue
+            try:
+                mapped = production_key(key, plan)
+            except ValueError:
+                continue
+            assert legacy_key(mapped, plan) == key
+    with pytest.raises(ValueError, match="would still have the production form"):
+        legacy_key("a/a/x", entries[1])
+    with pytest.raises(ValueError, match="would be empty"):
+        legacy_key("a/", entries[1])
+    with pytest.raises(ValueError, match="does not have the production form"):
+        legacy_key("image/x", entries[0])
+
+
+# The command
+
+
+@pytest.fixture
+def migrated(migration: Migration) -> Migration:
+    migration.fill(5)
+    migrate(migration)
+    migration.write_plan()
+    return migration
+
+
+def test_the_command_asks_first(migrated: Migration) -> None:
+    asked = migrated.run("revert")
+    assert asked.returncode == 2
+    assert "Point these rows back" in asked.stdout
+    assert "There is no terminal to ask on: add --yes" in asked.stderr
+    assert not any(str(key).startswith(FROM) for key in migrated.rows().values())
+
+
+def test_the_command_puts_a_range_back_and_accounts_for_it(migrated: Migration) -> None:
+    arguments = ("revert", "--table", "public.avatars", "--first", "2", "--last", "3", "--processes", "1", "--yes")
+    done = migrated.run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "public.avatars.path" in done.stdout
+    assert "2 entries to revert" in done.stdout
+    assert "migrated             2  row reverted to its legacy key" in done.stdout
+    assert "entries              2  the sum" in done.stdout
+    migrated.audit(legacy_left=[2, 3])
+
+
+def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migration) -> None:
+    migrated.fill(2, start=10)
+    migrated.enqueue()
+    done = migrated.run("revert", "--yes")
+    assert done.returncode == 2
+    assert "1 batch of migration avatars still wait to migrate" in done.stderr
+    migrated.audit(legacy_left=[10, 11])
+
+
+def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
+    migrated.add_row(20, "image/lost.png")
+    migrated.enqueue()
+    migrated.work()
+    done = migrated.run("revert", "--yes", "--processes", "1")
+    assert done.returncode == 0, done.stderr
+    words = "1 batch of migration avatars in ERROR: a later `rowferry migrate` skips their rows"
+    assert words in done.stdout
+    assert "until `rowferry requeue`" in done.stdout
+
+
+def test_an_id_that_is_none_is_one_sentence(migrated: Migration) -> None:
+    done = migrated.run("revert", "--first", "x", "--yes")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert 'invalid input syntax for type bigint: "x"; correct --first or --last.' in done.stderr
+
+
+@pytest.fixture
+def stuck(migration: Migration) -> Migration:
+    """A migration that has ended with a batch in ERROR, five of whose six rows have moved."""
+    migration.fill(5)
+    migration.add_row(6, "image/lost.png")
+    migrate(migration)
+    migration.write_plan()
+    return migration
+
+
+SKIPPED = (
+    "6 legacy entries are skipped, in the ranges of 1 batch in ERROR of the queue migrate. "
+    "`rowferry errors` says why; `rowferry requeue --all --migration avatars` retries them.\n"
+)
+
+
+@pytest.mark.parametrize("options", [(), ("--processes", "1")])
+def test_a_reversal_says_at_its_end_what_the_next_pass_skips(options: tuple[str, ...], stuck: Migration) -> None:
+    done = stuck.run("revert", *options, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"In the next `rowferry migrate`, {SKIPPED}")
+
+
+def test_an_enqueue_says_what_batches_in_error_keep_from_it(stuck: Migration) -> None:
+    revert(stuck)
+    assert stuck.run("enqueue", "--yes").stdout.endswith(f"{SKIPPED}Nothing to enqueue.\n")
+    done = stuck.run("migrate", "--processes", "1", "--no-objects", "--yes")
+    assert (done.returncode, SKIPPED in done.stdout) == (1, True)
+    stuck.run("requeue", "--all", "--migration", "avatars")
+    stuck.work()
+    stuck.audit(legacy_left=[6])
+
+
+@pytest.mark.parametrize("id_type", ["uuid", 'text collate "C"'])
+def test_what_is_skipped_is_counted_for_ids_of_any_type(
+    database: str, monkeypatch: pytest.MonkeyPatch, id_type: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(EntryTable(database, id_type=id_type)) as table:
+        table.add_legacy(range(1, 4))
+        table.enqueue(2)
+        table.execute("update rowferry.batch_queue set status = 'ERROR' where entry_count = 2")
+        with connect("test", autocommit=True) as connection:
+            assert find_skipped(connection, table.read_plan(), MIGRATE) == Skipped("migrate", "legacy", 2, 1)

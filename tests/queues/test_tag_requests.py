@@ -1,0 +1,205 @@
+"""The requests of one object's tags: read, merge, write what changes; a tag of another client is not lost in vain."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from unittest.mock import patch
+
+import pytest
+
+from rowferry.batch import Outcome
+from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, ServerFault, Throttled
+from rowferry.plan import SideName
+from rowferry.s3 import retry
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Response
+from rowferry_queues.tag.merge import TagConflict
+from rowferry_queues.tag.object import TagWrites, tag_object
+from rowferry_worker.objects.requests import ObjectRequests
+from support.s3.fake_buckets import FakeBuckets, Result, Stored, query, refuse
+
+KEY = "cold/1.png"
+COLD = {"tier": "cold"}
+GET, PUT = "GetObjectTagging production", "PutObjectTagging production"
+
+
+def fake_with(tags: Mapping[str, str]) -> FakeBuckets:
+    return FakeBuckets(production={KEY: Stored(b"body", tags=dict(tags))})
+
+
+def tag(fake: FakeBuckets, wanted: Mapping[str, str] = COLD, *, are_kept: bool = True) -> Outcome:
+    writes = TagWrites()
+    writes.are_kept = are_kept
+    return fake.run(tag_object(fake.s3, writes, KEY, wanted)).outcome
+
+
+def tags_of(fake: FakeBuckets) -> dict[str, str]:
+    return fake.production[KEY].tags
+
+
+def test_other_tags_stay() -> None:
+    fake = fake_with({"owner": "me", "tier": "hot"})
+    assert tag(fake) is Outcome.MIGRATED
+    assert tags_of(fake) == {"owner": "me", "tier": "cold"}
+    assert fake.operations == [GET, PUT]
+
+
+def test_what_other_tags_say_is_kept_to_the_byte() -> None:
+    """As lenient servers take them: a carriage return must not become the end of a line."""
+    odd = {"a&<b>": "x \"y\" 'z'", "line": "1\r2\n3\t4", " blank ": "  ", "café": "日本\U0001f600", "empty": ""}
+    fake = fake_with(odd)
+    assert tag(fake) is Outcome.MIGRATED
+    assert tags_of(fake) == {**odd, "tier": "cold"}
+
+
+def test_nothing_is_written_where_nothing_changes() -> None:
+    fake = fake_with({"owner": "me", "tier": "cold"})
+    assert tag(fake) is Outcome.KEPT
+    assert fake.operations == [GET]
+
+
+def test_one_tag_too_many_is_a_conflict_and_writes_nothing() -> None:
+    fake = fake_with({f"tag-{number}": "a" for number in range(10)})
+    with pytest.raises(TagConflict, match="has 10 tags, and 'tier' would be more than the 10 that S3 takes"):
+        tag(fake)
+    assert fake.operations == [GET]
+
+
+def test_a_missing_object_is_not_found() -> None:
+    with pytest.raises(ObjectNotFound):
+        tag(FakeBuckets())
+
+
+def test_a_delete_marker_is_no_object() -> None:
+    fake = fake_with({})
+
+    def interfere(_request: Request) -> Result:
+        error = refuse(405, "MethodNotAllowed")
+        error.headers = {"x-amz-delete-marker": "true"}
+        return error
+
+    fake.interfere = interfere
+    with pytest.raises(ObjectNotFound, match="delete marker"):
+        tag(fake)
+
+
+def test_a_retry_of_the_write_reads_anew() -> None:
+    """An application sets a tag of its own while the first try fails: both are there in the end."""
+    fake = fake_with({})
+
+    def interfere(request: Request) -> Result | None:
+        if request.operation == "PutObjectTagging" and fake.operations.count(PUT) == 1:
+            tags_of(fake)["owner"] = "me"
+            return refuse(503, "SlowDown")
+        return None
+
+    fake.interfere = interfere
+    assert tag(fake) is Outcome.MIGRATED
+    assert tags_of(fake) == {"owner": "me", "tier": "cold"}
+    assert fake.operations == [GET, PUT, GET, PUT]
+
+
+def test_a_write_whose_response_was_lost_counts_as_written() -> None:
+    fake = fake_with({})
+
+    def interfere(request: Request) -> Result | None:
+        if request.operation == "PutObjectTagging":
+            fake._PutObjectTagging(request)
+            return refuse(500, "InternalError")
+        return None
+
+    fake.interfere = interfere
+    assert tag(fake) is Outcome.MIGRATED
+    assert fake.operations == [GET, PUT, GET]
+
+
+def test_the_turn_of_the_write_is_waited_for_before_the_read() -> None:
+    """Else a tag that is set while the write waits under a rate limit would be lost."""
+    fake, waits = fake_with({}), {"PutObjectTagging": timedelta(seconds=0.01)}
+
+    def reserve(_side: SideName, operation: str) -> timedelta:
+        if operation == "PutObjectTagging":
+            tags_of(fake)["owner"] = "me"  # while it waits
+        return waits.get(operation, timedelta())
+
+    s3, writes = ObjectRequests(fake.send, reserve=reserve), TagWrites()
+    writes.are_kept = True
+    assert asyncio.run(tag_object(s3, writes, KEY, COLD)).outcome is Outcome.MIGRATED
+    assert tags_of(fake) == {"owner": "me", "tier": "cold"}
+
+
+def test_the_version_that_was_read_is_tagged_where_the_server_tells_it() -> None:
+    fake = fake_with({"owner": "me"})
+    asked: list[str] = []
+
+    def interfere(request: Request) -> Result | None:
+        if request.operation == "GetObjectTagging":
+            found = fake._GetObjectTagging(request)
+            assert isinstance(found, Response)
+            return Response(200, {"x-amz-version-id": "3/L4kqtJ+v"}, found.body)
+        asked.append(query(request, "versionId"))
+        assert request.target.endswith("?tagging=&versionId=3%2FL4kqtJ%2Bv")
+        return None
+
+    fake.interfere = interfere
+    assert tag(fake) is Outcome.MIGRATED
+    assert asked == ["3/L4kqtJ+v"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "error"),
+    [
+        (404, "NoSuchVersion", ServerFault),
+        (409, "OperationAborted", ServerFault),
+        (400, "InvalidTag", TagConflict),
+        (403, "AccessDenied", AccessDenied),
+        (404, "NoSuchKey", ObjectNotFound),
+        (503, "SlowDown", Throttled),
+        (400, "MalformedXML", ObjectRejected),
+    ],
+)
+def test_a_refused_write_is_what_its_code_means(status: int, code: str, error: type[Exception]) -> None:
+    fake = fake_with({})
+    fake.interfere = lambda request: refuse(status, code) if request.operation == "PutObjectTagging" else None
+    with pytest.raises(error) as caught:
+        tag(fake)
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (405, "MethodNotAllowed"), (501, "")])
+def test_a_server_without_tags_is_said_to_have_none(status: int, code: str) -> None:
+    fake = fake_with({})
+    fake.interfere = lambda _request: refuse(status, code)
+    with pytest.raises(ObjectRejected, match="TagsUnknown: the production server knows no tags"):
+        tag(fake)
+    assert set(fake.operations) == {GET}
+
+
+def test_a_server_that_lists_no_set_of_tags_has_none() -> None:
+    fake = fake_with({})
+    fake.interfere = lambda request: refuse(404, "NoSuchTagSet") if fake.operations == [GET] else None
+    assert tag(fake) is Outcome.MIGRATED
+    assert tags_of(fake) == COLD
+
+
+def test_what_is_written_is_looked_at_until_it_was_found_once() -> None:
+    fake, writes = fake_with({}), TagWrites()
+    for _ in range(3):
+        fake.production[KEY].tags = {}
+        fake.run(tag_object(fake.s3, writes, KEY, COLD))
+    assert fake.operations == [GET, PUT, GET, GET, PUT, GET, PUT]
+
+
+def test_a_server_that_loses_tags_never_counts_as_one_that_keeps_them() -> None:
+    fake, writes = fake_with({}), TagWrites()
+    fake.interfere = lambda request: Response(200) if request.operation == "PutObjectTagging" else None
+    for _ in range(3):
+        with pytest.raises(ServerFault, match="TagsLost"):
+            fake.run(tag_object(fake.s3, writes, KEY, COLD))
+    assert not writes.are_kept
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses() -> object:
+    with patch.object(retry, "REQUEST_BASE", timedelta(0)):
+        yield

@@ -1,0 +1,117 @@
+"""Any key that S3 allows, and any bytes behind it, arrive as they were sent: put and read by boto3, carried by us."""
+
+from itertools import count
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rowferry.keys import MAX_KEY_BYTES
+from rowferry.s3 import operations
+from support.postgres.servers import Buckets
+from support.s3.clients import ask, clients_of
+from support.s3.objects import digest, legacy_side, production_side
+
+ROOM = 24
+"""Bytes of a key that the test itself needs, to give each example a folder of its own."""
+AWKWARD = st.sampled_from(["/", "//", ".", "..", "%", "%2F", "%00", "+", " ", "?", "#", "&", "=", ";", ":", "\\", "'"])
+CHARACTERS = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
+KEYS = st.one_of(
+    st.text(CHARACTERS, min_size=1, max_size=30),
+    st.lists(st.one_of(AWKWARD, st.text(CHARACTERS, min_size=1, max_size=4)), min_size=1, max_size=8).map("".join),
+    st.tuples(st.sampled_from("aé漢😀"), st.integers(900, MAX_KEY_BYTES)).map(lambda of: fill_up(*of)),
+).filter(lambda key: len(key.encode()) <= MAX_KEY_BYTES - ROOM and key.split("/").count("..") < 2)
+"""Keys that S3 takes: a key that climbs above the bucket is refused, and two steps up may."""
+BODIES = st.binary(max_size=200)
+NUMBERS = count()
+
+
+def fill_up(character: str, most_bytes: int) -> str:
+    """Return a key of so many bytes, of one character, cut into names that a file system takes."""
+    width = len(character.encode())
+    names = -(-most_bytes // 200)
+    return "/".join([character * (190 // width)] * names)[: most_bytes // width]
+
+
+@settings(max_examples=300, deadline=None)
+@given(KEYS)
+def test_a_key_is_encoded_byte_for_byte(key: str) -> None:
+    """Whatever the server makes of it: a second decoding, or one that takes + for a space, would find the same."""
+    request = operations.copy_object(f"k/{key}", source_bucket="old", source_key=f"k/{key}", if_none_match=False)
+    source = dict(request.headers)["x-amz-copy-source"]
+    for encoded in (request.target.removeprefix("/"), source.removeprefix("/old/").removeprefix("old/")):
+        assert encoded.isascii()
+        assert not set(encoded) & set(' +?#&\\"<>\r\n\t\x7f')
+        assert unquote_to_bytes(encoded) == f"k/{key}".encode()
+
+
+def is_path(key: str) -> bool:
+    """Return whether a file system can hold it by this name; versitygw's objects are files."""
+    names = key.split("/")
+    known = all(name not in {"", ".", ".."} and len(name.encode()) <= 255 for name in names)
+    return known and "?" not in key
+
+
+def are_apart(keys: list[str]) -> bool:
+    """Return whether none of the keys would be a folder in which another one lies."""
+    return not any(other.startswith(key + "/") for key in keys for other in keys)
+
+
+def test_moto_gets_every_key_and_every_byte(moto_buckets: Buckets) -> None:
+    carry_all(moto_buckets, st.dictionaries(KEYS, BODIES, min_size=1, max_size=5))
+
+
+def test_versitygw_gets_every_key_that_is_a_path(versitygw_buckets: Buckets) -> None:
+    paths = st.dictionaries(KEYS.filter(is_path), BODIES, min_size=1, max_size=5)
+    carry_all(versitygw_buckets, paths.filter(lambda objects: are_apart([*objects])))
+
+
+def carry_all(buckets: Buckets, examples: st.SearchStrategy[dict[str, bytes]]) -> None:
+    """Carry the objects of each example, over connections that serve all of them."""
+    with clients_of(buckets) as (legacy, production):
+
+        @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @given(examples)
+        def must_arrive(objects: dict[str, bytes]) -> None:
+            check_arrival(buckets, legacy, production, objects)
+
+        must_arrive()
+
+
+def check_arrival(buckets: Buckets, legacy: Any, production: Any, objects: dict[str, bytes]) -> None:
+    """Carry objects by copy and by stream, to keys with the same bytes behind another prefix."""
+    old, new = legacy_side(buckets), production_side(buckets)
+    number = next(NUMBERS)
+    for key, body in objects.items():
+        old.put(f"image/{number}/{key}", body)
+    for key in objects:
+        carry(legacy, production, buckets.legacy, f"image/{number}/{key}", f"{number}/{key}")
+    for key, body in objects.items():
+        for way in ("copied", "sent"):
+            assert digest(new.read(f"{way}/{number}/{key}")) == digest(body), (way, key)
+            new.delete(f"{way}/{number}/{key}")  # one by one: not every key can be written in XML
+        old.delete(f"image/{number}/{key}")
+
+
+def carry(legacy: Any, production: Any, bucket: str, source: str, rest: str) -> None:
+    copy = operations.copy_object(f"copied/{rest}", source_bucket=bucket, source_key=source, if_none_match=False)
+    assert ask(production, copy).error is None
+    read = ask(legacy, operations.get_object("legacy", source))
+    assert read.error is None
+    put = operations.put_object(f"sent/{rest}", read.body, headers=[], if_none_match=True)
+    assert ask(production, put).error is None
+
+
+@pytest.mark.parametrize("character", ["a", "é", "漢", "😀"])
+def test_the_longest_keys_are_as_long_as_s3_allows(character: str, buckets: Buckets) -> None:
+    longest = fill_up(character, MAX_KEY_BYTES - 7)
+    rest = MAX_KEY_BYTES - 7 - len(longest.encode())
+    key = "copied/" + longest + "x" * rest
+    assert len(key.encode()) == MAX_KEY_BYTES
+    legacy_side(buckets).put("image", b"the body")
+    with clients_of(buckets) as (_, production):
+        copy = operations.copy_object(key, source_bucket=buckets.legacy, source_key="image", if_none_match=False)
+        assert ask(production, copy).error is None
+    assert production_side(buckets).read(key) == b"the body"

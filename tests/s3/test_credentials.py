@@ -1,0 +1,158 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from botocore.credentials import RefreshableCredentials
+
+from rowferry.errors import CredentialsUnavailable, UsageError
+from rowferry.plan import LegacySide, ProductionSide
+from rowferry.s3 import credentials
+from rowferry.s3.credentials import RefreshingCredentials, expires, load_credentials, take_snapshot
+from support.processes.processes import wait_for
+
+LEGACY = LegacySide("old")
+PRODUCTION = ProductionSide("new")
+PROFILE = LegacySide("old", profile="archive")
+
+
+@pytest.fixture
+def _profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "credentials"
+    path.write_text(
+        "[default]\naws_access_key_id=DEFAULT\naws_secret_access_key=s0\n"
+        "[archive]\naws_access_key_id=ARCHIVE\naws_secret_access_key=s1\n"
+    )
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(path))
+
+
+def test_each_side_has_variables_of_its_own() -> None:
+    environ = {
+        "ROWFERRY_LEGACY_ACCESS_KEY_ID": "L",
+        "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "ls",
+        "ROWFERRY_PRODUCTION_ACCESS_KEY_ID": "P",
+        "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY": "ps",
+        "ROWFERRY_PRODUCTION_SESSION_TOKEN": "pt",
+    }
+    legacy = load_credentials(LEGACY, environ).get_frozen_credentials()
+    production = load_credentials(PRODUCTION, environ).get_frozen_credentials()
+    assert (legacy.access_key, legacy.secret_key, legacy.token) == ("L", "ls", None)
+    assert (production.access_key, production.secret_key, production.token) == ("P", "ps", "pt")
+
+
+@pytest.mark.usefixtures("_profiles")
+def test_variables_go_before_a_profile_and_a_profile_before_the_chain() -> None:
+    environ = {"ROWFERRY_LEGACY_ACCESS_KEY_ID": "L", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "ls"}
+    assert load_credentials(PROFILE, environ).get_frozen_credentials().access_key == "L"
+    assert load_credentials(PROFILE, {}).get_frozen_credentials().access_key == "ARCHIVE"
+    assert load_credentials(LEGACY, {}).get_frozen_credentials().access_key == "DEFAULT"
+
+
+def test_boto3s_own_variables_serve_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "A")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "as")
+    assert load_credentials(LEGACY, {}).get_frozen_credentials().access_key == "A"
+    assert load_credentials(PRODUCTION, {}).get_frozen_credentials().access_key == "A"
+
+
+@pytest.mark.parametrize(
+    ("given", "absent"),
+    [
+        ({"ROWFERRY_LEGACY_ACCESS_KEY_ID": "s3cr3t"}, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY is not"),
+        ({"ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "s3cr3t"}, "ROWFERRY_LEGACY_ACCESS_KEY_ID is not"),
+        ({"ROWFERRY_LEGACY_SESSION_TOKEN": "s3cr3t"}, "ROWFERRY_LEGACY_SESSION_TOKEN is set"),
+        (
+            {"ROWFERRY_LEGACY_ACCESS_KEY_ID": "s3cr3t", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": ""},
+            "SECRET_ACCESS_KEY is not",
+        ),
+    ],
+)
+def test_half_a_pair_is_a_mistake_that_names_the_variables(given: dict[str, str], absent: str) -> None:
+    with pytest.raises(UsageError, match=absent) as mistake:
+        load_credentials(LEGACY, given)
+    assert "s3cr3t" not in str(mistake.value)
+
+
+def test_no_credentials_at_all_is_a_mistake_that_says_what_to_set() -> None:
+    with pytest.raises(UsageError, match="ROWFERRY_PRODUCTION_ACCESS_KEY_ID"):
+        load_credentials(PRODUCTION, {})
+
+
+def test_a_profile_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match=r"legacy\.profile 'archive'"):
+        load_credentials(PROFILE, {})
+
+
+def test_a_secret_is_in_no_representation() -> None:
+    environ = {"ROWFERRY_LEGACY_ACCESS_KEY_ID": "L", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "s3cr3t"}
+    loaded = load_credentials(LEGACY, environ)
+    assert "s3cr3t" not in f"{loaded!r} {loaded}"
+    assert not expires(loaded)
+
+
+class Issuer:
+    """Issues temporary credentials, numbered, for as long as it works."""
+
+    def __init__(self, *, valid: timedelta = timedelta(hours=1)) -> None:
+        self.valid = valid
+        self.issued = 0
+        self.works = True
+
+    def __call__(self) -> dict[str, str]:
+        if not self.works:
+            raise OSError("the issuer says s3cr3t")
+        self.issued += 1
+        expiry = (datetime.now(UTC) + self.valid).isoformat()
+        return {"access_key": f"K{self.issued}", "secret_key": "s3cr3t", "token": "t", "expiry_time": expiry}
+
+    def credentials(self) -> RefreshableCredentials:
+        return RefreshableCredentials.create_from_metadata(self(), refresh_using=self, method="test")
+
+
+@pytest.fixture
+def _checked_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "CHECK_EVERY", timedelta(milliseconds=5))
+
+
+@pytest.mark.usefixtures("_checked_often")
+def test_expiring_credentials_are_renewed_before_they_expire() -> None:
+    issuer = Issuer()
+    held = issuer.credentials()
+    assert expires(held)
+    fresh = RefreshingCredentials(held)
+    try:
+        assert fresh.snapshot.access_key == "K1"
+        held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
+        wait_for(lambda: fresh.snapshot.access_key == "K2")
+        assert fresh.failure is None
+        assert "s3cr3t" not in repr(fresh)
+    finally:
+        fresh.stop()
+
+
+@pytest.mark.usefixtures("_checked_often")
+def test_the_last_credentials_serve_until_they_expire_and_again_once_renewed() -> None:
+    issuer = Issuer()
+    held = issuer.credentials()
+    fresh = RefreshingCredentials(held)
+    try:
+        issuer.works = False
+        held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
+        assert (fresh.snapshot.access_key, fresh.failure) == ("K1", None)
+        held._expiry_time = datetime.now(UTC) - timedelta(seconds=1)
+        wait_for(lambda: fresh.failure is not None)
+        assert "s3cr3t" not in str(fresh.failure)
+        issuer.works = True
+        wait_for(lambda: fresh.failure is None)
+        assert fresh.snapshot.access_key == "K2"
+    finally:
+        fresh.stop()
+
+
+def test_credentials_that_cannot_be_had_at_all_are_an_error_without_words_of_theirs() -> None:
+    issuer = Issuer(valid=timedelta(seconds=-1))
+    held = issuer.credentials()
+    issuer.works = False
+    with pytest.raises(CredentialsUnavailable) as unavailable:
+        take_snapshot(held)
+    assert "s3cr3t" not in str(unavailable.value)
+    assert unavailable.value.retryable

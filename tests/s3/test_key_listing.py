@@ -1,0 +1,197 @@
+"""A listing yields each key of its range once, in the order of their bytes, or is refused with a reason."""
+
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowferry.errors import ListingUnusable, ServerFault
+from rowferry.s3.key_listing import MAX_EMPTY_PAGES, PAGE_KEYS, Ask, ListedKeys, list_range, read_page
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Response
+from support.s3.listing_page import page
+
+pytestmark = pytest.mark.fast
+
+Query = dict[str, str]
+KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8)
+
+
+def query_of(request: Request) -> Query:
+    assert (request.side, request.method) == ("legacy", "GET")
+    return {name: values[0] for name, values in parse_qs(request.target[1:], keep_blank_values=True).items()}
+
+
+def serve(keys: Sequence[str], *, page_keys: int = PAGE_KEYS, encoded: bool = True) -> Ask:
+    """A bucket that lists as S3 does."""
+    ordered = sorted(keys, key=str.encode)
+
+    def ask(request: Request) -> Response:
+        query = query_of(request)
+        most = min(int(query["max-keys"]), page_keys)
+        after = query.get("start-after", "").encode()
+        found = [key for key in ordered if key.startswith(query["prefix"]) and key.encode() > after]
+        return page(found[:most], more=len(found) > most, token="next" if len(found) > most else "", encoded=encoded)
+
+    return ask
+
+
+def answers(*pages: Response) -> Ask:
+    """A server that sends these pages, and the last of them for ever."""
+    sent: list[Request] = []
+
+    def ask(request: Request) -> Response:
+        sent.append(request)
+        assert len(sent) < 1_000, "it asks for ever"
+        return pages[min(len(sent), len(pages)) - 1]
+
+    return ask
+
+
+def take(ask: Ask, first: str = "", last: str | None = None, *, prefix: str = "", most: int = 100) -> ListedKeys:
+    return list_range(ask, "legacy", prefix, first, last, most_keys=most, is_enough=lambda page: page > 50)
+
+
+@given(st.sets(KEYS, max_size=30), KEYS, KEYS, st.integers(1, 40), st.integers(1, 5))
+def test_every_key_of_the_range_is_listed_once_in_the_order_of_bytes(
+    keys: set[str], first: str, last: str, most: int, page_keys: int
+) -> None:
+    expected = sorted((key for key in keys if first.encode() <= key.encode() <= last.encode()), key=str.encode)
+    listed = list_range(
+        serve([*keys], page_keys=page_keys), "legacy", "", first, last, most_keys=most, is_enough=lambda _: False
+    )
+    assert listed.keys == expected[:most]
+    assert listed.next == (expected[most] if len(expected) > most else None)
+
+
+@given(st.sets(KEYS, min_size=2, max_size=40), st.integers(1, 7), st.integers(1, 4), st.integers(1, 3))
+def test_a_listing_that_goes_on_at_the_next_key_leaves_out_none(
+    keys: set[str], most: int, page_keys: int, most_pages: int
+) -> None:
+    found: list[str] = []
+    first: str | None = ""
+    while first is not None:
+        part = list_range(
+            serve([*keys], page_keys=page_keys),
+            "legacy",
+            "",
+            first,
+            None,
+            most_keys=most,
+            is_enough=lambda page: page > most_pages,
+        )
+        assert part.next is None or part.keys
+        found += part.keys
+        first = part.next
+    assert found == sorted(keys, key=str.encode)
+
+
+def test_only_the_prefix_is_listed_with_the_key_that_is_the_prefix_itself() -> None:
+    keys = ["a/1", "variants", "variants/", "variants/ä", "variants0"]
+    assert take(serve(keys), "variants/", prefix="variants/") == (["variants/", "variants/ä"], None)
+
+
+@pytest.mark.parametrize("first_exists", [True, False])
+def test_the_first_key_is_listed_if_it_is_there(first_exists: bool) -> None:
+    keys = ["a", "b", "b1", "c"] if first_exists else ["a", "b1", "c"]
+    assert take(serve(keys), "b", "b1").keys == (["b", "b1"] if first_exists else ["b1"])
+
+
+@pytest.mark.parametrize(
+    "key", ["\x01", "a\tb\nc\rd", "￾", "\x7f\x80", "a+b c%41", "<&>'\"", "é", "e\u0301", "//", "😀"]
+)
+def test_a_key_comes_as_it_is(key: str) -> None:
+    assert take(serve([key])).keys == [key]
+
+
+def test_a_server_that_does_not_encode_keys_is_understood_as_well() -> None:
+    keys = ["%41", "<&>", "a b", "a+b", "é"]
+    assert take(serve(keys, encoded=False)).keys == keys
+
+
+def test_a_range_asks_for_no_more_keys_than_it_takes() -> None:
+    asked: list[Query] = []
+
+    def ask(request: Request) -> Response:
+        asked.append(query_of(request))
+        return serve([f"{number:04}" for number in range(3000)])(request)
+
+    assert len(take(ask, most=1500).keys) == 1500
+    assert [query["max-keys"] for query in asked] == ["1000", "501"]
+    assert asked[1]["start-after"] == "0999"
+
+
+def repeat_tokens() -> Ask:
+    return answers(*(page([], more=True, token=f"t{number}") for number in range(999)))
+
+
+def refuse(*pages: Response) -> Callable[[], Ask]:
+    return lambda: answers(*pages)
+
+
+HOSTILE: dict[str, tuple[Callable[[], Ask], str]] = {
+    "unordered": (refuse(page(["b", "a"])), "lists 'a' after 'b'"),
+    "repeating": (refuse(page(["a", "a"])), "lists 'a' after 'a'"),
+    "the same page again": (refuse(page(["a", "b"], more=True, token="t")), "lists 'a' after 'b'"),
+    "by another order than bytes": (refuse(page(["\U0001f600", "\uffee"])), "not in the order of their bytes"),
+    "folders first": (refuse(page(["a/b", "a b"])), "lists 'a b' after 'a/b'"),
+    "a token for ever": (repeat_tokens, "without another key"),
+    "the same token again": (refuse(page([], more=True, token="t")), "without another key"),
+    "more without a key or a token": (refuse(page([], more=True)), "without another key"),
+    "another prefix": (refuse(page(["b"])), "names 'b'"),
+    "a NUL": (refuse(page(["a\0"])), "has a NUL"),
+    "a long key": (refuse(page(["a" * 1025])), "longer than 1024 bytes"),
+    "an empty key": (refuse(page([""])), "names ''"),
+    "no UTF-8": (refuse(Response(200, body=page(["a"]).body.replace(b"<Key>a", b"<Key>%FF"))), "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_listing_is_refused_with_a_reason(name: str) -> None:
+    make, reason = HOSTILE[name]
+    prefix = "a" if name in {"another prefix", "an empty key", "a long key", "a NUL", "no UTF-8"} else ""
+    with pytest.raises(ListingUnusable, match=reason) as refused:
+        take(make(), prefix, prefix=prefix)
+    assert not refused.value.retryable
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>please log in</html>", b"<ListBucketResult><Contents><Key>a</Key>", b"<Error/>", b"\xff\xfe",
+     b'<!DOCTYPE x [<!ENTITY a "b">]><ListBucketResult/>'],
+)  # fmt: skip
+def test_a_response_that_is_no_listing_is_the_servers_fault(body: bytes) -> None:
+    with pytest.raises(ServerFault, match="not S3's XML"):
+        read_page(Response(200, body=body))
+
+
+def test_a_few_pages_without_a_key_are_taken() -> None:
+    empty = [page([], more=True, token=f"t{number}") for number in range(MAX_EMPTY_PAGES)]
+    assert take(answers(*empty, page(["a"]))).keys == ["a"]
+
+
+def test_a_server_that_sends_few_keys_at_a_time_is_asked_so_often_and_no_more() -> None:
+    keys = [f"{number:04}" for number in range(200)]
+    listed = list_range(
+        serve(keys, page_keys=1), "legacy", "", "", None, most_keys=1000, is_enough=lambda page: page > 20
+    )
+    assert listed == (keys[:20], keys[20])
+
+
+@given(st.binary(max_size=200))
+def test_no_body_makes_the_reader_fall_over(body: bytes) -> None:
+    try:
+        read_page(Response(200, body=b"<ListBucketResult>" + body + b"</ListBucketResult>"))
+    except (ServerFault, ListingUnusable):
+        return
+
+
+def test_a_page_is_parsed_whatever_stands_beside_the_keys() -> None:
+    def parts() -> Iterator[str]:
+        yield "<ListBucketResult><Name>b</Name><Prefix>a</Prefix><KeyCount>1</KeyCount>"
+        yield "<Contents><Owner><ID>a</ID></Owner><Key>a+b%2B</Key><ETag>x</ETag></Contents>"
+        yield "<CommonPrefixes><Prefix>no/</Prefix></CommonPrefixes></ListBucketResult>"
+
+    assert read_page(Response(200, body="".join(parts()).encode())) == (["a+b%2B"], True, None)

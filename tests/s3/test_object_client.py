@@ -1,0 +1,108 @@
+"""What the hot path promises of every request: one answer, its own server, within bounds."""
+
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from rowferry.errors import Cancelled, ObjectRejected
+from rowferry.s3 import operations
+from rowferry.s3.endpoint import resolve_endpoint
+from support.postgres.servers import Buckets
+from support.processes.processes import wait_for
+from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, clients_of, facing, opened, side_of
+from support.s3.stand_in import StandIn, answer, keep_silent, refuse, reset
+
+
+def test_only_an_answer_of_any_status_counts_as_one() -> None:
+    with facing(reset) as (client, _):
+        ask(client, COPY)
+        assert client.last_response is None
+    for behaviour in (answer(404), refuse(503, "SlowDown"), answer(200)):
+        with facing(behaviour) as (client, _):
+            ask(client, COPY)
+            assert client.last_response is not None
+
+
+def test_each_client_reaches_its_own_port() -> None:
+    with facing(answer(200)) as (one, first), facing(answer(200)) as (other, second):
+        for _ in range(3):
+            ask(one, HEAD)
+            ask(other, COPY)
+    assert {line.split()[0] for line in first.request_lines} == {"HEAD"}
+    assert {line.split()[0] for line in second.request_lines} == {"PUT"}
+
+
+def test_the_bucket_is_in_the_path_behind_the_endpoints_own() -> None:
+    with StandIn(answer(200)) as server:
+        endpoint = resolve_endpoint(side_of(server))
+        with opened(side_of(server)) as client:
+            ask(client, operations.head_object("production", "/a b"))
+        with opened(side_of(server), endpoint=replace(endpoint, base_path="/s3")) as client:
+            ask(client, HEAD)
+    assert server.request_lines == ["HEAD /bucket//a%20b HTTP/1.1", "HEAD /s3/bucket/k HTTP/1.1"]
+
+
+def test_cancelled_requests_give_their_connections_back() -> None:
+    with facing(*[keep_silent] * 8, answer(200)) as (client, server):
+        started = [begin(client, COPY) for _ in range(20)]
+        wait_for(lambda: len(server.requests) == 8)
+        for future in started:
+            future.cancel()
+        assert [ask(client, HEAD).status for _ in range(20)] == [200] * 20
+    assert all(future.cancelled() for future in started)
+    assert server.request_lines.count("HEAD /bucket/k HTTP/1.1") == 20
+    assert len(server.requests) == 28
+
+
+def test_closing_answers_what_is_in_flight_and_refuses_what_comes_later() -> None:
+    with facing(keep_silent) as (client, server):
+        started = [begin(client, COPY) for _ in range(20)]
+        wait_for(lambda: server.requests)
+        client.close()
+        assert {type(future.result(WAIT_SECONDS).error) for future in started} == {Cancelled}
+        assert isinstance(ask(client, COPY).error, Cancelled)
+        client.close()
+
+
+def test_a_request_that_cannot_be_sent_is_answered_too() -> None:
+    with facing(answer(200)) as (client, server):
+        assert isinstance(ask(client, structs.replace(COPY, headers=(("a", "one\r\ntwo"),))).error, ObjectRejected)
+        assert isinstance(ask(client, structs.replace(COPY, headers=(("a", "\ud800"),))).error, ObjectRejected)
+    assert server.requests == []
+
+
+def test_nothing_is_ever_written_to_the_legacy_side() -> None:
+    with StandIn(answer(200)) as server, opened(side_of(server, "legacy")) as client:
+        assert isinstance(ask(client, structs.replace(COPY, side="legacy")).error, ObjectRejected)
+        assert isinstance(ask(client, COPY).error, ObjectRejected)
+        assert ask(client, operations.head_object("legacy", "k")).error is None
+    assert server.request_lines == ["HEAD /bucket/k HTTP/1.1"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000])
+def test_an_object_within_the_bound_is_read_whole(buckets: Buckets, size: int) -> None:
+    buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"x" * size)
+    with clients_of(buckets, max_body_bytes=1000) as (legacy, _):
+        got = ask(legacy, operations.get_object("legacy", "k"))
+    assert (got.error, got.status, got.body, got.content_length) == (None, 200, b"x" * size, size)
+
+
+def test_no_more_than_the_bound_is_asked_of_a_larger_object(buckets: Buckets) -> None:
+    buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"x" * 1001)
+    with clients_of(buckets, max_body_bytes=1000) as (legacy, _):
+        got = ask(legacy, operations.get_object("legacy", "k"))
+    assert isinstance(got.error, ObjectRejected)
+    assert got.error.code == "ResponseTooLong"
+
+
+def test_a_server_that_ignores_ranges_is_held_to_the_bound_too() -> None:
+    with facing(answer(200, b"x" * 1001), max_body_bytes=1000) as (client, _):
+        assert isinstance(ask(client, GET).error, ObjectRejected)
+
+
+def test_a_range_of_ones_own_is_sent_as_it_is() -> None:
+    ranged = operations.get_object("production", "k", first_byte=5, last_byte=7)
+    with facing(refuse(416, "InvalidRange"), max_body_bytes=1000) as (client, server):
+        assert isinstance(ask(client, ranged).error, ObjectRejected)
+    assert ["Range: bytes=5-7" in request for request in server.requests] == [True]

@@ -1,0 +1,135 @@
+"""The hot path against real S3 servers: strange keys, conditions, ranges, parts."""
+
+import pytest
+from botocore.credentials import Credentials
+
+from rowferry.errors import BucketNotFound, ObjectNotFound, PreconditionFailed, SideFault
+from rowferry.plan import ProductionSide
+from rowferry.s3 import operations
+from rowferry.s3.responses import read_tags, read_text
+from rowferry.s3.results import read_copied_etag
+from support.postgres.servers import Buckets
+from support.s3.clients import HEAD, WAIT_SECONDS, ask, begin, clients_of, opened
+
+STRANGE_KEYS = [
+    "plain.jpg",
+    "with space and+plus",
+    "100%25.txt",
+    "q'\"<>`|^{}[]&=#;,@:!$*()~",
+    "emoji-\U0001f600/\U0001f680.png",
+    "nfc-\u00e9",
+    "nfd-e\u0301",
+    "\u00e9" * 100,
+    "tab\tdel\x7f",
+    "colon:/slash",
+    "back\\slash",
+]
+FOLDED_KEYS = ["//lead//twice", "/lead", "a/../b", "./a/./b", "trail/", "a?versionId=3"]
+"""Keys that versitygw, whose objects are files, folds or refuses."""
+
+
+def check_that_a_key_travels(buckets: Buckets, key: str) -> None:
+    content = f"the bytes of {key!r}".encode()
+    buckets.client.put_object(
+        Bucket=buckets.legacy, Key=key, Body=content, ContentType="image/x-odd", Metadata={"a": "1"}, Tagging="t=u%2Bv"
+    )
+    copy = operations.copy_object(key, source_bucket=buckets.legacy, source_key=key, if_none_match=False)
+    with clients_of(buckets) as (legacy, production):
+        copied, found = ask(production, copy), ask(production, operations.head_object("production", key))
+        assert copied.error is None
+        assert read_copied_etag(copied) == found.etag == ask(legacy, operations.head_object("legacy", key)).etag
+        assert (found.content_length, found.headers["content-type"]) == (len(content), "image/x-odd")
+        assert found.headers["x-amz-meta-a"] == "1"
+        assert ask(production, operations.get_object("production", key)).body == content
+        assert read_tags(ask(production, operations.get_object_tagging("production", key)).body) == (("t", "u+v"),)
+    assert [found["Key"] for found in buckets.client.list_objects_v2(Bucket=buckets.production)["Contents"]] == [key]
+
+
+@pytest.mark.parametrize("key", STRANGE_KEYS)
+def test_a_strange_key_is_copied_byte_for_byte(buckets: Buckets, key: str) -> None:
+    check_that_a_key_travels(buckets, key)
+
+
+@pytest.mark.parametrize("key", FOLDED_KEYS)
+def test_a_key_that_looks_like_a_path_is_copied_byte_for_byte(moto_buckets: Buckets, key: str) -> None:
+    check_that_a_key_travels(moto_buckets, key)
+
+
+def test_nfc_and_nfd_stay_two_objects(buckets: Buckets) -> None:
+    with clients_of(buckets) as (_, production):
+        for key in ("\u00e9", "e\u0301"):
+            put = operations.put_object(key, key.encode(), headers=[], if_none_match=True)
+            assert ask(production, put).error is None
+        assert ask(production, operations.get_object("production", "e\u0301")).body == "e\u0301".encode()
+
+
+def test_a_missing_object_is_not_found_by_head_and_copy(buckets: Buckets) -> None:
+    copy = operations.copy_object("new", source_bucket=buckets.legacy, source_key="gone", if_none_match=False)
+    with clients_of(buckets) as (legacy, production):
+        assert isinstance(ask(legacy, operations.head_object("legacy", "gone")).error, ObjectNotFound)
+        assert isinstance(ask(production, copy).error, ObjectNotFound)
+
+
+def test_a_missing_bucket_is_told_from_a_missing_object(buckets: Buckets) -> None:
+    copy = operations.copy_object("new", source_bucket="no-such-bucket", source_key="k", if_none_match=False)
+    with clients_of(buckets) as (_, production):
+        assert isinstance(ask(production, copy).error, BucketNotFound)
+
+
+def test_a_wrong_secret_is_refused_access(versitygw_buckets: Buckets) -> None:
+    side = ProductionSide(versitygw_buckets.production, endpoint_url=versitygw_buckets.server.endpoint_url)
+    with opened(side, Credentials(versitygw_buckets.server.access_key, "wrong")) as client:
+        assert isinstance(ask(client, operations.get_object("production", "k")).error, SideFault)
+        assert isinstance(ask(client, operations.head_object("production", "k")).error, SideFault)
+
+
+def test_a_range_returns_just_its_bytes_of_the_pinned_version(buckets: Buckets) -> None:
+    buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"0123456789")
+    with clients_of(buckets) as (legacy, _):
+        etag = ask(legacy, operations.head_object("legacy", "k")).etag
+        part = ask(legacy, operations.get_object("legacy", "k", first_byte=2, last_byte=4, if_match=etag))
+        changed = ask(legacy, operations.get_object("legacy", "k", if_match="another"))
+    assert (part.status, part.body) == (206, b"234")
+    assert isinstance(changed.error, PreconditionFailed)
+
+
+def test_a_conditional_put_never_overwrites(buckets: Buckets) -> None:
+    with clients_of(buckets) as (_, production):
+        first = ask(production, operations.put_object("k", b"first", headers=[], if_none_match=True))
+        second = ask(production, operations.put_object("k", b"second", headers=[], if_none_match=True))
+        assert first.error is None
+        assert isinstance(second.error, PreconditionFailed)
+        assert ask(production, operations.get_object("production", "k")).body == b"first"
+
+
+def test_an_object_is_uploaded_in_parts(buckets: Buckets) -> None:
+    part, key = b"p" * (5 * 1024 * 1024), "large one"
+    with clients_of(buckets) as (_, production):
+        started = ask(production, operations.create_multipart_upload(key, headers=[("Content-Type", "image/x-odd")]))
+        upload_id = read_text(started.body, "UploadId")
+        assert upload_id
+        parts: list[tuple[int, str]] = []
+        for number, body in enumerate((part, b"the rest"), start=1):
+            sent = ask(production, operations.upload_part(key, body, upload_id=upload_id, part_number=number))
+            assert sent.etag
+            parts.append((number, sent.etag))
+        done = operations.complete_multipart_upload(key, upload_id=upload_id, parts=parts, if_none_match=True)
+        assert ask(production, done).error is None
+        found = ask(production, operations.head_object("production", key))
+    assert (found.content_length, found.headers["content-type"]) == (len(part) + 8, "image/x-odd")
+
+
+def test_an_aborted_upload_leaves_no_object(buckets: Buckets) -> None:
+    with clients_of(buckets) as (_, production):
+        upload_id = read_text(ask(production, operations.create_multipart_upload("k")).body, "UploadId")
+        assert upload_id
+        assert ask(production, operations.abort_multipart_upload("k", upload_id=upload_id)).error is None
+        assert isinstance(ask(production, HEAD).error, ObjectNotFound)
+
+
+def test_every_one_of_many_requests_is_answered_once(moto_buckets: Buckets) -> None:
+    with clients_of(moto_buckets) as (_, production):
+        started = [
+            begin(production, operations.head_object("production", f"missing-{number}")) for number in range(200)
+        ]
+        assert {type(future.result(WAIT_SECONDS).error) for future in started} == {ObjectNotFound}

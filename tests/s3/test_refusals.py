@@ -1,0 +1,152 @@
+"""What a refusal is about is found out: a drifted clock and rotated keys are corrected, a side's fault is named."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from rowferry.errors import AccessDenied, ObjectRejected, SideFault
+from rowferry.plan import ProductionSide
+from rowferry.s3.client import ObjectClient, open_object_client
+from support.processes.processes import wait_for
+from support.s3.clients import COPY, GET, HEAD, ask, begin, opened, side_of
+from support.s3.stand_in import Behaviour, StandIn, answer, refuse, refuse_with
+
+HOUR = 3600
+
+
+@contextmanager
+def judged(judge: Callable[[str], Behaviour]) -> Iterator[tuple[ObjectClient, StandIn]]:
+    """A client, without retries, of a server whose answers depend on the head of the request."""
+    with StandIn().judging(judge) as server, opened(side_of(server)) as client:
+        yield client, server
+
+
+def keep_time(offset: float, *, bodiless: bool = False) -> Callable[[str], Behaviour]:
+    """Refuse what was signed more than a quarter of an hour from the server's own time."""
+
+    def judge(head: str) -> Behaviour:
+        found = re.search(r"x-amz-date: (\w+)", head)
+        assert found is not None
+        signed = time.mktime(time.strptime(found[1], "%Y%m%dT%H%M%SZ")) - time.timezone
+        date = formatdate(time.time() + offset, usegmt=True)
+        if abs(signed - time.time() - offset) < HOUR / 4:
+            return answer(200, Date=date)
+        return answer(403, Date=date) if bodiless else refuse_with(403, "RequestTimeTooSkewed", Date=date)
+
+    return judge
+
+
+@pytest.mark.parametrize("offset", [HOUR, -HOUR])
+def test_a_drifted_clock_is_corrected_once_by_the_servers(offset: float, caplog: pytest.LogCaptureFixture) -> None:
+    with judged(keep_time(offset)) as (client, server):
+        for _ in range(5):
+            assert ask(client, COPY).error is None
+    assert len(server.requests) == 6
+    assert caplog.text.count("clock differs") == 1
+
+
+def test_a_head_that_is_refused_without_a_word_corrects_the_clock_too() -> None:
+    with judged(keep_time(HOUR, bodiless=True)) as (client, server):
+        assert ask(client, HEAD).error is None
+    assert len(server.requests) == 2
+
+
+def test_a_clock_that_cannot_be_corrected_is_a_fault_of_the_side() -> None:
+    date = formatdate(time.time() + HOUR, usegmt=True)
+    for behaviour in (refuse_with(403, "RequestTimeTooSkewed", Date=date), refuse(403, "RequestTimeTooSkewed")):
+        with judged(lambda _, behaviour=behaviour: behaviour) as (client, server):
+            assert isinstance(ask(client, COPY).error, SideFault)
+        assert len(server.requests) <= 2
+
+
+def test_a_head_refused_without_a_word_is_followed_by_one_get_that_tells() -> None:
+    def judge(head: str) -> Behaviour:
+        return answer(400) if head.startswith("HEAD") else refuse(400, "ExpiredToken")
+
+    with judged(judge) as (client, server):
+        errors: list[object] = []
+        for _ in range(50):
+            begin(client, HEAD, lambda got: errors.append(got.error))
+        wait_for(lambda: len(errors) == 50)
+        assert {type(error) for error in errors} == {SideFault}
+    assert [line for line in server.request_lines if line.startswith("GET")] == ["GET /bucket/k HTTP/1.1"]
+
+
+def test_an_object_that_is_refused_is_no_fault_of_the_side() -> None:
+    def judge(head: str) -> Behaviour:
+        return answer(403) if head.startswith("HEAD") else refuse(403, "AccessDenied")
+
+    with judged(judge) as (client, _):
+        error = ask(client, HEAD).error
+    assert isinstance(error, AccessDenied)
+    assert error.code == "AccessDenied"
+
+
+def test_an_object_that_was_refused_a_moment_ago_says_nothing_of_the_next() -> None:
+    codes = iter(["AccessDenied", "ExpiredToken"])
+
+    def judge(head: str) -> Behaviour:
+        return answer(403) if head.startswith("HEAD") else refuse(403, next(codes))
+
+    with judged(judge) as (client, _):
+        assert isinstance(ask(client, HEAD).error, AccessDenied)
+        assert isinstance(ask(client, HEAD).error, SideFault)
+
+
+def test_a_signature_refused_for_one_key_is_no_fault_of_the_side() -> None:
+    def judge(head: str) -> Behaviour:
+        return answer(200) if "list-type=2" in head else refuse(403, "SignatureDoesNotMatch")
+
+    with judged(judge) as (client, _):
+        for request in (GET, HEAD, COPY):
+            assert isinstance(ask(client, request).error, ObjectRejected)
+
+
+def test_a_signature_refused_for_all_keys_is_a_fault_of_the_side() -> None:
+    with judged(lambda _: refuse(403, "SignatureDoesNotMatch")) as (client, _):
+        for request in (GET, HEAD, COPY):
+            assert isinstance(ask(client, request).error, SideFault)
+
+
+@pytest.mark.parametrize("status", [301, 307, 400])
+def test_another_region_is_a_fault_of_the_side_that_names_it(status: int) -> None:
+    with judged(lambda _: answer(status, x_amz_bucket_region="eu-north-1")) as (client, _):
+        error = ask(client, HEAD).error
+    assert isinstance(error, SideFault)
+    assert "set production.region" in str(error)
+    assert "eu-north-1" in str(error)
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Write the keys of the profile `rotated`."""
+    path = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(path))
+
+    def write(key: str) -> None:
+        path.write_text(f"[rotated]\naws_access_key_id = {key}\naws_secret_access_key = SK\n")
+
+    return write
+
+
+@pytest.mark.parametrize("code", ["InvalidAccessKeyId", "ExpiredToken"])
+def test_rotated_keys_of_a_profile_are_read_without_a_restart(profile: Callable[[str], None], code: str) -> None:
+    def judge(head: str) -> Behaviour:
+        return answer(200) if "Credential=NEW/" in head else refuse(403, code)
+
+    profile("OLD")
+    with StandIn().judging(judge) as server:
+        side = ProductionSide("bucket", endpoint_url=server.endpoint_url, profile="rotated")
+        with closing(open_object_client(side)) as client:
+            profile("NEW")
+            assert ask(client, COPY).error is None
+            assert ask(client, COPY).error is None
+        assert len(server.requests) == 3
+        profile("OLD")
+        with closing(open_object_client(side)) as client:
+            assert isinstance(ask(client, COPY).error, SideFault)

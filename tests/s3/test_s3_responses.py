@@ -1,0 +1,149 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowferry.errors import (
+    AccessDenied,
+    BucketNotFound,
+    ObjectDamaged,
+    ObjectError,
+    ObjectNotFound,
+    ObjectRejected,
+    PreconditionFailed,
+    ServerFault,
+    SideFault,
+    Throttled,
+    TimedOut,
+)
+from rowferry.s3.errors import classify
+from rowferry.s3.responses import read_error, read_tags, read_text
+from support.s3.clients import Result, read
+
+NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (404, "", ObjectNotFound),
+        (404, "NoSuchKey", ObjectNotFound),
+        (404, "NoSuchBucket", BucketNotFound),
+        (404, "NoSuchUpload", ServerFault),
+        (404, "NoSuchTagSet", ObjectRejected),
+        (403, "", AccessDenied),
+        (401, "", AccessDenied),
+        (403, "SignatureDoesNotMatch", SideFault),
+        (400, "ExpiredToken", SideFault),
+        (403, "InvalidAccessKeyId", SideFault),
+        (403, "RequestTimeTooSkewed", SideFault),
+        (400, "AuthorizationHeaderMalformed", SideFault),
+        (403, "QuotaExceeded", SideFault),
+        (507, "XMinioStorageFull", SideFault),
+        (507, "", SideFault),
+        (403, "AccountProblem", SideFault),
+        (403, "InvalidObjectState", ObjectRejected),
+        (412, "", PreconditionFailed),
+        (412, "PreconditionFailed", PreconditionFailed),
+        (409, "ConditionalRequestConflict", PreconditionFailed),
+        (409, "", PreconditionFailed),
+        (409, "ObjectParentIsFile", ObjectRejected),
+        (304, "", PreconditionFailed),
+        (400, "BadDigest", ObjectDamaged),
+        (400, "InvalidArgument", ObjectRejected),
+        (301, "PermanentRedirect", SideFault),
+        (416, "InvalidRange", ObjectRejected),
+        (501, "NotImplemented", ObjectRejected),
+        (400, "RequestTimeout", TimedOut),
+        (408, "", TimedOut),
+        (503, "", Throttled),
+        (503, "SlowDown", Throttled),
+        (429, "TooManyRequests", Throttled),
+        (400, "ThrottlingException", Throttled),
+        (500, "InternalError", ServerFault),
+        (502, "", ServerFault),
+        (504, "", ServerFault),
+        (0, "", ServerFault),
+    ],
+)
+def test_an_http_response_has_the_class_that_s3_means(status: int, code: str, expected: type[ObjectError]) -> None:
+    assert type(classify(status, code, "")) is expected
+
+
+@given(st.integers(0, 599), st.text(max_size=30), st.text(max_size=30))
+def test_whatever_a_server_says_has_a_class_and_a_code(status: int, code: str, message: str) -> None:
+    assert classify(status, code, message).code
+
+
+def test_an_error_body_gives_the_code_and_the_words() -> None:
+    body = b"<Error><Code>AccessDenied</Code><Message>not &quot;you&quot;</Message><RequestId>1</RequestId></Error>"
+    answer = read(403, {}, body)
+    assert isinstance(answer.error, AccessDenied)
+    assert str(answer.error) == 'AccessDenied: not "you"'
+
+
+def test_namespaces_do_not_hide_an_error() -> None:
+    assert read_error(f"<Error {NAMESPACE}><Code>SlowDown</Code></Error>".encode()) == ("SlowDown", "")
+
+
+def test_a_head_without_a_body_says_not_found_by_its_status() -> None:
+    assert isinstance(read(404, {}, b"").error, ObjectNotFound)
+
+
+def test_a_proxys_404_is_not_taken_for_a_missing_object() -> None:
+    assert isinstance(read(404, {}, b"<!doctype html><title>no such page</title>").error, ServerFault)
+
+
+def test_a_200_can_hide_an_error() -> None:
+    body = b'<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>'
+    assert isinstance(read(200, {}, body, may_hide_error=True).error, AccessDenied)
+    assert isinstance(read(200, {}, b"<Error", may_hide_error=True).error, ServerFault)
+
+
+def test_an_object_that_looks_like_an_error_is_an_object() -> None:
+    assert read(200, {}, b"<Error><Code>SlowDown</Code></Error>").error is None
+
+
+def test_an_etag_in_the_headers_loses_its_quotes() -> None:
+    assert Result(200, {"etag": '"abc"'}).etag == "abc"
+    assert Result(200).etag is None
+
+
+@pytest.mark.parametrize(("value", "length"), [("20", 20), ("0", 0), ("", None), ("-1", None), ("٣", None)])
+def test_a_length_is_a_number_or_unknown(value: str, length: int | None) -> None:
+    assert Result(200, {"content-length": value}).content_length == length
+    assert Result(200).content_length is None
+
+
+def test_tags_come_in_order_with_their_entities_resolved() -> None:
+    body = (
+        f"<Tagging {NAMESPACE}><TagSet><Tag><Key>b</Key><Value>1 &amp; 2</Value></Tag>"
+        "<Tag><Key>a</Key><Value/></Tag></TagSet></Tagging>"
+    )
+    assert read_tags(body.encode()) == (("b", "1 & 2"), ("a", ""))
+    assert read_tags(b"<Tagging><TagSet/></Tagging>") == ()
+
+
+def test_unreadable_tags_do_not_pass_for_none() -> None:
+    with pytest.raises(ServerFault):
+        read_tags(b"<html></html>")
+
+
+def test_an_upload_id_is_read_by_its_name() -> None:
+    body = f"<InitiateMultipartUploadResult {NAMESPACE}><UploadId>a+b/c</UploadId></InitiateMultipartUploadResult>"
+    assert read_text(body.encode(), "UploadId") == "a+b/c"
+    assert read_text(body.encode(), "ETag") is None
+
+
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><Error><Code>&b;</Code></Error>'
+
+
+@pytest.mark.parametrize("body", [BOMB.encode(), BOMB.encode("utf-16")])
+def test_a_body_with_entities_of_its_own_is_not_parsed(body: bytes) -> None:
+    assert read_error(body) == ("", "")
+
+
+@given(st.binary(max_size=200))
+def test_no_body_can_break_the_reader(body: bytes) -> None:
+    answer = read(400, {}, body, may_hide_error=True)
+    assert isinstance(answer.error, ObjectError)
+    assert answer.etag is None or isinstance(answer.etag, str)

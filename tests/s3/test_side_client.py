@@ -1,0 +1,134 @@
+"""What asks at the start asks over the client that works, and says what stands in the way."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event
+
+import pytest
+
+from rowferry.errors import AccessDenied, BucketNotFound, CutOff, ObjectError, TimedOut, Unreachable, UsageError
+from rowferry.http import event_loop
+from rowferry.plan import Side
+from rowferry.s3.client import ObjectClient, check_bucket, open_object_client
+from rowferry.s3.operations import get_object, head_object
+from support.processes.processes import wait_for
+from support.s3.clients import WAIT_SECONDS, ask, begin, side_of
+from support.s3.stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for side in ("LEGACY", "PRODUCTION"):
+        monkeypatch.setenv(f"ROWFERRY_{side}_ACCESS_KEY_ID", "AK")
+        monkeypatch.setenv(f"ROWFERRY_{side}_SECRET_ACCESS_KEY", "SK")
+
+
+@contextmanager
+def asking(
+    *behaviours: Behaviour, within: timedelta = timedelta(seconds=60), at_once: int = 1
+) -> Iterator[tuple[ObjectClient, Side]]:
+    with StandIn(*behaviours) as server:
+        client = open_object_client(side_of(server), max_in_flight=at_once, deadline=within)
+        try:
+            yield client, side_of(server)
+        finally:
+            client.close()
+
+
+def test_one_request_is_asked_and_answered_in_one_call() -> None:
+    with asking(answer(200, ETag='"e"'), refuse(404, "NoSuchKey")) as (client, _):
+        assert ask(client, head_object("production", "k")).etag == "e"
+        assert ask(client, head_object("production", "k")).status == 404
+
+
+def test_asking_ends_at_the_deadline_and_when_the_client_is_closed() -> None:
+    with asking(keep_silent, within=timedelta(seconds=0.3)) as (client, _):
+        assert isinstance(ask(client, head_object("production", "k")).error, TimedOut)
+        client.close()
+        assert ask(client, head_object("production", "k")).error is not None
+
+
+def test_the_bucket_is_asked_for_as_boto3_asks() -> None:
+    with StandIn(answer(200)) as server:
+        client = open_object_client(side_of(server))
+        check_bucket(client, side_of(server))
+        event_loop.run(client.probe(timedelta(seconds=60)))
+        client.close()
+    assert server.request_lines == ["HEAD /bucket HTTP/1.1"] * 2
+    assert all("User-Agent: rowferry" in request for request in server.requests)
+
+
+def test_a_bodiless_refusal_of_the_bucket_is_followed_by_a_get_that_tells_why() -> None:
+    with asking(answer(403), refuse(403, "NotForYou")) as (client, side):
+        with pytest.raises(AccessDenied) as refused:
+            check_bucket(client, side)
+        assert refused.value.code == "NotForYou"
+    with asking(answer(403), answer(200)) as (client, side), pytest.raises(AccessDenied):
+        check_bucket(client, side)
+
+
+def test_a_bucket_that_is_not_there_is_said_to_be_missing() -> None:
+    with asking(answer(404)) as (client, side), pytest.raises(BucketNotFound):
+        check_bucket(client, side)
+
+
+@pytest.mark.parametrize("reply", [answer(200), answer(403), refuse(503, "SlowDown"), refuse(400, "ExpiredToken")])
+def test_any_response_answers_a_probe_also_while_cut_off(reply: Behaviour) -> None:
+    with asking(answer(200), reply) as (client, side):
+        check_bucket(client, side)
+        event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
+        event_loop.run(client.probe(timedelta(seconds=60)))
+        assert isinstance(ask(client, head_object("production", "k")).error, CutOff)
+
+
+@pytest.mark.parametrize(("reply", "error_class"), [(keep_silent, TimedOut), (hang_up, Unreachable)])
+def test_a_probe_without_a_response_says_so(reply: Behaviour, error_class: type[ObjectError]) -> None:
+    with asking(reply) as (client, _), pytest.raises(error_class):
+        event_loop.run(client.probe(timedelta(seconds=1)))
+
+
+def test_cutting_off_ends_what_is_in_flight_and_a_later_request_is_sent() -> None:
+    with asking(keep_silent, answer(200)) as (client, _):
+        waiting = begin(client, head_object("production", "k"))
+        wait_for(lambda: client.waiting_since is not None)
+        event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
+        assert isinstance(waiting.result(WAIT_SECONDS).error, CutOff)
+        event_loop.call_soon(client.cut_off, None)
+        wait_for(lambda: ask(client, head_object("production", "k")).error is None)
+
+
+def test_each_request_that_is_cut_off_gets_an_error_of_its_own() -> None:
+    """An error says which request met it, and its traceback holds what that request had read."""
+    with asking(keep_silent, keep_silent, at_once=2) as (client, _):
+        requests = [head_object("production", "k"), get_object("production", "k")]
+        waiting = [begin(client, request) for request in requests]
+        wait_for(lambda: len(client._pool._open) == 2)
+        event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
+        errors = [future.result(WAIT_SECONDS).error for future in waiting]
+        assert [error.operation for error in errors if error is not None] == [r.operation for r in requests]
+
+
+def test_closing_waits_for_no_event_loop_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a worker that stops would not deregister."""
+    monkeypatch.setattr("rowferry.s3.client.CLOSE_WITHIN", timedelta(seconds=0.05))
+    closed, was_closed = Event(), list[bool]()
+    with asking(answer(200)) as (client, _):
+        event_loop.call_soon(lambda: was_closed.append(closed.wait(5)))
+        client.close()
+        closed.set()
+        event_loop.run(asyncio.sleep(0))
+        assert was_closed == [True]
+
+
+@pytest.mark.parametrize("status", [301, 307, 400])
+def test_a_bucket_of_another_region_is_one_sentence_that_names_it(status: int) -> None:
+    elsewhere = answer(status, x_amz_bucket_region="eu-north-1")
+    with asking(elsewhere) as (client, side), pytest.raises(UsageError, match=r"production\.region to eu-north-1"):
+        check_bucket(client, side)
+
+
+def test_a_server_that_is_away_is_unreachable() -> None:
+    with asking(hang_up) as (client, side), pytest.raises(Unreachable):
+        check_bucket(client, side)

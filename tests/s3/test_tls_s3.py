@@ -1,0 +1,154 @@
+"""What is sent to an https endpoint is sent to no other server; an untrusted certificate ends the connection first."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.credentials import Credentials
+
+from rowferry.errors import ObjectError, ServerNotTrusted
+from rowferry.s3.boto import open_bucket
+from rowferry_lab.servers.s3_servers import S3Server
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets, find_versitygw, remove_bucket
+from support.s3.clients import HEAD, ask, opened, side_of
+from support.s3.stand_in import StandIn, answer
+from support.s3.tls import Authority, TlsVersityServer, serving_context
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Two authorities, and certificates of the first: for this host, and for another."""
+
+    bundle: Path
+    strangers: Path
+    server: TlsVersityServer | None
+    right: Any
+    elsewhere: Any
+
+
+@pytest.fixture(scope="module")
+def trust() -> Iterator[Trust]:
+    with TemporaryDirectory() as name, ExitStack() as until:
+        authority, stranger = Authority(Path(name), "authority"), Authority(Path(name), "stranger")
+        right, elsewhere = authority.sign("server"), authority.sign("elsewhere", address="192.0.2.1")
+        program = find_versitygw()
+        server = until.enter_context(TlsVersityServer(program, right, authority.bundle)) if program else None
+        yield Trust(authority.bundle, stranger.bundle, server, serving_context(right), serving_context(elsewhere))
+
+
+@pytest.fixture
+def buckets(trust: Trust) -> Iterator[Buckets]:
+    """Two buckets of a versitygw that speaks https only."""
+    if trust.server is None:
+        pytest.skip("versitygw is not here: `make test` builds it where `go` is installed")
+    client = connect(trust.server, trust.bundle)
+    found = Buckets(trust.server, client, "tls-legacy", "tls-production")
+    for bucket in (found.legacy, found.production):
+        client.create_bucket(Bucket=bucket)
+    yield found
+    for bucket in (found.legacy, found.production):
+        remove_bucket(client, bucket)
+    client.close()
+
+
+def connect(server: S3Server, bundle: Path) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=server.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id=server.access_key,
+        aws_secret_access_key=server.secret_key,
+        verify=str(bundle),
+        config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
+    )
+
+
+@pytest.fixture
+def secure(buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+    migration = make_migration(buckets, buckets)
+    migration.fill(20)
+    return migration
+
+
+def test_a_whole_migration_over_https_trusts_the_bundle(secure: Migration, trust: Trust) -> None:
+    bundle = {"AWS_CA_BUNDLE": str(trust.bundle)}
+    secure.write_plan()
+    assert secure.plan["legacy"]["endpoint_url"].startswith("https://127.0.0.1:")
+    for arguments in (["check"], ["enqueue", "--yes", "--batch-size", "5"], ["worker", "--until-empty"]):
+        done = secure.run(*arguments, **bundle)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert secure.counts() == {"migrated": 20}
+    assert secure.run("verify", "--yes", "--log-file", "verify.log", **bundle).returncode == 0
+    secure.audit()
+
+
+@pytest.mark.parametrize("bundle", ["none", "strangers"])
+def test_a_server_that_cannot_be_trusted_is_refused_in_one_sentence(
+    bundle: str, secure: Migration, trust: Trust
+) -> None:
+    secure.write_plan()
+    secure.enqueue(batch_size=5)
+    trusted = {"AWS_CA_BUNDLE": str(trust.strangers)} if bundle == "strangers" else {}
+    for arguments in (["status"], ["worker", "--until-empty", "--log-format=text"]):
+        done = secure.run(*arguments, **trusted)
+        last = done.stderr.splitlines()[-1]
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert last.startswith("rowferry: ")
+        assert "the certificate of the server is not trusted" in last
+        assert "AWS_CA_BUNDLE" in last
+    done = secure.run("check", **trusted)
+    assert done.returncode == 2
+    assert "the certificate of the server is not trusted" in done.stdout
+    assert secure.counts() == {}
+    secure.audit(legacy_left=range(1, 21))
+
+
+@pytest.mark.parametrize("whose", ["nobody's bundle", "strangers", "another host"])
+def test_neither_client_says_a_word_to_a_server_that_it_does_not_trust(
+    whose: str, trust: Trust, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if whose != "nobody's bundle":
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(trust.bundle if whose == "another host" else trust.strangers))
+    context = trust.elsewhere if whose == "another host" else trust.right
+    with StandIn(answer(200), tls=context) as server:
+        with open_bucket(side_of(server), Credentials("AK", "SK")) as bucket, pytest.raises(ObjectError) as refused:
+            bucket.check_exists()
+        assert not refused.value.retryable
+        with opened(side_of(server)) as client:
+            error = ask(client, HEAD).error
+            assert isinstance(error, ServerNotTrusted)
+            assert error.code == "CertificateNotTrusted"
+    assert server.requests == []
+
+
+def test_both_clients_speak_to_a_server_that_they_trust(trust: Trust, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(trust.bundle))
+    with StandIn(answer(200), tls=trust.right) as server:
+        with open_bucket(side_of(server), Credentials("AK", "SK")) as bucket:
+            bucket.check_exists()
+        with opened(side_of(server)) as client:
+            assert ask(client, HEAD).error is None
+    assert [line.split()[0] for line in server.request_lines] == ["HEAD", "HEAD"]
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_bundle_that_cannot_be_used_is_one_sentence(content: str | None, secure: Migration, tmp_path: Path) -> None:
+    secure.write_plan()
+    secure.enqueue(batch_size=5)
+    bundle = tmp_path / "bundle.pem"
+    if content is not None:
+        bundle.write_text(content)
+    for arguments in (["status"], ["worker", "--until-empty", "--log-format=text"]):
+        done = secure.run(*arguments, AWS_CA_BUNDLE=str(bundle))
+        last = done.stderr.splitlines()[-1]
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), json.dumps(done.stderr)
+        assert last.startswith("rowferry: ")
+        assert str(bundle) in last

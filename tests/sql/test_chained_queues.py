@@ -1,0 +1,107 @@
+"""A worker that ends on empty queues waits for those that lead to its own, and says which of them are paused."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from rowferry.db.connection import Connection, connect
+from rowferry.errors import WorkLeft
+from rowferry_worker.batch.claim import claim_batch, is_finished, is_work_left
+from support.queue.lines import Lines
+
+CHAIN = {"load": {"next": ["tag"]}, "tag": {"next": ["inspect", "verify"]}}
+
+
+@pytest.fixture
+def lines(database: str) -> Iterator[Lines]:
+    with closing(Lines(database)) as lines:
+        lines.register("one", CHAIN)
+        yield lines
+
+
+@pytest.fixture
+def worker(lines: Lines, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(connect("worker")) as connection:
+        yield connection
+
+
+def left(worker: Connection, *queues: str) -> bool:
+    found = is_work_left(worker, list(queues))
+    worker.rollback()
+    return found
+
+
+def words(worker: Connection, *queues: str) -> str:
+    with pytest.raises(WorkLeft) as caught:
+        is_finished(worker, list(queues), None, {})
+    worker.rollback()
+    return str(caught.value)
+
+
+def test_batches_of_the_queues_before_count_and_those_of_the_queues_behind_do_not(
+    worker: Connection, lines: Lines
+) -> None:
+    lines.add(("one", "tag"), 1)
+    assert [queue for queue in ("load", "tag", "inspect", "verify") if left(worker, queue)] == [
+        "tag", "inspect", "verify"
+    ]  # fmt: skip
+    assert not left(worker, "migrate")
+
+
+def test_what_leads_to_a_queue_in_one_migration_leads_nowhere_in_another(worker: Connection, lines: Lines) -> None:
+    lines.register("two")
+    lines.add(("two", "load"), 1)
+    assert not left(worker, "verify")
+
+
+def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiting(
+    worker: Connection, lines: Lines
+) -> None:
+    lines.add(("one", "load"), 1)
+    with closing(connect("loader")) as loader:
+        assert claim_batch(loader, ["load"]) is not None
+        assert not is_finished(worker, ["verify"], None, {})
+
+
+def test_a_circle_made_by_hand_ends_the_search(worker: Connection, lines: Lines) -> None:
+    lines.session.execute("alter table rowferry.queue disable trigger queue_next_changed")
+    lines.steer(("one", "tag"), "next = '{load}'")
+    assert not left(worker, "tag")
+
+
+def test_batches_in_a_paused_queue_are_not_waited_for_and_the_queue_is_named(worker: Connection, lines: Lines) -> None:
+    lines.add(("one", "tag"), 3)
+    lines.steer(("one", "tag"), "paused_at = now()")
+    assert not left(worker, "verify")
+    assert words(worker, "verify") == (
+        "Queue tag of migration one is paused with 3 batches left: run `rowferry resume --queue tag --migration one`."
+    )
+    lines.add(("one", "load"), 1)
+    lines.steer(("one", "load"), "paused_at = now()")
+    assert words(worker, "verify") == (
+        "Queues load, tag of migration one are paused with 4 batches left: "
+        "run `rowferry resume --queue NAME --migration one` for each."
+    )
+
+
+def test_a_paused_queue_is_told_of_beside_batches_that_are_due_later(worker: Connection, lines: Lines) -> None:
+    lines.add(("one", "tag"), 2)
+    lines.add(("one", "load"), 1)
+    lines.steer(("one", "tag"), "paused_at = now()")
+    lines.session.execute("update rowferry.batch_queue set run_after = 'infinity' where queue_name = 'load'")
+    assert words(worker, "tag") == (
+        "1 batch of migration one is left; run_after puts it off for ever. "
+        "Queue tag of migration one is paused with 2 batches left: run `rowferry resume --queue tag --migration one`."
+    )
+
+
+def test_of_a_paused_migration_the_migration_is_named(worker: Connection, lines: Lines) -> None:
+    lines.add(("one", "tag"), 2)
+    lines.add(("one", "load"), 1)
+    lines.steer(("one", "tag"), "paused_at = now()")
+    lines.session.execute("update rowferry.migration set paused_at = now()")
+    assert words(worker, "tag") == (
+        "Migration one is paused with 3 batches left: run `rowferry resume --migration one`."
+    )

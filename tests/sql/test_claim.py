@@ -1,0 +1,174 @@
+"""A claimed batch belongs to one worker until its transaction ends, in whatever way it ends."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from threading import Barrier
+
+import pytest
+
+from rowferry.batch import Batch
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.batch.claim import claim_batch, is_work_left
+from support.entries.entry_table import EntryTable
+from support.processes.processes import wait_for
+
+pytestmark = pytest.mark.versions
+
+QUEUES = ["migrate"]
+
+
+@pytest.fixture
+def connections(table: EntryTable) -> Iterator[list[Connection]]:
+    """The connections of three workers."""
+    with ExitStack() as until:
+        yield [until.enter_context(closing(connect(f"worker {number}"))) for number in range(3)]
+
+
+def enqueue_batches(table: EntryTable, count: int) -> list[int]:
+    """Put batches of one entry each in the queue and return their ids."""
+    table.add_legacy(range(count))
+    table.enqueue(1)
+    return [batch["id"] for batch in table.batches()]
+
+
+def claim_id(connection: Connection) -> int | None:
+    batch = claim_batch(connection, QUEUES)
+    return batch and batch.id
+
+
+def test_an_empty_queue_has_nothing_to_claim(table: EntryTable, connections: list[Connection]) -> None:
+    assert claim_batch(connections[0], QUEUES) is None
+
+
+def test_a_claim_says_what_the_batch_is(table: EntryTable, connections: list[Connection]) -> None:
+    table.plan["migration"]["max_attempts"] = 7
+    (batch_id,) = enqueue_batches(table, 1)
+    (row,) = table.execute("select id from rowferry.migration")
+    payload = {"entries": "public.avatars.path", "first": "0", "last": "0", "on_conflict": "fail"}
+    assert claim_batch(connections[0], QUEUES) == Batch(batch_id, row["id"], 1, "migrate", payload, 1, 7, 0)
+
+
+def test_a_claim_knows_the_revision_of_the_plan(table: EntryTable, connections: list[Connection]) -> None:
+    """So that a worker reads the plan again once it has changed."""
+    enqueue_batches(table, 1)
+    table.plan["legacy"]["profile"] = "another"
+    table.enqueue()
+    batch = claim_batch(connections[0], QUEUES)
+    assert batch is not None
+    assert batch.revision == 2
+
+
+def test_two_workers_never_hold_the_same_batch(table: EntryTable, connections: list[Connection]) -> None:
+    """And the third is not kept waiting: it hears at once that nothing is free."""
+    first, second = enqueue_batches(table, 2)
+    assert [claim_id(connection) for connection in connections] == [first, second, None]
+
+
+def test_many_claims_at_once_are_all_different(table: EntryTable) -> None:
+    ids = enqueue_batches(table, 40)
+    together = Barrier(8)
+
+    def claim_and_finish(number: int) -> list[int]:
+        claimed: list[int] = []
+        with connect(f"worker {number}") as connection:
+            together.wait(100)
+            while (batch_id := claim_id(connection)) is not None:
+                claimed.append(batch_id)
+                done = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count where id = %s"
+                connection.execute(done, (batch_id,))
+                connection.commit()
+        return claimed
+
+    with ThreadPoolExecutor(8) as pool:
+        claimed = [batch_id for ids in pool.map(claim_and_finish, range(8)) for batch_id in ids]
+    assert sorted(claimed) == ids
+
+
+def test_the_batch_that_is_due_longest_comes_first(table: EntryTable, connections: list[Connection]) -> None:
+    first, second, third = enqueue_batches(table, 3)
+    table.execute("update rowferry.batch_queue set run_after = now() - interval '1 minute' where id = %s", (third,))
+    table.execute("update rowferry.batch_queue set run_after = now() where id <> %s", (third,))
+    assert [claim_id(connection) for connection in connections] == [third, first, second]
+
+
+def test_a_batch_that_is_due_later_is_not_claimed(table: EntryTable, connections: list[Connection]) -> None:
+    _, second = enqueue_batches(table, 2)
+    table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour' where id <> %s", (second,))
+    assert [claim_id(connection) for connection in connections[:2]] == [second, None]
+
+
+@pytest.mark.parametrize("status", ["DONE", "ERROR"])
+def test_a_finished_batch_is_not_claimed(status: str, table: EntryTable, connections: list[Connection]) -> None:
+    enqueue_batches(table, 1)
+    table.execute("update rowferry.batch_queue set status = %s, migrated = 1", (status,))
+    assert claim_id(connections[0]) is None
+
+
+def test_only_the_named_queues_are_claimed_from(table: EntryTable, connections: list[Connection]) -> None:
+    first, second = enqueue_batches(table, 2)
+    table.execute("update rowferry.batch_queue set queue_name = 'verify' where id = %s", (first,))
+    assert claim_batch(connections[0], ["tag"]) is None
+    assert claim_id(connections[0]) == second
+    both = claim_batch(connections[1], ["migrate", "verify"])
+    assert both is not None
+    assert both.id == first
+
+
+def test_a_rollback_gives_the_batch_back(table: EntryTable, connections: list[Connection]) -> None:
+    (batch_id,) = enqueue_batches(table, 1)
+    assert claim_id(connections[0]) == batch_id
+    connections[0].rollback()
+    assert claim_id(connections[1]) == batch_id
+
+
+def test_a_lost_connection_gives_the_batch_back(table: EntryTable, connections: list[Connection]) -> None:
+    (batch_id,) = enqueue_batches(table, 1)
+    assert claim_id(connections[0]) == batch_id
+    table.execute("select pg_terminate_backend(%s)", (connections[0].info.backend_pid,))
+    wait_for(lambda: claim_id(connections[1]) == batch_id)
+
+
+def test_work_is_left_while_others_hold_it_and_before_it_is_due(
+    table: EntryTable, connections: list[Connection]
+) -> None:
+    """SKIP LOCKED hides what others hold: an empty claim is not the end of the work."""
+    enqueue_batches(table, 1)
+    assert claim_id(connections[0]) is not None
+    assert claim_id(connections[1]) is None
+    assert is_work_left(connections[1], QUEUES)
+    connections[0].rollback()
+    table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
+    assert is_work_left(connections[1], QUEUES)
+    assert not is_work_left(connections[1], ["verify"])
+
+
+def test_no_work_is_left_once_all_is_done_or_in_error(table: EntryTable, connections: list[Connection]) -> None:
+    first, _ = enqueue_batches(table, 2)
+    table.execute("update rowferry.batch_queue set status = 'ERROR'")
+    table.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (first,))
+    assert not is_work_left(connections[0], QUEUES)
+
+
+def enqueue_two_migrations(table: EntryTable) -> list[int]:
+    """Enqueue a batch of the migration `avatars`, then one of `banners`, and return the ids of both migrations."""
+    enqueue_batches(table, 1)
+    table.plan["migration"]["name"] = "banners"
+    table.enqueue(1)
+    return [row["id"] for row in table.execute("select id from rowferry.migration order by id")]
+
+
+def test_a_claim_may_be_of_named_migrations_only(table: EntryTable, connections: list[Connection]) -> None:
+    _, banners = enqueue_two_migrations(table)
+    batch = claim_batch(connections[0], QUEUES, ["banners"])
+    assert batch is not None
+    assert batch.migration_id == banners
+    assert claim_batch(connections[1], QUEUES, ["banners", "portraits"]) is None
+
+
+def test_a_claim_passes_over_the_migrations_it_is_told_to(table: EntryTable, connections: list[Connection]) -> None:
+    avatars, banners = enqueue_two_migrations(table)
+    batch = claim_batch(connections[0], QUEUES, passed_over=[avatars])
+    assert batch is not None
+    assert batch.migration_id == banners
+    assert claim_batch(connections[1], QUEUES, passed_over=[avatars, banners]) is None

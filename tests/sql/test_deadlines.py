@@ -1,0 +1,84 @@
+"""A connection that misses the deadline of its statements is cut, by one thread for the whole process."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowferry.db import deadlines, timeouts
+from rowferry.db.connection import connect
+from rowferry.db.deadlines import DeadlineMonitor, deadline
+from rowferry.db.timeouts import LOCK_TIMEOUT
+from support.postgres.relay import silent_after_connecting
+
+SHORT, LONG = timedelta(seconds=0.2), timedelta(seconds=600)
+
+
+def test_whatever_a_worker_asks_is_answered_or_its_connection_cut(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeouts, "ANSWER_DEADLINE", timedelta(seconds=2.5))
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
+    with silent_after_connecting(database) as (dsn, silent):
+        monkeypatch.setenv("DATABASE_URL", dsn)
+        with closing(connect("test", bounded=True)) as connection, connection.transaction():
+            silent.set()
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("select 1")
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(SHORT, LONG), (LONG, SHORT)])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_the_earliest_of_nested_deadlines_cuts_the_connection(
+    outer: timedelta, inner: timedelta, bounded: bool, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with silent_after_connecting(database) as (dsn, silent):
+        monkeypatch.setenv("DATABASE_URL", dsn)
+        with closing(connect("test", autocommit=True, bounded=bounded)) as connection:
+            silent.set()
+            with pytest.raises(psycopg.OperationalError), deadline(connection, outer), deadline(connection, inner):
+                connection.execute("select 1")
+            assert connection.closed
+
+
+def test_a_deadline_that_was_kept_cuts_nothing_later(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(connect("test", autocommit=True)) as connection:
+        kept = timedelta(seconds=1)
+        until = time.monotonic() + (kept + 4 * deadlines.SCAN_INTERVAL).total_seconds()
+        with deadline(connection, LONG):
+            with deadline(connection, kept):
+                connection.execute("select 1")
+            while time.monotonic() < until:
+                connection.execute("select pg_sleep(0.1)")
+
+
+def test_threads_that_wait_at_the_same_time_share_one_monitor(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = 4
+    started = threading.Barrier(slots)
+    made: list[threading.Thread] = []
+
+    class SlowThread(threading.Thread):
+        def __init__(self, *arguments: Any, **settings: Any) -> None:
+            super().__init__(*arguments, **settings)
+            if self.name == "rowferry-deadlines":
+                made.append(self)
+                time.sleep(0.2)  # in which the other threads would make monitors of their own
+
+    def work() -> None:
+        with closing(psycopg.connect(database)) as connection:
+            started.wait(100)
+            with deadline(connection, LONG):
+                connection.execute("select 1")
+
+    monkeypatch.setattr(deadlines, "_monitor", DeadlineMonitor())
+    monkeypatch.setattr(threading, "Thread", SlowThread)
+    with ThreadPoolExecutor(slots) as pool:
+        for ended in [pool.submit(work) for _ in range(slots)]:
+            ended.result()
+    assert len(made) == 1

@@ -1,0 +1,229 @@
+"""Claims are shared out by weight among the queues of all migrations; priority, pauses and limits hold."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from rowferry.db.connection import Connection
+from rowferry_worker.batch.claim import claim_batch
+from support.postgres.plans import explained
+from support.processes.processes import wait_for
+from support.queue.lines import Line, Lines, claim_and_finish, finish, sessions
+
+pytestmark = pytest.mark.versions
+
+LARGE, SMALL = ("large", "migrate"), ("small", "migrate")
+WITHIN = 0.05
+"""How far a share of the claims may be from its weight's."""
+
+
+@pytest.fixture
+def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with closing(Lines(any_database)) as lines:
+        yield lines
+
+
+def share(claims: list[Line], line: Line) -> float:
+    return claims.count(line) / len(claims)
+
+
+def test_a_small_migration_that_comes_later_has_its_share_of_the_claims(lines: Lines) -> None:
+    """As long as it has batches: 10 beside 300 are claimed among the first 20 or so."""
+    lines.register("large")
+    lines.add(LARGE, 300)
+    lines.register("small")
+    lines.add(SMALL, 10)
+    claims = claim_and_finish(lines, ["migrate"], 310)
+    last = max(place for place, line in enumerate(claims) if line == SMALL)
+    assert share(claims[: last + 1], SMALL) == pytest.approx(0.5, abs=WITHIN)
+    assert Counter(claims) == {LARGE: 300, SMALL: 10}
+
+
+def test_a_weight_of_three_is_three_times_as_many_claims(lines: Lines) -> None:
+    for line, weight in ((LARGE, 1), (SMALL, 3)):
+        lines.register(line[0], {"migrate": {"weight": weight}})
+        lines.add(line, 300)
+    claims = claim_and_finish(lines, ["migrate"], 200)
+    assert share(claims, SMALL) == pytest.approx(0.75, abs=WITHIN)
+
+
+def test_queues_of_one_migration_and_another_share_by_weight(lines: Lines) -> None:
+    weights = {("one", "tag"): 5.0, ("one", "verify"): 1.0, ("two", "tag"): 2.0}
+    lines.register("one", {"tag": {"weight": 5}})  # `verify` has no row, so the default
+    lines.register("two", {"tag": {"weight": 2}})
+    for line in weights:
+        lines.add(line, 300)
+    claims = claim_and_finish(lines, ["tag", "verify"], 240)
+    shares = {line: share(claims, line) for line in weights}
+    assert shares == pytest.approx({line: weight / 8 for line, weight in weights.items()}, abs=WITHIN)
+
+
+def test_every_stretch_of_claims_is_shared_not_only_all_of_them(lines: Lines) -> None:
+    """A golden-ratio sequence, and no lottery: no line waits for long, whatever the moment."""
+    for line, weight in ((LARGE, 3), (SMALL, 1)):
+        lines.register(line[0], {"migrate": {"weight": weight}})
+        lines.add(line, 300)
+    claims = claim_and_finish(lines, ["migrate"], 240)
+    counts = [claims[start : start + 20].count(SMALL) for start in range(len(claims) - 20)]
+    assert (min(counts), max(counts)) >= (4, 4)
+    assert max(counts) <= 6
+
+
+def test_sessions_that_keep_their_claims_share_as_well(lines: Lines) -> None:
+    """Fifty claims that are held at once: as many of the small migration as of the one that was there before."""
+    lines.register("large")
+    lines.add(LARGE, 300)
+    lines.register("small")
+    lines.add(SMALL, 100)
+    names = lines.names()
+    with sessions(50) as workers:
+        batches = [claim_batch(worker, ["migrate"]) for worker in workers]
+        held = Counter(names[batch.migration_id] for batch in batches if batch is not None)
+        assert len({batch.id for batch in batches if batch is not None}) == 50
+    assert held["small"] / 50 == pytest.approx(0.5, abs=WITHIN)
+
+
+def test_where_the_line_in_turn_has_none_to_give_the_others_share_by_weight(lines: Lines) -> None:
+    """It is not the oldest that gets what is left: the line in front may be at its limit for days."""
+    lines.register("full", {"migrate": {"max_in_hand": 1, "weight": 100}})
+    lines.add(("full", "migrate"), 10)
+    for line in (LARGE, SMALL):
+        lines.register(line[0])
+        lines.add(line, 300)
+    with sessions(1) as (holder,):
+        while (batch := claim_batch(holder, ["migrate"])) and lines.names()[batch.migration_id] != "full":
+            finish(holder, batch)
+        claims = claim_and_finish(lines, ["migrate"], 300)
+    assert set(claims) == {LARGE, SMALL}
+    assert share(claims, SMALL) == pytest.approx(0.5, abs=0.15), "a lottery here: five standard deviations"
+
+
+def test_a_queue_of_higher_priority_goes_first_until_nothing_of_it_is_due(lines: Lines) -> None:
+    lines.register("large", {"migrate": {"weight": 1000}})
+    lines.add(LARGE, 10)
+    lines.register("small", {"migrate": {"priority": 5}, "tag": {"priority": -5, "weight": 1000}})
+    lines.add(SMALL, 10)
+    lines.add(("small", "tag"), 10)
+    claims = claim_and_finish(lines, ["migrate", "tag"], 30)
+    assert claims == [SMALL] * 10 + [LARGE] * 10 + [("small", "tag")] * 10
+
+
+def test_a_paused_queue_is_left_out_and_the_others_of_its_migration_go_on(lines: Lines) -> None:
+    lines.register("one", {"tag": {}})
+    for queue in ("tag", "verify"):
+        lines.add(("one", queue), 10)
+    lines.steer(("one", "tag"), "paused_at = now()")
+    assert set(claim_and_finish(lines, ["tag", "verify"], 10)) == {("one", "verify")}
+    with sessions(1) as (worker,):
+        assert claim_batch(worker, ["tag", "verify"]) is None
+        lines.steer(("one", "tag"), "paused_at = null")
+        worker.rollback()
+        assert claim_batch(worker, ["tag", "verify"]) is not None, "at the next claim"
+
+
+def claimed(connection: Connection, queue: str = "tag") -> int | None:
+    batch = claim_batch(connection, [queue])
+    return batch and batch.id
+
+
+def test_no_more_than_max_in_hand_are_claimed_at_once(lines: Lines) -> None:
+    lines.register("one", {"tag": {"max_in_hand": 2}})
+    lines.add(("one", "tag"), 10)
+    with sessions(4) as (first, second, third, fourth):
+        assert (claimed(first), claimed(second)) == (1, 2)
+        assert claimed(third) is None
+        assert lines.count_places() == {1: 2}
+        first.commit()
+        assert claimed(fourth) == 1, "the place is free with the claim"
+        second.close()
+        wait_for(lambda: claimed(third) == 2)
+
+
+def test_a_limit_is_its_queues_alone(lines: Lines) -> None:
+    for name in ("one", "two"):
+        lines.register(name, {"tag": {"max_in_hand": 1}})
+        lines.add((name, "tag"), 5)
+        lines.add((name, "verify"), 5)
+    with sessions(5) as workers:
+        found = Counter()
+        for worker in workers:
+            batch = claim_batch(worker, ["tag", "verify"])
+            assert batch is not None
+            found[batch.migration_id, batch.queue_name] += 1
+        assert max(count for (_, queue), count in found.items() if queue == "tag") == 1
+
+
+def test_a_transaction_that_claims_twice_has_one_batch_and_one_place(lines: Lines) -> None:
+    lines.register("one", {"tag": {"max_in_hand": 2}})
+    lines.add(("one", "tag"), 10)
+    with sessions(3) as (worker, other, third):
+        assert [claimed(worker), claimed(worker), claimed(worker)] == [1, 1, 1]
+        assert lines.count_places() == {1: 1}
+        assert [claimed(other), claimed(third)] == [2, None]
+
+
+def test_a_place_without_a_batch_is_given_back(lines: Lines, any_database: str) -> None:
+    lines.register("one", {"tag": {"max_in_hand": 5}})
+    lines.add(("one", "tag"), 1)
+    with sessions(2) as (worker, other), psycopg.connect(any_database) as operator:
+        operator.execute("select from rowferry.batch_queue for update")
+        assert claimed(worker) is None
+        assert lines.count_places() == {}
+        assert claimed(worker) is None
+        operator.rollback()
+        assert claimed(worker) == 1, "in the transaction that had none before"
+        assert lines.count_places() == {1: 1}
+        assert claimed(other) is None
+        assert lines.count_places() == {1: 1}
+
+
+def test_a_claim_that_is_rolled_back_to_a_savepoint_gives_its_place_back(lines: Lines) -> None:
+    lines.register("one", {"tag": {"max_in_hand": 1}})
+    lines.add(("one", "tag"), 2)
+    with sessions(2) as (worker, other):
+        worker.execute("savepoint before")
+        assert claimed(worker) == 1
+        worker.execute("rollback to savepoint before")
+        assert claimed(other) == 1
+        other.rollback()
+        assert claimed(worker) == 1
+
+
+def test_a_lowered_limit_holds_for_new_claims(lines: Lines) -> None:
+    lines.register("one", {"tag": {"max_in_hand": 8}})
+    lines.add(("one", "tag"), 20)
+    with sessions(9) as workers:
+        for worker in workers[:8]:
+            assert claimed(worker) is not None
+        lines.steer(("one", "tag"), "max_in_hand = 1")
+        assert claimed(workers[8]) is None
+        for worker in workers[:8]:
+            worker.commit()
+        assert claimed(workers[8]) is not None
+        assert claimed(workers[0]) is None
+        lines.steer(("one", "tag"), "max_in_hand = null")
+        assert claimed(workers[0]) is not None
+
+
+def test_thirty_queues_cost_a_claim_one_index_read_each(lines: Lines) -> None:
+    queues = [f"q{number}" for number in range(30)]
+    lines.register("one", {queue: {"max_in_hand": 3} for queue in queues})
+    for queue in queues:
+        lines.add(("one", queue), 300)
+    lines.session.execute("analyze rowferry.batch_queue, rowferry.queue, rowferry.migration")
+    with sessions(1) as (worker,), explained(worker) as plans:
+        assert claim_batch(worker, queues) is not None
+        plans.take()
+        assert claim_batch(worker, queues) is not None
+        found = plans.take_inner()
+    reading = [plan for plan in found if {"batch_queue", "queue"} & plan.tables]
+    assert len(reading) == 2
+    assert [plan.scanned() - {"migration"} for plan in found] == [set() for _ in found]
+    indexes = {"batch_queue_due_idx", "queue_name_key", "migration_pkey"}
+    assert {name for plan in reading for name in plan.indexes} <= indexes
+    assert max(plan.most_rows() for plan in reading) <= 30
+    assert sum(plan.touched for plan in found) <= 30 * 5 + 35

@@ -1,0 +1,53 @@
+"""The contract at the head of each SQL function says what its signature and its callers say."""
+
+import re
+
+import pytest
+
+from rowferry.db.statements import list_sql
+from support.checkout import ROOT
+
+FILES = {path.stem: path.read_text() for path in list_sql("functions")}
+SIGNATURE = re.compile(r"create or replace function rowferry\.(\w+)\((.*?)\)\nreturns", re.DOTALL)
+NAME = re.compile(r"(?:^|,)\s*(\w+)")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_header_names_the_parameters_of_the_function(name: str) -> None:
+    text = FILES[name]
+    (found,) = SIGNATURE.findall(text)
+    parameters = NAME.findall(re.sub(r" default .*?(?=,|$)", "", found[1]))
+    header = " ".join(line.removeprefix("--").strip() for line in text.partition("create or replace")[0].splitlines())
+    told = re.match(r"rowferry\.(\w+)\((.*?)\)", header)
+    assert told, f"{name} begins without its signature"
+    assert (found[0], told[1]) == (name, name)
+    assert NAME.findall(told[2]) == parameters
+    assert [parameter for parameter in parameters if not parameter.startswith("p_")] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_header_says_what_is_written_and_by_whom_it_is_called(name: str) -> None:
+    header = FILES[name].partition("create or replace")[0]
+    writes, _, callers = header.partition("Called by: ")
+    assert "--   Writes: " in writes
+    for path in re.findall(r"[\w/]+\.py", callers):
+        found = [
+            file for folder in (".", "worker", "enqueue", "queues", "cli") if (file := ROOT / folder / path).is_file()
+        ]
+        assert found, f"{name}: there is no {path}"
+        assert f'"{name}"' in found[0].read_text(), f"{name} is not called by {path}"
+    for function in re.findall(r"rowferry\.(\w+)", callers):
+        assert f"rowferry.{name}(" in FILES[function], f"{name} is not called by {function}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bodies_use_names_and_not_positions(name: str) -> None:
+    """But for the text of a statement that is made there."""
+    body = re.sub(r"'[^']*'", "", FILES[name].partition("as $$\n")[2])
+    assert re.findall(r"\$\d|#variable_conflict", body) == []
+    assert [word for word in re.findall(r"(?<=\n    )(\w+) .*?;", _declared(body)) if not word.startswith("v_")] == []
+
+
+def _declared(body: str) -> str:
+    """Return the declarations of a function in PL/pgSQL, each from a new line."""
+    return body.partition("begin\n")[0].removeprefix("declare") if body.startswith("declare") else ""

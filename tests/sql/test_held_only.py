@@ -1,0 +1,215 @@
+"""A worker's role can finish, fail and split what it has claimed in this transaction, and nothing else."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+from psycopg.types.json import Jsonb
+
+from rowferry.db.connection import Connection, call, connect
+from rowferry.db.grants import compose_grants
+from support.entries.entry_table import EntryTable
+from support.queue.held_batches import split
+
+DONE: tuple[Any, ...] = ("DONE", None, None, 10, 0, 0, [], [], [], [], [], [])
+ACTS = {
+    "finish_batch": DONE,
+    "fail_batch": ("ERROR", None, "e"),
+}
+
+
+@pytest.fixture
+def worker(ten: EntryTable) -> Iterator[Connection]:
+    """A session of a role that may do what workers do, and no more."""
+    role = sql.Identifier(f"worker_of_{ten.dsn.rpartition('_')[2]}")
+    with closing(connect("test")) as connection:
+        connection.execute(sql.SQL("create role {}").format(role))
+        connection.execute(compose_grants(role.as_string().strip('"'), ["worker"], None))
+        connection.execute(sql.SQL("set role {}").format(role))
+        connection.commit()
+        yield connection
+        connection.rollback()
+        connection.execute("reset role")
+        connection.execute(sql.SQL("drop owned by {}").format(role))
+        connection.execute(sql.SQL("drop role {}").format(role))
+        connection.commit()
+
+
+def claim(worker: Connection) -> tuple[int, int]:
+    (batch,) = call(worker, "claim_batch", ["migrate"])
+    return batch["id"], begin(worker, batch["id"])
+
+
+def begin(worker: Connection, batch_id: int) -> int:
+    (attempt,) = call(worker, "begin_attempts", [batch_id], [0], "w")
+    return attempt["attempt_id"]
+
+
+def act(worker: Connection, function: str, batch_id: int, attempt_id: int) -> None:
+    call(worker, function, batch_id, attempt_id, *ACTS[function])
+
+
+@pytest.mark.parametrize("function", ACTS)
+def test_a_batch_that_was_not_claimed_cannot_be_finished(worker: Connection, function: str) -> None:
+    attempt_id = begin(worker, 1)
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
+        act(worker, function, 1, attempt_id)
+
+
+@pytest.mark.parametrize("function", ACTS)
+def test_a_batch_of_an_earlier_transaction_cannot_be_finished(worker: Connection, function: str) -> None:
+    """Nor does it help to keep the claim's seal: it is the transaction's."""
+    batch_id, attempt_id = claim(worker)
+    (row,) = worker.execute("select current_setting('rowferry.claims') as seal").fetchall()
+    worker.rollback()
+    worker.execute("select set_config('rowferry.claims', %s, true)", (row["seal"],))
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
+        act(worker, function, batch_id, attempt_id)
+
+
+@pytest.mark.parametrize("function", ACTS)
+def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled_back(
+    worker: Connection, function: str
+) -> None:
+    batch_id, attempt_id = claim(worker)
+    with worker.transaction() as savepoint:
+        split(worker, batch_id, "5", "9", count=5, keep="4")
+        act(worker, function, batch_id, attempt_id)
+        raise psycopg.Rollback(savepoint)
+    act(worker, function, batch_id, attempt_id)
+    with pytest.raises(errors.NoDataFound):
+        act(worker, "finish_batch", batch_id, attempt_id)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "keep"), [("-999", "5", None), ("3", "99999", None), ("5", "9", "70"), ("5", "9", "-7")]
+)
+def test_a_part_lies_inside_of_its_batch(worker: Connection, first: str, last: str, keep: str | None) -> None:
+    batch_id, _ = claim(worker)
+    with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"):
+        split(worker, batch_id, first, last, count=5, keep=keep)
+
+
+def test_a_batch_that_was_not_claimed_cannot_be_split(worker: Connection) -> None:
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
+        split(worker, 1, "5", "9", count=5, keep="4")
+
+
+def test_the_key_of_the_seals_is_readable_by_no_worker(worker: Connection) -> None:
+    with pytest.raises(errors.InsufficientPrivilege):
+        worker.execute("select key from rowferry.claim_key")
+    worker.rollback()
+    with pytest.raises(errors.InsufficientPrivilege):
+        worker.execute("select rowferry.seal_claim(1)")
+
+
+def rename(ten: EntryTable, name: str, written: str) -> None:
+    """Give the table another name, in the database and in the plan of the batches that wait."""
+    ten.execute(sql.SQL("alter table public.avatars rename to {}").format(sql.Identifier(name)))
+    ten.execute("alter table rowferry.migration disable trigger migration_plan_guard")
+    ten.execute(
+        "update rowferry.migration set plan = jsonb_set(plan, '{entries,0,table}', to_jsonb(%s::text))", (written,)
+    )
+    label = f"{written}.path"
+    ten.execute(
+        "update rowferry.batch_queue set payload = payload || jsonb_build_object('entries', %s::text)", (label,)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("Avatars", "public.Avatars"),
+        ("Avatars", "Avatars"),
+        ("user pictures", "public.user pictures"),
+        ("a.b", 'public."a.b"'),
+        ('a"b', '"public"."a""b"'),
+        ("order", "public.order"),
+    ],
+)
+def test_a_batch_of_a_table_with_any_name_can_be_split(
+    worker: Connection, ten: EntryTable, name: str, written: str
+) -> None:
+    rename(ten, name, written)
+    batch_id, _ = claim(worker)
+    with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"), worker.transaction():
+        split(worker, batch_id, "5", "99", count=5, keep="4")
+    split(worker, batch_id, "5", "9", count=5, keep="4")
+
+
+def test_a_split_runs_no_code_of_the_ids_type_with_the_owners_rights(worker: Connection, ten: EntryTable) -> None:
+    """A domain's CHECK is whatever its maker says; its order is that of the base type."""
+    ten.execute(
+        "create function public.betray(bigint) returns boolean language plpgsql as "
+        "$$ begin raise exception 'run as %', current_user; end $$"
+    )
+    ten.execute("create domain public.number as bigint")
+    ten.execute("alter table public.avatars alter column id type public.number")
+    ten.execute("alter domain public.number add check (public.betray(value)) not valid")
+    batch_id, _ = claim(worker)
+    with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"), worker.transaction():
+        split(worker, batch_id, "5", "99", count=5, keep="4")
+    split(worker, batch_id, "5", "9", count=5, keep="4")
+
+
+WHOLE = {"entries": "public.avatars.path", "first": "0", "last": "9", "on_conflict": "fail"}
+ITEMS = {"entries": "orders", "items": [{"id": "1", "a": 1}, {"id": "2"}], "unsettled": None}
+NARROWED = WHOLE | {"only": ["1", "2"], "unsettled": ["1"]}
+OBJECTS = {"entries": "p/*", "objects": "range", "first": "p/b", "last": "p/y", "size": 100, "side": "legacy"}
+
+PARTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a range of a table": (WHOLE, {"first": "3", "last": "5"}),
+    "the end of a range": (WHOLE, {"first": "3"}),
+    "some ids of a range": (WHOLE, {"last": "5", "only": ["3"]}),
+    "some of those that are meant": (NARROWED, {"only": ["2"], "unsettled": []}),
+    "a range of objects": (OBJECTS, {"first": "p/c", "last": "p/y"}),
+    "items": (ITEMS, {"items": [{"id": "2"}], "unsettled": None}),
+    "items that were left": (ITEMS, {"items": [{"id": "2"}], "unsettled": ["2"]}),
+}
+NO_PARTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "another table": (WHOLE, {"entries": "public.salaries.key"}),
+    "another choice": (WHOLE, {"first": "3", "last": "5", "on_conflict": "overwrite"}),
+    "another side": (OBJECTS, {"side": "production"}),
+    "a listing anew": (OBJECTS, {"objects": "listing"}),
+    "objects before the range": (OBJECTS, {"first": "p/a", "last": "p/c"}),
+    "objects behind the range": (OBJECTS, {"first": "p/c", "last": "p/z"}),
+    "ids that are not meant": (NARROWED, {"only": ["3"]}),
+    "ids that were settled": (NARROWED, {"unsettled": ["2"]}),
+    "all ids again": (NARROWED, {"unsettled": None}),
+    "ids that are no array": (WHOLE, {"only": "3"}),
+    "what was left where that is not tracked": (WHOLE, {"unsettled": ["3"]}),
+    "items where there are none": (WHOLE, {"items": []}),
+    "a range of items": (ITEMS, {"first": "1"}),
+    "another item": (ITEMS, {"items": [{"id": "3"}]}),
+    "an item that was changed": (ITEMS, {"items": [{"id": "1", "a": 2}]}),
+    "an item without all it says": (ITEMS, {"items": [{"id": "1"}]}),
+    "an item twice": (ITEMS, {"items": [{"id": "2"}, {"id": "2"}]}),
+}
+
+
+def split_payload(worker: Connection, ten: EntryTable, own: dict[str, Any], **patches: Jsonb) -> None:
+    """Split the batch, whose payload is `own`, by these patches."""
+    ten.execute("update rowferry.batch_queue set payload = %s", (Jsonb(own),))
+    batch_id, _ = claim(worker)
+    call(worker, "split_batch", batch_id, patches["part"], 1, 0, patches["keep"])
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_narrows_what_the_batch_means(worker: Connection, ten: EntryTable, name: str) -> None:
+    own, part = PARTS[name]
+    split_payload(worker, ten, own, part=Jsonb(part), keep=Jsonb(part))
+    worker.commit()
+    had = {"last_before": own["last"]} if "last" in part else {}
+    assert [batch["payload"] for batch in ten.batches()] == [own | part | had, own | part]
+
+
+@pytest.mark.parametrize("name", NO_PARTS)
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_part_says_nothing_else(worker: Connection, ten: EntryTable, name: str, *, is_kept: bool) -> None:
+    own, part = NO_PARTS[name]
+    wrong, whole = Jsonb(part), Jsonb({})
+    with pytest.raises(errors.InvalidParameterValue):
+        split_payload(worker, ten, own, part=whole if is_kept else wrong, keep=wrong if is_kept else whole)

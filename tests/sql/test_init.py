@@ -1,0 +1,198 @@
+"""`rowferry init` brings any database to this version, once or by many at a time, and says what it did."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from rowferry import __version__
+from rowferry.db.connection import connect
+from rowferry.db.schema import Initialised, check_version, initialise
+from rowferry.db.statements import list_sql
+from rowferry.errors import UsageError
+from support.processes.cli import Run
+
+pytestmark = pytest.mark.versions
+
+NAMES = [path.stem for path in list_sql("migrations")]
+
+
+@pytest.fixture
+def empty_database(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A database without the schema, to which DATABASE_URL leads."""
+    name = f"empty_{uuid4().hex}"
+    dsn = make_conninfo(database, dbname=name)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        monkeypatch.setenv("DATABASE_URL", dsn)
+        yield dsn
+        connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def ask(dsn: str, query: str | sql.Composed) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        cursor = connection.execute(query.encode() if isinstance(query, str) else query)
+        return cursor.fetchall() if cursor.description else []
+
+
+def init() -> Initialised:
+    with connect("init", autocommit=True) as connection:
+        return initialise(connection)
+
+
+def test_a_new_database_gets_every_migration_function_and_view(empty_database: str) -> None:
+    done = init()
+    assert list(done.migrations) == NAMES
+    assert done.version_before is None
+    assert (done.functions, done.views) == (len(list_sql("functions")), len(list_sql("views")))
+    assert ask(empty_database, "select name from rowferry.schema_migration order by number") == [(n,) for n in NAMES]
+
+
+def test_a_second_time_applies_nothing_and_keeps_what_is_there(empty_database: str) -> None:
+    init()
+    ask(empty_database, "insert into rowferry.migration (name, plan) values ('mine', '{}')")
+    done = init()
+    assert (done.migrations, done.version_before) == ((), __version__)
+    assert ask(empty_database, "select name from rowferry.migration") == [("mine",)]
+
+
+def test_two_hosts_at_once_apply_each_migration_once(empty_database: str) -> None:
+    start = Barrier(4)
+
+    def init_with_others(_: int) -> Initialised:
+        with connect("init", autocommit=True) as connection:
+            start.wait()
+            return initialise(connection)
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(init_with_others, range(4)))
+    assert sorted(len(one.migrations) for one in done) == [0, 0, 0, len(NAMES)]
+    assert ask(empty_database, "select count(*) from rowferry.schema_migration") == [(len(NAMES),)]
+
+
+def test_two_processes_at_once_both_succeed(empty_database: str, run_rowferry: Run) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: run_rowferry("init"), range(2)))
+    assert [one.returncode for one in done] == [0, 0]
+    assert sum(NAMES[0] in one.stdout for one in done) == 1
+
+
+def test_a_changed_function_is_restored(empty_database: str) -> None:
+    init()
+    changed = (
+        "create or replace function rowferry.deregister_worker(p_id text) returns void "
+        "language sql as 'select null::void'"
+    )
+    ask(empty_database, changed)
+    init()
+    ((source,),) = ask(empty_database, "select prosrc from pg_proc where proname = 'deregister_worker'")
+    assert "stopped_at" in str(source)
+
+
+def test_a_view_keeps_its_grants(empty_database: str) -> None:
+    init()
+    ask(empty_database, "grant select on rowferry.progress to public")
+    init()
+    assert ask(empty_database, "select has_table_privilege('public', 'rowferry.progress', 'select')") == [(True,)]
+
+
+def test_a_view_whose_columns_have_changed_is_replaced(empty_database: str) -> None:
+    init()
+    ask(empty_database, "drop view rowferry.claimed_batches cascade")
+    ask(empty_database, "create view rowferry.claimed_batches as select 1 as something_else")
+    init()
+    assert ask(empty_database, "select count(batch_id) from rowferry.claimed_batches") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update rowferry.installation set version = '999.0.0'",
+        "insert into rowferry.schema_migration (number, name, applied_by) values (9999, '9999_later', '999.0.0')",
+    ],
+)
+def test_a_database_that_a_newer_version_has_touched_is_refused(
+    empty_database: str, run_rowferry: Run, change: str
+) -> None:
+    init()
+    ask(empty_database, change)
+    ask(empty_database, "drop view rowferry.progress cascade")
+    done = run_rowferry("init")
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: This database was initialised by rowferry")
+    assert done.stderr.count("\n") == 1
+    assert ask(empty_database, "select to_regclass('rowferry.progress')") == [(None,)]
+
+
+def test_an_older_database_is_told_from_a_newer_one(empty_database: str) -> None:
+    init()
+    with connect("worker", autocommit=True) as connection:
+        check_version(connection)
+        connection.execute("delete from rowferry.schema_migration where number = 1")
+        with pytest.raises(UsageError, match="an older rowferry"):
+            check_version(connection)
+        connection.execute(
+            "insert into rowferry.schema_migration (number, name, applied_by) values (1, %s, '')", [NAMES[0]]
+        )
+        connection.execute("insert into rowferry.schema_migration (number, name, applied_by) values (9999, '', '')")
+        with pytest.raises(UsageError, match="a newer rowferry"):
+            check_version(connection)
+
+
+def test_tables_that_workers_hold_are_not_waited_for_without_a_word(database: str, run_rowferry: Run) -> None:
+    with psycopg.connect(database) as worker:
+        worker.execute("lock table rowferry.batch_queue in row exclusive mode")
+        refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
+        worker.rollback()
+        assert run_rowferry("init", DATABASE_URL=database).returncode == 0
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("rowferry: The tables of rowferry are in use, so nothing was changed: stop the")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_nothing_outside_the_schema_is_touched(empty_database: str) -> None:
+    count = "select count(*) from pg_class where relnamespace = 'public'::regnamespace"
+    before = ask(empty_database, count)
+    init()
+    assert ask(empty_database, count) == before
+
+
+def test_any_postgresql_of_this_machine_takes_the_schema(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    ask(any_database, "drop schema rowferry cascade")
+    assert list(init().migrations) == NAMES
+
+
+def test_the_command_says_what_it_did_and_what_comes_next(empty_database: str, run_rowferry: Run) -> None:
+    first, second = run_rowferry("init"), run_rowferry("init")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert f"new → {__version__}" in first.stdout
+    assert ", ".join(NAMES) in first.stdout
+    assert "rowferry check" in first.stdout
+    assert "none, all were applied before" in second.stdout
+
+
+def test_a_role_that_may_not_make_a_schema_gets_one_sentence(empty_database: str, run_rowferry: Run) -> None:
+    name = f"nobody_{uuid4().hex}"
+    ask(empty_database, sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
+    try:
+        dsn = make_conninfo(empty_database, user=name, password="x")
+        done = run_rowferry("init", DATABASE_URL=dsn)
+    finally:
+        ask(empty_database, sql.SQL("drop role {}").format(sql.Identifier(name)))
+    assert done.returncode == 2
+    assert "PostgreSQL does not allow this role" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("url", ["postgresql://127.0.0.1:1/x", "nonsense://", "postgresql://a:b@[/x"])
+def test_a_database_that_cannot_be_reached_gets_one_sentence(run_rowferry: Run, url: str) -> None:
+    done = run_rowferry("init", DATABASE_URL=url)
+    assert done.returncode == 2
+    assert done.stderr.startswith("rowferry: ")
+    assert done.stderr.count("\n") == 1

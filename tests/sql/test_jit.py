@@ -1,0 +1,102 @@
+"""What a worker asks of PostgreSQL is never compiled: where JIT is on, as in Debian's packages, it was 60 ms a claim.
+
+Switching a plan's node off (`enable_seqscan`) adds 10,000,000,000 to the cost of a plan that cannot do without, which
+is far above `jit_above_cost`.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.db.connection import Connection, call, connect
+from rowferry_worker.batch.claim import claim_batch, is_work_left
+from rowferry_worker.batch.verdict import write_failure, write_verdict
+from support.entries.entry_table import EntryTable
+from support.postgres.plans import Plan, explained
+
+SWITCHED = """
+select p.proname from pg_proc as p
+where
+    p.pronamespace = 'rowferry'::regnamespace
+    and array_to_string(p.proconfig, ',') like '%enable\\_%'
+    and not 'jit=off' = any(p.proconfig)
+"""
+
+
+@pytest.fixture
+def worker(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """A worker's connection to a small queue, in a session that compiles whatever PostgreSQL finds dear."""
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with closing(EntryTable(any_database)) as table:
+        table.add_legacy(range(1000))
+        table.enqueue(1)
+    with closing(connect("worker")) as connection:
+        if not connection.execute("select pg_jit_available() as here").fetchall()[0]["here"]:
+            pytest.skip("this PostgreSQL was built without JIT")
+        connection.execute("set jit = on")
+        connection.commit()
+        yield connection
+        connection.rollback()
+
+
+def begin(worker: Connection, batch: Batch) -> Attempt:
+    (row,) = call(worker, "begin_attempt", batch.id, batch.requeues, "h:1:x")
+    return Attempt(row["attempt_id"], row["number"], row["crashes"])
+
+
+def claim(worker: Connection) -> Batch:
+    batch = claim_batch(worker, ["migrate"])
+    assert batch is not None
+    return batch
+
+
+def act(worker: Connection) -> None:
+    """Do once whatever a worker does with batches."""
+    entry = Entry("1", "image/1")
+    for judgement, results in (
+        (Judgement(Verdict.DONE), [EntryResult(entry, Outcome.MIGRATED, 1)]),
+        (Judgement(Verdict.ERROR), [EntryResult(entry, Outcome.MISSING, reason="r", error="e")]),
+    ):
+        batch = claim(worker)
+        write_verdict(worker, batch, begin(worker, batch), judgement, results)
+    batch = claim(worker)
+    write_failure(worker, batch, begin(worker, batch), Judgement(Verdict.ERROR, error="as a whole"))
+    assert claim_batch(worker, ["verify"]) is None
+    assert is_work_left(worker, ["migrate"])
+    worker.execute("select rowferry.prune_batches('0 s', 1000)")
+
+
+def compiled(plans: list[Plan]) -> set[str]:
+    return {" ".join(plan.text.split())[:80] for plan in plans if plan.compiled}
+
+
+def test_nothing_that_a_worker_asks_is_compiled(worker: Connection) -> None:
+    with explained(worker) as plans:
+        act(worker)
+        found = plans.take()
+        assert len(found) > 20
+        assert compiled(found) == set()
+
+
+def test_a_claim_would_be_seen_to_be_compiled(worker: Connection) -> None:
+    """The proof that the test above can fail."""
+    worker.execute("alter function rowferry.claim_batch(text []) reset jit")
+    with explained(worker) as plans:
+        claim(worker)
+        assert compiled(plans.take_inner()) != set()
+
+
+def test_a_function_that_switches_plan_nodes_switches_jit_off_as_well(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        assert connection.execute(SWITCHED.encode()).fetchall() == []
+
+
+def test_a_session_of_ours_compiles_nothing(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with psycopg.connect(any_database) as stranger:
+        assert stranger.execute("show jit").fetchall() == [("on",)]
+    with closing(connect("test")) as connection:
+        assert connection.execute("show jit").fetchall() == [{"jit": "off"}]

@@ -1,0 +1,87 @@
+"""An auditor that polls pg_locks never sees more batches claimed than `max_in_hand`, whoever is killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from support.checkout import TESTS
+from support.queue.lines import Lines
+
+MOST = {"tag": 3, "verify": 1}
+BATCHES = 150
+WORKERS = 8
+MOST_KILLED = 10
+WITHIN_SECONDS = 120
+WORK = """
+import random
+from contextlib import closing, suppress
+import psycopg
+from support.queue.lines import finish
+from rowferry.db.connection import connect
+from rowferry.errors import DatabaseUnavailable
+from rowferry_worker.batch.claim import claim_batch
+
+while True:
+    with suppress(psycopg.OperationalError, DatabaseUnavailable), closing(connect("worker")) as connection:
+        while True:
+            batch = claim_batch(connection, ["tag", "verify"])
+            if batch is None:
+                connection.rollback()
+                continue
+            connection.execute("select pg_sleep(%s)", (random.random() / 50,))
+            finish(connection, batch)
+"""
+
+
+@pytest.fixture
+def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(Lines(database)) as lines:
+        yield lines
+
+
+def start() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WORK], cwd=TESTS, env={**os.environ})
+
+
+def test_no_auditor_sees_more_than_max_in_hand_while_sessions_are_killed(lines: Lines) -> None:
+    lines.register("one", {queue: {"max_in_hand": most} for queue, most in MOST.items()})
+    for queue in MOST:
+        lines.add(("one", queue), BATCHES)
+    limits = {lines.rows("one")[queue]["id"]: most for queue, most in MOST.items()}
+    seen = dict.fromkeys(limits, 0)
+    workers = [start() for _ in range(WORKERS)]
+    choose, killed, deadline = random.Random(7), 0, time.monotonic() + WITHIN_SECONDS
+    try:
+        while lines.session.execute("select 1 from rowferry.batch_queue where status = 'INIT' limit 1").fetchone():
+            assert time.monotonic() < deadline
+            for queue_id, taken in lines.count_places().items():
+                assert taken <= limits[queue_id]
+                seen[queue_id] = max(seen[queue_id], taken)
+            if killed < MOST_KILLED and choose.random() < 0.05:
+                killed += 1
+                victim = choose.randrange(WORKERS)
+                workers[victim].send_signal(signal.SIGKILL)
+                workers[victim].wait(30)
+                workers[victim] = start()
+            elif choose.random() < 0.02:
+                lines.session.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity "
+                    "where application_name like '%worker%' and pid <> pg_backend_pid() limit 1"
+                )
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait(30)
+    assert killed > 3
+    assert seen == limits, "the proof that the limits were reached, and that the auditor sees it"
+    assert lines.session.execute("select sum(migrated) as done from rowferry.batch_queue").fetchall() == [
+        {"done": 2 * BATCHES}
+    ]

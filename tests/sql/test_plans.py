@@ -1,0 +1,315 @@
+"""What a worker asks of PostgreSQL touches a few pages, among a million waiting and a million finished batches too.
+
+Pages and rows are counted, never time: they say the same on every machine.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.db.connection import Connection, call, connect
+from rowferry.db.entries import EntryQueries
+from rowferry.plan import Entries
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.sources.table import read_entries
+from rowferry_worker.batch.verdict import write_verdict
+from support.postgres.plans import Plan, explained
+from support.postgres.servers import INSTALLATIONS, DatabaseServers
+from support.queue.held_batches import split
+from support.queue.large_queue import MANY, fill
+
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("a million batches")]
+
+QUEUES = ["migrate"]
+DUE_INDEX = "batch_queue_due_idx"
+
+
+EACH_VERSION = [
+    pytest.param(version, marks=[] if number == 0 else pytest.mark.soak) for number, version in enumerate(INSTALLATIONS)
+]
+"""A million batches take their time: a push asks the first version, `make test-all` and the matrix the others too."""
+
+
+@pytest.fixture(scope="module", params=EACH_VERSION, ids="postgresql-{}".format)
+def large_queue(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
+    """A database with a million batches DONE, a million INIT, a million attempts and a million entries.
+
+    The tests of one version share it, and roll back what they do.
+    """
+    with database_servers.fresh_database(INSTALLATIONS[request.param]) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            fill(connection)
+        yield dsn
+
+
+@pytest.fixture
+def worker(large_queue: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """A worker's connection to it."""
+    monkeypatch.setenv("DATABASE_URL", large_queue)
+    with closing(connect("worker")) as connection:
+        yield connection
+        connection.rollback()
+
+
+def claim(worker: Connection) -> tuple[Batch, list[Plan]]:
+    """Claim a batch and return it with what was done inside of the function."""
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        return batch, plans.take_inner()
+
+
+def check_claim(plans: list[Plan]) -> None:
+    """Fail unless the batches were read by the index of those that wait, in its order, and next to none of them.
+
+    They are read twice, and once more where the session looks from the beginning; rowferry.queue is read for each line.
+    """
+    reading = [plan for plan in plans if "batch_queue" in plan.tables]
+    assert len(reading) in {2, 3}
+    assert [plan.scanned() - {"migration"} for plan in plans] == [set() for _ in plans]
+    assert {name for plan in reading for name in plan.indexes - {"migration_pkey", "queue_name_key"}} == {DUE_INDEX}
+    (locking,) = [plan for plan in plans if "LockRows" in plan.kinds]
+    assert locking.kinds == {"Limit", "LockRows", "Index Scan"}
+    assert max(plan.most_rows() for plan in plans) <= 2
+    assert sum(plan.touched for plan in plans) <= 45
+
+
+def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connection) -> None:
+    batch, plans = claim(worker)
+    assert batch.id == MANY + 1
+    check_claim(plans)
+
+
+def test_without_its_index_a_claim_would_be_seen_to_read_everything(worker: Connection) -> None:
+    """The proof that the test above can fail."""
+    worker.execute(sql.SQL("drop index rowferry.{}").format(sql.Identifier(DUE_INDEX)))
+    with explained(worker) as plans:
+        assert claim_batch(worker, QUEUES) is not None
+        found = plans.take_inner()
+    with pytest.raises(AssertionError):
+        check_claim(found)
+    assert sum(plan.touched for plan in found) > 1000
+
+
+def test_batches_that_are_due_later_cost_a_claim_nothing(worker: Connection) -> None:
+    worker.execute(
+        "insert into rowferry.batch_queue (id, migration_id, queue_name, payload, entry_count, run_after) "
+        "overriding system value "
+        "select -i, 1, 'migrate', '{}', 1, now() + i * interval '1 second' from generate_series(1, 100000) as i"
+    )
+    assert worker.execute("select min(id) as first from rowferry.batch_queue").fetchall() == [{"first": -100_000}]
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        assert batch.id == MANY + 1
+        check_claim(plans.take_inner())
+
+
+def test_a_paused_migration_costs_a_claim_nothing(worker: Connection) -> None:
+    """Be it the only one that has batches, or one beside another that goes on."""
+    worker.execute("update rowferry.migration set paused_at = now() where name = 'crowded'")
+    with explained(worker) as plans:
+        assert claim_batch(worker, QUEUES) is None
+        assert sum(plan.touched for plan in plans.take_inner()) <= 30
+        worker.execute(
+            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+            "values (2, 'migrate', '{}', 1)"
+        )
+        plans.take()
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        assert batch.migration_id == 2
+        check_claim(plans.take_inner())
+
+
+def test_batches_of_queues_that_a_worker_does_not_serve_cost_it_nothing(worker: Connection) -> None:
+    with explained(worker) as plans:
+        assert claim_batch(worker, ["tag", "verify"]) is None
+        assert sum(plan.touched for plan in plans.take_inner()) <= 50
+
+
+def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, large_queue: str) -> None:
+    with psycopg.connect(large_queue) as other:
+        other.execute(
+            "select from rowferry.batch_queue where status = 'INIT' order by run_after, id limit 32 for update"
+        )
+        with explained(worker) as plans:
+            batch = claim_batch(worker, QUEUES)
+            assert batch is not None
+            assert batch.id == MANY + 33
+            found = plans.take_inner()
+            assert sum(plan.touched for plan in found) <= 150
+            assert max(plan.most_rows() for plan in found) <= 33
+        other.rollback()
+
+
+def begin(worker: Connection, batch: Batch) -> Attempt:
+    (row,) = call(worker, "begin_attempt", batch.id, batch.requeues, "h:1:x")
+    return Attempt(row["attempt_id"], row["number"], row["crashes"])
+
+
+def check_small(plans: list[Plan], pages: int) -> None:
+    """Fail where a table was read from end to end, many rows were sorted, or more pages were touched."""
+    assert [plan.scanned() for plan in plans if plan.scanned()] == []
+    assert max(plan.most_rows() for plan in plans) <= 1000
+    assert sum(plan.touched for plan in plans) <= pages
+
+
+def test_an_attempt_at_any_batch_touches_a_few_pages(worker: Connection) -> None:
+    batch, _ = claim(worker)
+    with explained(worker) as plans:
+        attempt = begin(worker, batch)
+        assert attempt.number == 1
+        check_small(plans.take_inner(), 40)
+
+
+@pytest.mark.parametrize("failures", [0, 100])
+def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> None:
+    entries = [Entry(str(number), f"image/{number}") for number in range(failures + 1)]
+    results = [EntryResult(entry, Outcome.MISSING, reason="r", error="e") for entry in entries[1:]]
+    results.append(EntryResult(entries[0], Outcome.MIGRATED, 1))
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        attempt = begin(worker, batch)
+        plans.take()
+        verdict = Verdict.ERROR if failures else Verdict.DONE
+        write_verdict(worker, batch, attempt, Judgement(verdict), results)
+        check_small(plans.take_inner(), 80 + 8 * failures)
+
+
+UPLOADS = """
+insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id, upload_id)
+select 'new', 'avatar/' || i, 1, i, i, i::text from generate_series(1, 100000) as i
+"""
+
+
+def test_the_record_of_an_upload_is_found_among_many(worker: Connection) -> None:
+    """Those of large objects that wait for their next attempt, all at once."""
+    worker.execute(UPLOADS)
+    worker.execute("analyze rowferry.upload")
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        attempt = begin(worker, batch)
+        plans.take()
+        (taken,) = call(worker, "take_upload", batch.id, attempt.id, "new", "avatar/70000", "old", "image/70000")
+        assert (taken["is_held"], taken["upload_id"]) == (True, "70000")
+        check_small(plans.take_inner(), 80)
+        call(worker, "end_upload", attempt.id, "new", "avatar/70000")
+        check_small(plans.take_inner(), 20)
+
+
+def list_uploads(worker: Connection, batch: Batch, keys: list[str]) -> dict[str, bool]:
+    return {row["key"]: row["is_awaited"] for row in call(worker, "list_uploads", batch.id, "new", keys)}
+
+
+def test_what_large_objects_wait_for_is_found_among_many(worker: Connection) -> None:
+    """Every batch of the queue asks that at each attempt, however many wait beside it."""
+    worker.execute(UPLOADS)
+    worker.execute("update rowferry.upload set size_bytes = 10000, part_bytes = 1 where key = 'avatar/70000'")
+    worker.execute("analyze rowferry.upload")
+    batch = claim_batch(worker, QUEUES)
+    assert batch is not None
+    attempt = begin(worker, batch)
+    upload, keys = ("new", "avatar/70000", "70000"), [f"avatar/{number}" for number in range(69_951, 70_051)]
+    with explained(worker) as plans:
+        assert list_uploads(worker, batch, keys) == dict.fromkeys(keys, False)
+        check_small(plans.take_inner(), 800)
+        (shared,) = call(worker, "add_parts", batch.id, *upload, [*range(1, 10_001)], 16)
+        assert (shared["waiting"], shared["failed"]) == (625, 0)
+        (finding,) = [plan for plan in plans.take_inner() if "batch_queue_upload_idx" in plan.indexes]
+        check_small([finding], 10)
+        call(worker, "record_part", batch.id, attempt.id, *upload, 7, "e" * 32, "e" * 32)
+        check_small(plans.take_inner(), 80)
+        assert list_uploads(worker, batch, keys) == {key: key == "avatar/70000" for key in keys}
+        check_small(plans.take_inner(), 2000)
+        (found,) = call(worker, "find_upload", *upload)
+        assert found["recorded"] == [7]
+        check_small(plans.take_inner(), 20)
+
+
+def test_a_split_reads_the_uploads_of_its_batch_and_no_others(worker: Connection) -> None:
+    worker.execute(UPLOADS)
+    worker.execute("analyze rowferry.upload")
+    worker.execute(
+        'update rowferry.batch_queue set payload = \'{"first": "1", "last": "9"}\' where id = %s', (MANY + 1,)
+    )
+    worker.execute("update rowferry.upload set batch_id = %s where key = 'avatar/70000'", (MANY + 1,))
+    with explained(worker) as plans:
+        batch = claim_batch(worker, QUEUES)
+        assert batch is not None
+        assert batch.id == MANY + 1
+        split(worker, batch.id, "5", "9", count=5, keep="4")
+        found = [plan for plan in plans.take_inner() if "upload" in plan.tables]
+        assert {index for plan in found for index in plan.indexes} >= {"upload_batch_idx"}
+        assert [plan.scanned() & {"upload"} for plan in found] == [set()]
+
+
+def test_a_step_of_prune_reads_the_oldest_and_no_more(worker: Connection) -> None:
+    with explained(worker) as plans:
+        worker.execute("select rowferry.prune_batches('1 day', 1000)")
+        steps = [plan for plan in plans.take() if "with old as" in plan.text]
+        assert len(steps) == 1
+        check_small(steps, 1000 * 15)
+        assert {"batch_queue_finished_idx", "batch_queue_pkey", "batch_attempt_batch_idx"} == steps[0].indexes
+        assert "Sort" not in steps[0].kinds
+
+
+def test_the_rows_of_a_batch_are_read_and_updated_by_their_ids(worker: Connection) -> None:
+    queries = EntryQueries.of(worker, Entries("public.entries", "id", "path", "image/", "avatar/"))
+    with explained(worker) as plans:
+        entries = read_entries(worker, queries, "500001", "501000")
+        assert len(entries) == 500
+        check_small(plans.take(), 40)
+        moves = [Move(entry, entry.key.replace("image", "avatar"), Outcome.MIGRATED, 0) for entry in entries]
+        assert {result.outcome for result in update_rows(worker, queries, moves)} == {Outcome.MIGRATED}
+        check_small([plan for plan in plans.take() if "update" in plan.text], 500 * 25)
+
+
+def test_a_session_that_knew_an_empty_queue_does_not_read_a_full_one_from_end_to_end(
+    any_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL keeps the plans of functions for the session, and nothing has been analysed here."""
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with closing(connect("worker")) as worker, psycopg.connect(any_database, autocommit=True) as other:
+        other.execute("alter table rowferry.batch_queue set (autovacuum_enabled = off)")
+        other.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
+        for _ in range(10):
+            assert claim_batch(worker, QUEUES) is None
+            worker.rollback()
+        other.execute(
+            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+            "select 1, 'migrate', '{}', 1 from generate_series(1, 50000)"
+        )
+        with explained(worker) as plans:
+            assert claim_batch(worker, QUEUES) is not None
+            check_claim(plans.take_inner())
+
+
+def test_the_last_attempts_are_read_from_the_end_of_the_ledger(worker: Connection) -> None:
+    with explained(worker) as plans:
+        query = (
+            "select count(*) from rowferry.recent_attempts where migration = 'crowded' and started_at > '2000-01-01'"
+        )
+        assert worker.execute(query).fetchall() == [{"count": 10_000}]
+        (plan,) = plans.take()
+        assert plan.scanned() <= {"migration", "worker", "batch_queue"}
+        assert max(node["Actual Rows"] for node in plan.nodes if node.get("Relation Name") == "batch_attempt") == 10_000
+
+
+def test_the_curve_of_a_week_reads_few_pages_and_expects_few_rows(worker: Connection) -> None:
+    """Where PostgreSQL expects a third of all batches, it compiles the query for seconds."""
+    for _ in range(3):
+        worker.execute("select rowferry.sum_minutes()")
+    with explained(worker) as plans:
+        week = "select sum(batches) as n from rowferry.finished_minutes where minute > now() - interval '7 days'"
+        assert worker.execute(week).fetchall() == [{"n": MANY}]
+        (plan,) = plans.take()
+    assert plan.touched < 100
+    assert [n["Plan Rows"] < MANY / 50 for n in plan.nodes if n.get("Relation Name") == "batch_queue"] == [True]

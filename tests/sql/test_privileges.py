@@ -1,0 +1,189 @@
+"""Least privilege, from the catalogue: over every object of the database, a role may do what is written here, no more.
+
+What stands here is meant to be read, and to be changed by hand when a grant changes on purpose.
+"""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from rowferry.db.grants import PURPOSES, Purpose
+from support.entries.entry_table import EntryTable
+from support.postgres.privileges import list_privileges, may, write_trials
+from support.postgres.roles import Roles, grant, log_in, new_role, new_roles
+
+pytestmark = pytest.mark.versions
+
+EVERYBODY = {"CONNECT this database", "TEMPORARY this database", "USAGE schema public"}
+"""What PostgreSQL gives to PUBLIC, and rowferry does not take away: the database is the application's."""
+
+VIEWS = {
+    "USAGE schema rowferry",
+    "SELECT rowferry.claimed_batches",
+    "SELECT rowferry.error_reasons",
+    "SELECT rowferry.finished_batches",
+    "SELECT rowferry.live_workers",
+    "SELECT rowferry.migration_status",
+    "SELECT rowferry.throughput",
+    "SELECT rowferry.open_uploads",
+    "SELECT rowferry.progress",
+    "SELECT rowferry.queue_status",
+    "SELECT rowferry.recent_attempts",
+    "SELECT rowferry.table_progress",
+    "SELECT rowferry.worker_hosts",
+    "SELECT rowferry.migration_state",
+    "SELECT rowferry.events",
+    "SELECT rowferry.pace",
+    "SELECT rowferry.oldest_transactions",
+    "SELECT rowferry.dead_rows",
+    "SELECT rowferry.finished_minutes",
+    "EXECUTE rowferry.measure_transactions",
+}
+QUEUE = VIEWS | {
+    "SELECT rowferry.batch_queue",
+    "SELECT rowferry.migration",
+    "SELECT rowferry.pass",
+    "SELECT rowferry.queue",
+    "SELECT rowferry.schema_migration",
+}
+ENTRIES = {"SELECT public.avatars(id)", "SELECT public.avatars(path)"}
+
+STEERED = ("priority", "weight", "max_in_hand", "paused_at", "next")
+"""What an operator may say of a queue."""
+
+EXPECTED: dict[Purpose, set[str]] = {
+    "enqueuer": QUEUE
+    | ENTRIES
+    | {
+        "EXECUTE rowferry.begin_pass",
+        "EXECUTE rowferry.confirm_switch",
+        "EXECUTE rowferry.enqueue_items",
+        "EXECUTE rowferry.record_pass",
+        "EXECUTE rowferry.register_migration",
+        "EXECUTE rowferry.renew_batches",
+        "INSERT rowferry.batch_queue(entry_count)",
+        "INSERT rowferry.batch_queue(max_attempts)",
+        "INSERT rowferry.batch_queue(migration_id)",
+        "INSERT rowferry.batch_queue(payload)",
+        "INSERT rowferry.batch_queue(queue_name)",
+    },
+    "worker": QUEUE
+    | ENTRIES
+    | {
+        "EXECUTE rowferry.heartbeat",
+        "EXECUTE rowferry.add_ranges",
+        "EXECUTE rowferry.begin_attempts",
+        "EXECUTE rowferry.claim_batch",
+        "EXECUTE rowferry.end_attempt",
+        "EXECUTE rowferry.fail_batch",
+        "EXECUTE rowferry.find_lines",
+        "EXECUTE rowferry.finish_batch",
+        "EXECUTE rowferry.lose_attempts",
+        "EXECUTE rowferry.pause_migration",
+        "EXECUTE rowferry.take_upload",
+        "EXECUTE rowferry.record_upload",
+        "EXECUTE rowferry.record_parts",
+        "EXECUTE rowferry.add_parts",
+        "EXECUTE rowferry.list_uploads",
+        "EXECUTE rowferry.find_upload",
+        "EXECUTE rowferry.record_part",
+        "EXECUTE rowferry.record_copy",
+        "EXECUTE rowferry.find_copy",
+        "EXECUTE rowferry.end_upload",
+        "EXECUTE rowferry.deregister_worker",
+        "EXECUTE rowferry.split_batch",
+        "UPDATE public.avatars(path)",
+    },
+    "operator": QUEUE
+    | {
+        "EXECUTE rowferry.pause",
+        "EXECUTE rowferry.pause_queue",
+        "EXECUTE rowferry.requeue",
+        "EXECUTE rowferry.resume",
+        "EXECUTE rowferry.resume_queue",
+        "SELECT rowferry.batch_attempt",
+        "SELECT rowferry.entry_failure",
+        "SELECT rowferry.worker",
+        "UPDATE rowferry.batch_queue(status)",
+        "UPDATE rowferry.migration(paused_at)",
+        *(f"{way} rowferry.queue({column})" for way in ("INSERT", "UPDATE") for column in STEERED),
+        "INSERT rowferry.queue(migration_id)",
+        "INSERT rowferry.queue(name)",
+    },
+    "grafana": VIEWS,
+}
+
+THE_APPLICATIONS_OWN = (
+    "alter table public.avatars add column title text",
+    "create table public.orders (id bigint generated always as identity, total numeric)",
+    "create sequence public.invoices",
+    "create function public.refund(total numeric) returns numeric language sql as 'select $1'",
+    "revoke all on function public.refund from public",
+    "create schema private",
+    "create table private.salaries (id bigint, salary numeric)",
+)
+
+
+@pytest.fixture
+def roles(table: EntryTable) -> Iterator[Roles]:
+    """One role a purpose, with its grants, in a database that belongs to an application."""
+    for words in (*THE_APPLICATIONS_OWN, "revoke create on schema public from public"):  # which PostgreSQL 14 grants
+        table.execute(words)
+    with new_roles(table.dsn) as roles:
+        grant(table, roles)
+        yield roles
+
+
+def list_own_privileges(table: EntryTable, role: str) -> list[str]:
+    """Return what a role may do beyond what PostgreSQL's own schemas allow a role to which nothing was granted."""
+    with new_role(table.dsn) as nobody:
+        for_all = set(list_privileges(table.dsn, nobody)) - EVERYBODY
+    assert not [name for name in for_all if "rowferry" in name or "avatars" in name or "refund" in name]
+    return [name for name in list_privileges(table.dsn, role) if name not in for_all]
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_a_role_may_do_what_is_written_here_and_nothing_else(table: EntryTable, roles: Roles, purpose: Purpose) -> None:
+    assert list_own_privileges(table, roles[purpose]) == sorted(EXPECTED[purpose] | EVERYBODY)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "seen"),
+    [
+        ("create function rowferry.newcomer() returns int language sql as 'select 1'", "EXECUTE rowferry.newcomer"),
+        ("grant select (title) on public.avatars to {role}", "SELECT public.avatars(title)"),
+        ("grant delete on rowferry.batch_attempt to public", "DELETE rowferry.batch_attempt"),
+        ("grant usage on sequence rowferry.batch_queue_id_seq to {role}", "USAGE rowferry.batch_queue_id_seq"),
+        ("grant create on schema rowferry to {role}", "CREATE schema rowferry"),
+        ("grant usage on schema private to {role}", "USAGE schema private"),
+        ("grant execute on function pg_read_file(text) to {role}", "EXECUTE pg_catalog.pg_read_file"),
+        ("grant pg_read_all_data to {role}", "be pg_read_all_data"),
+        ("alter role {role} createrole", "CREATEROLE"),
+        ("alter table public.orders owner to {role}", "own table public.orders"),
+    ],
+)
+def test_a_grant_too_many_is_seen(table: EntryTable, roles: Roles, mistake: str, seen: str) -> None:
+    worker = roles["worker"]
+    before = list_privileges(table.dsn, worker)
+    table.execute(mistake.replace("{role}", f'"{worker}"'))
+    added = set(list_privileges(table.dsn, worker)) - set(before)
+    assert seen in added
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_whatever_else_is_tried_is_refused(table: EntryTable, roles: Roles, purpose: Purpose) -> None:
+    """The catalogue's word is put to the proof: each object, each way of touching it."""
+    refused, allowed = 0, []
+    with psycopg.connect(log_in(table, roles[purpose]), autocommit=True) as connection:
+        for privilege, words in write_trials(table.dsn):
+            if not may(EXPECTED[purpose], privilege):
+                try:
+                    connection.execute(words.encode())
+                except errors.InsufficientPrivilege:
+                    refused += 1
+                else:
+                    allowed.append(words)
+    assert allowed == []
+    assert refused > 200  # as many objects and ways as there are, whichever the role

@@ -1,0 +1,102 @@
+"""Bounds that all workers share, and the rate that each worker takes of them."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from rowferry.db.connection import connect
+from rowferry_worker.monitoring import heartbeat
+from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
+from rowferry_worker.pacing import rate_limit
+from rowferry_worker.pacing.rate_limit import RateLimiter
+from support.entries.migration import Migration
+from support.processes.clock import Clock
+from support.queue.queue_states import report_nothing
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_without_a_bound_no_request_waits(clock: Clock) -> None:
+    unbound = RateLimiter(lambda: None, clock.monotonic)
+    assert [unbound.reserve(1000) for _ in range(3)] == [timedelta(0)] * 3
+
+
+def test_turns_come_at_the_rate_whatever_is_asked_at_once(clock: Clock) -> None:
+    slow = RateLimiter(lambda: 10.0, clock.monotonic)
+    waits = [slow.reserve().total_seconds() for _ in range(21)]
+    assert waits[-1] == pytest.approx(2.0 - rate_limit.BURST.total_seconds())
+    clock.now += 5
+    assert slow.reserve() == timedelta(0)
+
+
+def test_many_turns_at_once_are_paid_for_by_who_comes_next(clock: Clock) -> None:
+    rows = RateLimiter(lambda: 100.0, clock.monotonic)
+    assert rows.reserve(100) == timedelta(0)
+    assert rows.reserve(1).total_seconds() == pytest.approx(1.0 - rate_limit.BURST.total_seconds())
+
+
+def test_an_unused_hour_is_not_caught_up_with(clock: Clock) -> None:
+    bounded = RateLimiter(lambda: 10.0, clock.monotonic)
+    bounded.reserve()
+    clock.now += 3600
+    waits = [bounded.reserve().total_seconds() for _ in range(12)]
+    assert waits[-1] == pytest.approx(1.1 - rate_limit.BURST.total_seconds())
+
+
+def test_a_bound_is_shared_out_evenly_among_the_live() -> None:
+    assert ClusterState(size=4).share_of(1000.0) == 250.0
+    assert ClusterState(size=0).share_of(1000.0) == 1000.0
+    assert ClusterState(size=4).share_of(None) is None
+
+
+def test_workers_hold_back_only_where_a_replica_is_further_behind_than_it_may_be() -> None:
+    behind = ClusterState(replica_lag=timedelta(seconds=10))
+    assert behind.is_behind(5.0)
+    assert not behind.is_behind(15.0)
+    assert not behind.is_behind(None)
+    assert not ClusterState().is_behind(5.0)
+
+
+def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from threading import Event
+
+    from rowferry_worker.ledger import Ledger
+
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_INTERVAL", timedelta(hours=1))  # only the test sends heartbeats
+    ledger, cluster, heartbeats = Ledger("test"), ClusterState(), list[Heartbeat]()
+    try:
+        heartbeats = [
+            Heartbeat(ledger, f"w{n}", ["migrate"], report_nothing, lambda: True, cluster, Event()) for n in range(3)
+        ]
+        for one in heartbeats:
+            one.start()
+        assert cluster.size == 3
+        heartbeats[0].deregister()
+        with connect("test", autocommit=True) as connection:
+            connection.execute("update rowferry.worker set last_seen_at = now() - interval '1 hour' where id = 'w1'")
+        heartbeats[2].send()
+        assert cluster.size == 1
+    finally:
+        for one in heartbeats:
+            one.deregister()
+        ledger.close()
+
+
+def test_a_bound_on_rows_and_requests_is_kept_and_all_is_migrated(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(40)
+    migration.plan["production"]["max_requests_per_second"] = 100
+    migration.plan["database"] = {"max_rows_per_second": 40}
+    migration.enqueue(batch_size=10)
+    began = time.monotonic()
+    migration.work()
+    seconds = time.monotonic() - began
+    requests = 80  # a HEAD and a copy for each
+    assert seconds >= (requests - 10) / 100 - 0.2
+    assert seconds >= (40 - 10) / 40 - 0.2
+    migration.audit()

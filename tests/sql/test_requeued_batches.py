@@ -1,0 +1,104 @@
+"""A batch that is set back to INIT is due now, and counts as new."""
+
+from typing import Any
+
+import pytest
+
+from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.db.connection import call, connect
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.verdict import write_verdict
+from support.entries.entry_table import EntryTable
+from support.queue.held_batches import HOUR, crash, hold
+
+
+def put_in_error(table: EntryTable) -> dict[str, Any]:
+    with hold(table) as held:
+        held.finish(
+            Judgement(Verdict.ERROR, error="4 failed"),
+            migrated=3,
+            changed=1,
+            deleted=1,
+            missing=2,
+            conflict=1,
+            failed=2,
+        )
+    return table.batch()
+
+
+def test_an_update_by_hand_requeues_and_resets(ten: EntryTable) -> None:
+    crash(ten, 2)
+    put_in_error(ten)
+    ten.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
+    batch = ten.batch()
+    assert (batch["attempts"], batch["requeues"], batch["error"]) == (0, 1, None)
+    assert (batch["started_at"], batch["finished_at"], batch["worker_id"]) == (None, None, None)
+    assert ten.counts() == {"migrated": 3, "changed": 1, "deleted": 1}
+    assert [failure["outcome"] for failure in ten.failures()] == ["changed", "deleted"]
+    with hold(ten) as held:
+        assert (held.attempt.number, held.attempt.crashes) == (1, 0)
+
+
+def test_a_requeued_batch_is_due_at_once(ten: EntryTable) -> None:
+    put_in_error(ten)
+    ten.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
+    ten.execute("update rowferry.batch_queue set status = 'INIT'")
+    with connect("worker test") as connection:
+        assert claim_batch(connection, ["migrate"]) is not None
+
+
+def test_a_requeued_batch_can_end_well(ten: EntryTable) -> None:
+    put_in_error(ten)
+    ten.execute("update rowferry.batch_queue set status = 'INIT'")
+    with hold(ten) as held:
+        results = [EntryResult(Entry(str(number), f"image/{number}"), Outcome.MIGRATED) for number in range(5, 10)]
+        write_verdict(held.connection, held.batch, held.attempt, Judgement(Verdict.DONE), results)
+        held.connection.commit()
+    assert ten.counts() == {"migrated": 8, "changed": 1, "deleted": 1}
+    assert ten.batch()["entry_count"] == 10
+    ten.check_balance()
+
+
+def test_a_batch_that_waits_is_not_reset(ten: EntryTable) -> None:
+    """An operator's UPDATE without a WHERE must not give every waiting batch its attempts back."""
+    crash(ten, 1)
+    with hold(ten) as held:
+        held.finish(Judgement(Verdict.RETRY, HOUR), failed=10)
+    before = ten.batch()
+    ten.execute("update rowferry.batch_queue set status = 'INIT'")
+    assert ten.batch() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "requeued"),
+    [
+        ({}, {1, 2, 3}),
+        ({"batch_id": 2}, {2}),
+        ({"batch_id": 4}, set()),
+        ({"error_like": "%disk full%"}, {1}),
+        ({"error_like": "%timeout%"}, {2}),
+        ({"error_like": "%Slow%"}, {3}),
+        ({"error_like": "%", "batch_id": 3}, {3}),
+        ({"error_like": "nothing like it"}, set()),
+    ],
+)
+def test_requeue_chooses_by_batch_and_by_error(
+    arguments: dict[str, Any], requeued: set[int], table: EntryTable
+) -> None:
+    table.add_legacy(range(5))
+    table.enqueue(1)
+    ids = {number: batch["id"] for number, batch in enumerate(table.batches(), 1)}
+    for number, (status, error) in enumerate([("ERROR", "the disk full one"), ("ERROR", "x"), ("ERROR", "y")], 1):
+        query = "update rowferry.batch_queue set status = %s, error = %s, failed = 1 where id = %s"
+        table.execute(query, (status, error, ids[number]))
+    table.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (ids[4],))
+    failure = "insert into rowferry.entry_failure values (%s, '1', 'image/1', 'failed', %s, %s, 1)"
+    table.execute(failure, (ids[2], "r", "a timeout it was"))
+    table.execute(failure, (ids[3], "SlowDown", "e"))
+    if "batch_id" in arguments:
+        arguments = arguments | {"batch_id": ids[arguments["batch_id"]]}
+    with connect("requeue", autocommit=True) as connection:
+        (row,) = call(connection, "requeue", arguments.get("batch_id"), arguments.get("error_like"))
+    assert row["requeue"] == len(requeued)
+    waiting = {batch["id"] for batch in table.batches() if batch["status"] == "INIT" and batch["requeues"] == 1}
+    assert waiting == {ids[number] for number in requeued}

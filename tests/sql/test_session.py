@@ -1,0 +1,111 @@
+"""A session bounds its waits; test_pgbouncer: through it as well, test_deadlines: on our side."""
+
+import json
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import tuple_row
+
+from rowferry.db.connection import connect
+from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
+from support.entries.migration import Migration
+from support.postgres.relay import telling_version
+from support.processes.cli import Run
+
+pytestmark = pytest.mark.versions
+
+SETTINGS = "select name, setting from pg_settings where name = any(%s)"
+
+
+def test_documents_are_read_as_the_server_has_them(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them are beyond msgspec, which reads all others faster."""
+    monkeypatch.setenv("DATABASE_URL", database)
+    documents = {
+        "jsonb": ['{"items": [{"id": "1", "n": 1.5, "none": null}]}', '"ä"', "12345678901234567890"],
+        "json": ["1e400", r'"\ud83d"', '{"a": 1, "a": 2}'],
+    }
+    with closing(connect("test", autocommit=True)) as connection:
+        for kind, texts in documents.items():
+            for text in texts:
+                row = connection.execute(f"select %s::{kind} as document".encode(), (text,)).fetchone()
+                assert row is not None
+                assert row["document"] == json.loads(text)
+
+
+def read_settings(connection: psycopg.Connection[Any], *names: str) -> dict[str, str]:
+    return dict(connection.execute(SETTINGS, (list(names),)).fetchall())
+
+
+def test_every_session_bounds_its_waits(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
+    with closing(connect("test", autocommit=True)) as connection:
+        connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
+        names = ("lock_timeout", "tcp_keepalives_idle", "tcp_user_timeout", "client_connection_check_interval")
+        assert read_settings(connection, *names) == {
+            "lock_timeout": "1500",
+            "tcp_keepalives_idle": "10",
+            "tcp_user_timeout": "15000",
+            "client_connection_check_interval": "1000",
+        }
+
+
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [('"$user", public', "public"), ('public, "$user"', "public"), ('a,"$user",b', "a,b"), ('"$user"', ""), ("a", "a")],
+)
+def test_a_role_of_our_name_finds_the_tables_of_the_application(
+    path: str, left: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests' role is called rowferry, as our schema is, in which `events` is a view."""
+    escaped = path.replace(" ", r"\ ")
+    monkeypatch.setenv("DATABASE_URL", make_conninfo(database, options=f"-c search_path={escaped}"))
+    with closing(connect("test")) as connection:
+        query = "select current_user::text as name, current_setting('search_path') as path"
+        found = connection.execute(query).fetchone()
+    assert found == {"name": "rowferry", "path": left}
+
+
+@pytest.mark.parametrize("command", ["check", "status", "worker --until-empty", "init"])
+def test_a_server_that_is_too_old_gets_one_sentence(command: str, versitygw_migration: Migration) -> None:
+    versitygw_migration.write_plan()
+    with telling_version(versitygw_migration.dsn, 13) as dsn:
+        done = versitygw_migration.run(*command.split(), DATABASE_URL=dsn)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "rowferry: This is PostgreSQL 13, and rowferry needs 14 or newer: upgrade the server, or name another one."
+    )
+
+
+def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    monkeypatch.setenv(LOST_AFTER, "30")
+    monkeypatch.setenv(IDLE_TIMEOUT, "90")
+    with closing(connect("test", autocommit=True)) as connection:
+        connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
+        names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
+        assert read_settings(connection, *names, "idle_in_transaction_session_timeout") == {
+            "tcp_keepalives_idle": "20",
+            "tcp_keepalives_interval": "10",
+            "tcp_keepalives_count": "3",
+            "tcp_user_timeout": "30000",
+            "idle_in_transaction_session_timeout": "90000",
+        }
+
+
+def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
+    with closing(connect("test", bounded=True)) as bounded, closing(connect("test")) as free:
+        for connection, milliseconds in ((bounded, "19500"), (free, "0")):
+            connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
+            assert read_settings(connection, "statement_timeout") == {"statement_timeout": milliseconds}
+
+
+def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowferry: Run) -> None:
+    run = run_rowferry("worker", "--until-empty", "--time-budget=20", "--idle-timeout=20", DATABASE_URL=database)
+    assert run.returncode == 2
+    assert "--idle-timeout 20 is not more than --time-budget 20" in run.stderr

@@ -1,0 +1,89 @@
+"""Every query has a name of its own, a description, and a place where it is used; nothing asks for another."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from psycopg.sql import SQL
+
+from rowferry.db.statements import list_sql, own_queries, split_queries, statement
+from rowferry_lab.queries import QUERIES as LAB_QUERIES
+from rowferry_lab.queries import statement as lab_statement
+from support.checkout import ROOT
+
+PRODUCT = ("rowferry", "enqueue", "worker", "queues", "exporter", "cli", "lab")
+SOURCES = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
+TREES = [ast.parse(path.read_text()) for path in SOURCES]
+FILES = [*list_sql("queries"), LAB_QUERIES]
+QUERIES = [(path.stem, *query) for path in FILES for query in split_queries(path.read_text())]
+NAMES = [name for _, name, _ in QUERIES]
+
+
+def strings_of_product() -> Iterator[str]:
+    """Every string in the code of the product, as a pattern: an f-string matches whatever it may become."""
+    for node in chain.from_iterable(map(ast.walk, TREES)):
+        if isinstance(node, ast.JoinedStr):
+            parts = [re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+" for part in node.values]
+            yield "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield re.escape(node.value)
+
+
+def names_asked_for() -> set[str]:
+    """Every name that stands right in a call of statement() or compose()."""
+    text = "\n".join(map(Path.read_text, SOURCES))
+    return set(re.findall(r'\b(?:statement|printed_statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
+
+
+def test_no_name_stands_twice() -> None:
+    assert [name for name, times in Counter(NAMES).items() if times > 1] == []
+
+
+def test_every_query_is_used() -> None:
+    asked = re.compile("|".join({text for text in strings_of_product() if re.search(r"[a-z]_|^[a-z]+$", text)}))
+    assert [name for name in NAMES if not asked.fullmatch(name)] == []
+
+
+def test_every_query_that_is_asked_for_is_there() -> None:
+    asked = names_asked_for()
+    assert len(asked) > len(NAMES) / 2
+    assert sorted(asked - set(NAMES)) == []
+
+
+@pytest.mark.parametrize(("file", "name", "query"), QUERIES, ids=NAMES)
+def test_a_query_has_a_description_and_no_more_than_itself(file: str, name: str, query: str) -> None:
+    first, *others = query.splitlines()
+    assert re.fullmatch(r"-- [A-Z].+", first), f"{file}.sql: {name} has no description"
+    assert any(not line.startswith("--") for line in others), f"{file}.sql: {name} is empty"
+    assert not query.endswith(";")
+
+
+def test_names_are_found_wherever_they_stand_and_no_text_is_lost() -> None:
+    for path in FILES:
+        text = path.read_text()
+        header, *_ = text.split("\n-- name: ")
+        assert all(line.startswith("--") for line in header.strip().splitlines()), path.name
+        assert text.count("-- name:") == len(list(split_queries(text))), path.name
+
+
+def test_a_name_that_is_not_there_is_an_error() -> None:
+    for find in (statement, lab_statement):
+        with pytest.raises(KeyError, match="no_such_query"):
+            find("no_such_query")
+
+
+def test_rowferry_and_the_lab_each_have_their_own_queries() -> None:
+    for name, _ in split_queries(LAB_QUERIES.read_text()):
+        lab_statement(
+            name, **dict.fromkeys(("id", "key", "title", "table", "schema", "columns", "role", "password"), SQL("x"))
+        )
+        with pytest.raises(KeyError):
+            statement(name)
+
+
+def test_descriptions_are_not_sent_to_the_server() -> None:
+    assert all(not query.as_string().startswith("--") for query in own_queries().values())

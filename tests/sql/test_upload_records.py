@@ -1,0 +1,98 @@
+"""One attempt at a time holds the record of a multipart upload, whatever has become of the batch it began in."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rowferry.batch import Attempt, Batch, Judgement, Verdict
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.verdict import write_failure
+from rowferry_worker.ledger import Ledger
+from support.entries.entry_table import EntryTable
+from support.queue.held_batches import split
+
+WHERE, KEY = "https://s3.test/new", "avatar/large.bin"
+
+
+class Workers:
+    """Sessions that claim, and the ledger's connection beside them."""
+
+    def __init__(self, table: EntryTable, until: ExitStack) -> None:
+        self.table, self._until = table, until
+        self.ledger = until.enter_context(closing(Ledger("test")))
+
+    def claim(self) -> tuple[Connection, Batch, Attempt]:
+        """Claim the batch that is due longest, on a session of its own."""
+        session = self._until.enter_context(closing(connect("worker")))
+        batch = claim_batch(session, ["migrate"])
+        assert batch is not None
+        return session, batch, begin_attempt(self.ledger, batch, "test")
+
+    def take(self, batch: Batch, attempt: Attempt) -> dict[str, Any]:
+        (row,) = self.ledger.call("take_upload", batch.id, attempt.id, WHERE, KEY, "old", "image/large.bin")
+        return row
+
+    def begin(self, batch: Batch, attempt: Attempt) -> None:
+        """Take the record, and have an upload recorded there."""
+        assert self.take(batch, attempt)["is_held"]
+        self.table.execute("update rowferry.upload set upload_id = 'u1'")
+
+    def split(self) -> None:
+        """End the time budget of an attempt: its first entry stays, with an upload begun; the others go."""
+        session, batch, attempt = self.claim()
+        self.begin(batch, attempt)
+        split(session, batch.id, "1", batch.payload["last"], count=9, keep="0")
+        write_failure(session, batch, attempt, Judgement(Verdict.RELEASED, timedelta(0), "the budget"))
+        session.commit()
+
+
+@pytest.fixture
+def workers(ten: EntryTable) -> Iterator[Workers]:
+    with ExitStack() as until:
+        yield Workers(ten, until)
+
+
+def test_an_upload_goes_on_with_its_batch_while_what_was_split_off_is_claimed(workers: Workers) -> None:
+    workers.split()
+    taken = [workers.claim(), workers.claim()]
+    (whole,) = [(batch, attempt) for _, batch, attempt in taken if batch.payload["first"] == "0"]
+    (rest,) = [(batch, attempt) for _, batch, attempt in taken if batch.payload["first"] == "1"]
+    row = workers.take(*whole)
+    assert (row["is_held"], row["upload_id"]) == (True, "u1")
+    assert not workers.take(*rest)["is_held"], "one attempt at a time"
+
+
+@pytest.mark.parametrize("ends", ["LOST", None])
+def test_an_upload_goes_to_the_next_once_its_batch_is_free(workers: Workers, ends: str | None) -> None:
+    """The attempt may be open still: its worker has died."""
+    workers.table.add_legacy([20])
+    workers.table.enqueue(1)
+    session, batch, attempt = workers.claim()
+    _, other, second = workers.claim()
+    workers.begin(batch, attempt)
+    assert not workers.take(other, second)["is_held"]
+    session.rollback()
+    if ends:
+        workers.ledger.call("end_attempt", attempt.id, ends, "as the test wants it")
+    assert workers.take(other, second)["upload_id"] == "u1"
+
+
+@pytest.mark.parametrize("left", ["0", "1"])
+def test_an_upload_will_go_on_while_either_half_of_its_batch_waits(workers: Workers, left: str) -> None:
+    workers.split()
+    workers.table.execute("update rowferry.upload set touched_at = now() - interval '2 days'")
+    workers.table.execute("delete from rowferry.batch_queue where payload ->> 'first' <> %s", (left,))
+    (upload,) = workers.table.execute("select * from rowferry.open_uploads")
+    assert upload["will_continue"]
+    workers.table.execute("select rowferry.prune_leftovers('1 day', 0, 1000)")
+    assert len(workers.table.execute("select from rowferry.upload")) == 1
+    workers.table.execute("delete from rowferry.batch_queue")
+    (upload,) = workers.table.execute("select * from rowferry.open_uploads")
+    assert not upload["will_continue"]
+    workers.table.execute("select rowferry.prune_leftovers('1 day', 0, 1000)")
+    assert workers.table.execute("select from rowferry.upload") == []

@@ -1,0 +1,1 @@
+"""What tests stand on: servers, worlds, doubles and readers, a package for each kind."""

@@ -1,0 +1,1 @@
+"""The project's pages and packages, as tests read them."""

@@ -1,0 +1,174 @@
+"""A migration to test with: a table, objects and a plan of its own, the ways to run it, and an auditor of its end."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rowferry.db.connection import connect
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.run import ClaimedBatch
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.queues import find_queue
+from rowferry_worker.state import WorkerState
+from support.entries.entry_table import FROM, EntryTable
+from support.postgres.servers import Buckets
+from support.processes.cli import run_rowferry
+from support.processes.processes import wait_for
+from support.processes.worker_process import WorkerProcess
+from support.s3.objects import digest, legacy_side, production_side
+
+
+class Migration(EntryTable):
+    """A table of entries, two buckets, and the plan that moves the one with the other."""
+
+    def __init__(
+        self, dsn: str, legacy: Buckets, production: Buckets, folder: Path, *, id_type: str = "bigint"
+    ) -> None:
+        """Make the table; the legacy bucket is one of `legacy`, the production bucket one of `production`."""
+        super().__init__(dsn, id_type=id_type)
+        self.folder = folder
+        self.legacy, self.production = legacy_side(legacy), production_side(production)
+        self._servers = {"LEGACY": legacy.server, "PRODUCTION": production.server}
+        self.plan["legacy"] = {"bucket": self.legacy.bucket, "endpoint_url": self.legacy.endpoint_url}
+        self.plan["production"] = {"bucket": self.production.bucket, "endpoint_url": self.production.endpoint_url}
+        self.bodies: dict[str, bytes] = {}
+        """What the object of each row must hold, by the row's id."""
+
+    def reach_through(self, endpoint_url: str) -> None:
+        """Let workers reach both sides at another address than the test does."""
+        self.plan["legacy"]["endpoint_url"] = self.plan["production"]["endpoint_url"] = endpoint_url
+
+    # What there is to migrate
+
+    def add_row(self, row_id: object, key: str | None, body: bytes | None = None) -> None:
+        """Add a row; `body` is what the object that it points at must always hold."""
+        self.execute("insert into public.avatars values (%s, %s)", (row_id, key))
+        if body is not None:
+            self.bodies[str(row_id)] = body
+
+    def add(self, row_id: object, name: str, body: bytes | None = None, **properties: Any) -> None:
+        """Add a legacy object and the row that points at it."""
+        body = f"body of {name}".encode() if body is None else body
+        self.legacy.put(FROM + name, body, **properties)
+        self.add_row(row_id, FROM + name, body)
+
+    def fill(self, count: int, start: int = 1) -> None:
+        """Add many small legacy objects, and rows with rising ids that point at them."""
+        numbers = range(start, start + count)
+        bodies = {self.id_of(number): f"body of {number}".encode() for number in numbers}
+        keys = {self.id_of(number): f"{FROM}u{number}/me.png" for number in numbers}
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(self.legacy.put, keys.values(), bodies.values()))
+        self.insert(keys)
+        self.bodies |= bodies
+
+    # What is done with it
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What this process, and those that it starts, must find in its environment to work on the migration."""
+        found = {"DATABASE_URL": self.dsn, "ROWFERRY_PLAN": str(self.plan_path)}
+        for side, server in self._servers.items():
+            found[f"ROWFERRY_{side}_ACCESS_KEY_ID"] = server.access_key
+            found[f"ROWFERRY_{side}_SECRET_ACCESS_KEY"] = server.secret_key
+        return found
+
+    @property
+    def plan_path(self) -> Path:
+        return self.folder / "rowferry.toml"
+
+    def write_plan(self) -> None:
+        """Write the plan as the file that the commands read."""
+        self.plan_path.write_text(to_toml(self.plan), encoding="utf-8")
+
+    def work(self, *queues: str, parallel: int = 16) -> None:
+        """Work in this process on all batches that are due now, one after the other; of `migrate` unless told."""
+        with self.at_work(parallel, queues or ("migrate",)) as take_turn:
+            while take_turn():
+                pass
+
+    @contextmanager
+    def at_work(self, parallel: int = 16, queues: Iterable[str] = ("migrate",)) -> Iterator[Callable[[], bool]]:
+        """Yield a function that works on the next due batch, and returns False when none is due."""
+        with ExitStack() as until:
+            state = WorkerState(
+                "test", list(queues), Ledger("test"), MigrationContextCache(parallel), CopyScheduler(parallel)
+            )
+            state.stopping.set()  # so that nothing rests between two turns
+            until.callback(state.ledger.close)
+            until.callback(state.migration_contexts.close)
+            connection = until.enter_context(closing(connect("worker test")))
+
+            def take_turn() -> bool:
+                batch = claim_batch(connection, list(queues), passed_over=state.passed_over())
+                if batch is None:
+                    connection.rollback()
+                else:
+                    ClaimedBatch(state, connection, batch, find_queue(batch.queue_name)).run()
+                return batch is not None
+
+            yield take_turn
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return run_rowferry(arguments, {**os.environ, **environment}, self.folder)
+
+    @contextmanager
+    def workers(self, count: int, *arguments: str, **environment: str) -> Iterator[list[WorkerProcess]]:
+        """Yield running `rowferry worker` processes; kill those that are left in the end."""
+        logs = [self.folder / f"worker-{len(list(self.folder.iterdir()))}-{number}.log" for number in range(count)]
+        workers = [WorkerProcess(arguments, {**os.environ, **environment}, log) for log in logs]
+        try:
+            yield workers
+        finally:
+            for worker in workers:
+                worker.kill()
+                sys.stdout.write(worker.log)  # which pytest shows where a test fails
+
+    # What has become of it
+
+    def failure_of(self, row_id: object) -> tuple[str, str, str]:
+        """Return outcome, reason and error of an entry."""
+        (found,) = [failure for failure in self.failures() if failure["entry_id"] == str(row_id)]
+        return found["outcome"], found["reason"], found["error"]
+
+    def wait_until_done(self) -> None:
+        """Return when no batch is INIT any more."""
+        wait_for(lambda: "INIT" not in self.statuses())
+
+    def audit(self, *, legacy_left: Iterable[object] = ()) -> None:
+        """Hold every row against its object, every batch against its counts; `legacy_left`: ids of legacy rows."""
+        rows = self.rows()
+        left = {row_id for row_id, key in rows.items() if key is not None and key.startswith(FROM)}
+        assert left == {str(row_id) for row_id in legacy_left}
+        for row_id, key in rows.items():
+            if row_id in self.bodies:
+                assert key is not None, row_id
+                side = self.legacy if key.startswith(FROM) else self.production
+                assert digest(side.read(key)) == digest(self.bodies[row_id]), (row_id, key)
+        self.check_balance()
+
+
+def to_toml(document: Mapping[str, Any]) -> str:
+    """Return the plan as TOML: tables of values, and lists of such tables."""
+    lines: list[str] = []
+    for name, table in document.items():
+        for one in table if isinstance(table, list) else [table]:
+            lines.append(f"[[{name}]]" if isinstance(table, list) else f"[{name}]")
+            lines += [f"{key} = {write_value(value)}" for key, value in one.items()]
+    return "\n".join(lines) + "\n"
+
+
+def write_value(value: Any) -> str:
+    """Return a string, number, boolean, list or inline table as TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {write_value(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,34 @@
+"""A migration in one of the forms, ready to be worked on."""
+
+from support.entries.forms import FORMS, adapt
+from support.entries.migration import Migration
+
+MORE_COLUMNS = {
+    "computed": (
+        "alter table public.things add column folder text default 'o/', add column size text default 'tiny/', "
+        "add column hidden boolean default false, add column title text"
+    ),
+}
+
+
+CHANGES = {
+    "computed": {
+        "objects": "array[folder || id || '/' || file_name, 's/' || id || '/' || file_name]",
+        "optional": "size || id",
+        "where": "not hidden",
+    },
+}
+
+
+def prepare(migration: Migration, name: str) -> None:
+    """Make the table, the rows and the objects of a form; the first row is that of the test."""
+    form = FORMS[name]
+    migration.execute(f"create table public.things ({form.columns})")
+    for row in form.before:
+        marks = ", ".join("%s" for _ in row)
+        migration.execute(f"insert into public.things values ({marks})", adapt(row))
+    if name in MORE_COLUMNS:
+        migration.execute(MORE_COLUMNS[name])
+    for key in form.objects:
+        migration.legacy.put(key, f"body of {key}".encode())
+    migration.plan["entries"] = [{"table": "public.things", "id": "id", **form.entries, **CHANGES.get(name, {})}]

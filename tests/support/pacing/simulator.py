@@ -1,0 +1,185 @@
+"""A discrete-event simulation of workers that copy objects under a controller; the same seed gives the same run."""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple, Protocol
+
+from support.pacing.servers import LARGE, SMALL, Arrival, Server
+
+BIN_SECONDS = 0.25
+TRIES = 6
+CPU_SECONDS = 0.00007
+"""An entry's CPU in one worker, on one event loop: half when it is sent, half when the response comes."""
+
+
+class Controller(Protocol):
+    """What decides how many objects a worker has in flight, and when each of its requests goes."""
+
+    @property
+    def value(self) -> int:
+        """Objects that may be in flight now."""
+        ...
+
+    def reserve(self, key: str) -> float:
+        """Take a request's turn; return the seconds to wait for it."""
+        ...
+
+    def note_success(self, key: str, seconds: float, size_bytes: int, in_flight: int) -> object:
+        """Take a success in."""
+        ...
+
+    def note_refused(self, key: str, retry_after: float) -> object:
+        """Take a refusal for the rate in."""
+        ...
+
+    def note_failed(self, key: str) -> object:
+        """Take any other failure in."""
+        ...
+
+
+class Simulation:
+    """The clock and what is due."""
+
+    def __init__(self, server: Server, seed: int = 1) -> None:
+        self.now = 0.0
+        self.server = server
+        self.dice = Random(seed)
+        self._due: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._number = 0
+
+    def at(self, when: float, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function at a moment."""
+        self._number += 1
+        heapq.heappush(self._due, (when, self._number, function, arguments))
+
+    def run(self, until: float) -> None:
+        """Let all happen that is due before `until`."""
+        due = self._due
+        while due and due[0][0] < until:
+            self.now, _, function, arguments = heapq.heappop(due)
+            function(*arguments)
+        self.now = until
+
+
+@dataclass
+class Load:
+    """What objects a worker copies."""
+
+    operations: Sequence[str] = ("CopyObject",)
+    share_large: float = 0.0
+    prefixes: int = 1
+    cpu_seconds: float = 0.0
+
+
+class Try(NamedTuple):
+    """One try of one of an object's requests."""
+
+    step: int
+    size_bytes: int
+    prefix: int
+    tried: int
+
+
+@dataclass
+class Worker:
+    """One process: it starts objects while fewer are in flight than its controller allows."""
+
+    simulation: Simulation
+    number: int
+    controller: Controller
+    load: Load = field(default_factory=Load)
+    is_leaving: bool = False
+    in_flight: int = 0
+    done: dict[int, int] = field(default_factory=dict[int, int])
+    """Objects copied, by the number of the bin of time."""
+    refused: dict[int, int] = field(default_factory=dict[int, int])
+    limits: dict[int, int] = field(default_factory=dict[int, int])
+    given_up: int = 0
+    _cpu_free_at: float = 0.0
+    _is_starting: bool = False
+
+    def start(self) -> None:
+        """Start objects up to the limit, and look again in a while."""
+        self._start_objects()
+        if not self.is_leaving:
+            self.limits[int(self.simulation.now / BIN_SECONDS)] = self.controller.value
+            self.simulation.at(self.simulation.now + 0.05, self.start)
+
+    def _start_objects(self) -> None:
+        while not self.is_leaving and self.in_flight < self.controller.value:
+            self.in_flight += 1
+            dice = self.simulation.dice
+            size = LARGE if self.load.share_large and dice.random() < self.load.share_large else SMALL
+            prefix = dice.randrange(self.load.prefixes) if self.load.prefixes > 1 else 0
+            self._take_turn(Try(0, size, prefix, 1))
+
+    def _take_turn(self, copy: Try) -> None:
+        wait = self.controller.reserve(self.load.operations[copy.step])
+        if wait > 0:
+            self.simulation.at(self.simulation.now + wait, self._send, copy)
+        else:
+            self._send(copy)
+
+    def _send(self, copy: Try) -> None:
+        simulation = self.simulation
+        started = sent = simulation.now
+        if self.load.cpu_seconds:
+            sent = self._cpu_free_at = max(started, self._cpu_free_at) + self.load.cpu_seconds / 2
+        arrival = Arrival(sent, self.number, self.load.operations[copy.step], copy.prefix, copy.size_bytes)
+        answer = simulation.server.answer(arrival, simulation.dice)
+        simulation.at(sent + answer.seconds, self._receive, answer, started, copy)
+
+    def _receive(self, answer: Any, started: float, copy: Try) -> None:
+        simulation = self.simulation
+        if self.load.cpu_seconds:
+            self._cpu_free_at = max(simulation.now, self._cpu_free_at) + self.load.cpu_seconds / 2
+            if self._cpu_free_at > simulation.now:
+                simulation.at(self._cpu_free_at, self._take_in, answer, started, copy)
+                return
+        self._take_in(answer, started, copy)
+
+    def _take_in(self, answer: Any, started: float, copy: Try) -> None:
+        simulation, controller, operation = self.simulation, self.controller, self.load.operations[copy.step]
+        if answer.result == "ok":
+            controller.note_success(operation, simulation.now - started, copy.size_bytes, self.in_flight)
+            if copy.step + 1 < len(self.load.operations):
+                self._take_turn(copy._replace(step=copy.step + 1, tried=1))
+                return
+            bin_ = int(simulation.now / BIN_SECONDS)
+            self.done[bin_] = self.done.get(bin_, 0) + 1
+            self._end()
+            return
+        if answer.result == "throttled":
+            bin_ = int(simulation.now / BIN_SECONDS)
+            self.refused[bin_] = self.refused.get(bin_, 0) + 1
+            controller.note_refused(operation, answer.retry_after)
+        else:
+            controller.note_failed(operation)
+        if copy.tried == TRIES:
+            self.given_up += 1
+            self._end()
+            return
+        pause = max(answer.retry_after, simulation.dice.random() * min(5.0, 0.1 * 2**copy.tried))
+        simulation.at(simulation.now + pause, self._take_turn, copy._replace(tried=copy.tried + 1))
+
+    def _end(self) -> None:
+        self.in_flight -= 1
+        self._start_objects()
+
+    def rate(self, since: float, until: float) -> float:
+        """Return the objects copied per second in a span of time."""
+        return self._sum(self.done, since, until) / (until - since)
+
+    def refusals(self, since: float, until: float) -> float:
+        """Return the refusals in a span of time."""
+        return self._sum(self.refused, since, until)
+
+    def lowest_limit(self, since: float, until: float) -> int:
+        """Return the lowest limit in a span of time."""
+        return min(limit for bin_, limit in self.limits.items() if since <= bin_ * BIN_SECONDS < until)
+
+    @staticmethod
+    def _sum(counts: dict[int, int], since: float, until: float) -> int:
+        return sum(counts.get(bin_, 0) for bin_ in range(round(since / BIN_SECONDS), round(until / BIN_SECONDS)))

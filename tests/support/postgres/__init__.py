@@ -1,0 +1,1 @@
+"""PostgreSQL for tests: servers, roles, plans, privileges, what stands between."""

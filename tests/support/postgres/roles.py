@@ -1,0 +1,48 @@
+"""Roles that may log in, each with the grants of one purpose and nothing else."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from rowferry.db.connection import connect
+from rowferry.db.grants import PURPOSES, Purpose, apply_grants, compose_grants
+from support.entries.entry_table import EntryTable
+
+Roles = dict[Purpose, str]
+PASSWORD = "not a secret"
+
+
+@contextmanager
+def new_role(dsn: str) -> Iterator[str]:
+    """Yield the name of a role that has been granted nothing; drop it afterwards."""
+    name = sql.Identifier(f"a {uuid4().hex}")
+    make, drop = "create role {} login password {}", "drop owned by {0}; drop role {0}"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL(make).format(name, sql.Literal(PASSWORD)))
+        try:
+            yield name.as_string().strip('"')
+        finally:
+            connection.execute(sql.SQL(drop).format(name))
+
+
+@contextmanager
+def new_roles(dsn: str) -> Iterator[Roles]:
+    """Yield one such role a purpose."""
+    with ExitStack() as until:
+        yield {purpose: until.enter_context(new_role(dsn)) for purpose in PURPOSES}
+
+
+def grant(table: EntryTable, roles: Roles) -> None:
+    """Grant each role what its purpose needs, for the plan of the table."""
+    with connect("init", autocommit=True) as connection:
+        for purpose, role in roles.items():
+            apply_grants(connection, compose_grants(role, [purpose], table.read_plan()))
+
+
+def log_in(table: EntryTable, role: str) -> str:
+    """Return the DSN of the test's database for another role."""
+    return make_conninfo(table.dsn, user=role, password=PASSWORD)

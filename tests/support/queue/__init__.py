@@ -1,0 +1,1 @@
+"""The queue in given states, its model, and packages of queues."""

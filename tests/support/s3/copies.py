@@ -1,0 +1,49 @@
+"""Copies between fake buckets: how a worker copies that knows this or that of its servers."""
+
+from typing import Any, Literal
+
+from rowferry.plan import OnConflict
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteOperation
+from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.objects.properties import Properties
+from rowferry_worker.objects.tags import Tagging
+from rowferry_worker.objects.transfer import CopyMethod
+from support.s3.fake_buckets import FakeBuckets, Stored
+
+OLD, NEW = "image/a.png", "avatar/a.png"
+
+Support = Literal["unknown", "probing", "supported", "ignored"]
+"""What a worker knows of conditional writes."""
+
+
+def options_of(method: CopyMethod, support: Support = "ignored", on_conflict: OnConflict = "fail") -> CopyOptions:
+    """Return the options of a worker that knows this of the server's ordinary writes, and all about tags."""
+    known = ConditionalWriteSupport("new")
+    if support == "probing":
+        assert known.begin_probe(method.operation)
+    elif support != "unknown":
+        known.note(method.operation, supported=support == "supported")
+    tagging = Tagging()
+    tagging._announced = "yes"
+    tagging._kept |= {"PutObject": True, "CopyObject": True}
+    return CopyOptions(method, known, on_conflict, Properties(tagging=tagging))
+
+
+def support_of(options: CopyOptions, operation: WriteOperation | None = None) -> Support:
+    """Return what is known of an operation, the method's own unless told."""
+    operation = operation or options.method.operation
+    supported = options.support.supported(operation)
+    if supported is None:
+        return "unknown" if options.support.begin_probe(operation) else "probing"
+    return "supported" if supported else "ignored"
+
+
+def fake_with(body: bytes = b"legacy", existing: bytes | None = None, **more: Any) -> FakeBuckets:
+    fake = FakeBuckets(legacy={OLD: Stored(body)}, **more)
+    if existing is not None:
+        fake.production[NEW] = Stored(existing)
+    return fake
+
+
+def copy_once(fake: FakeBuckets, options: CopyOptions) -> CopyResult:
+    return fake.run(copy_object(fake.s3, options, OLD, NEW))

@@ -1,0 +1,35 @@
+"""Real S3 servers of other projects, each started for the tests on ports of its own and ended with them."""
+
+from collections.abc import Callable, Mapping
+
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
+from support.checkout import ROOT
+from support.s3.servers.ceph import CephServer
+from support.s3.servers.gofakes3 import GoFakeS3Server
+from support.s3.servers.juicefs import JuiceServer
+from support.s3.servers.minio import MinioServer
+from support.s3.servers.own import NotInstalled
+from support.s3.servers.seaweedfs import SeaweedServer
+from support.s3.servers.swift import SwiftServer
+
+VERSITYGW = ROOT / ".tools" / "bin" / "versitygw"
+
+
+def make_versitygw() -> S3Server:
+    """Return versitygw. Raises NotInstalled when there is none."""
+    if not VERSITYGW.exists():
+        raise NotInstalled("versitygw is not here: it is built where `go` is installed")
+    return VersityServer(VERSITYGW)
+
+
+SERVERS: Mapping[str, Callable[[], S3Server]] = {
+    "gofakes3": GoFakeS3Server,
+    "seaweedfs": SeaweedServer,
+    "juicefs": JuiceServer,
+    "minio": MinioServer,
+    "ceph": CephServer,
+    "swift": SwiftServer,
+    "versitygw": make_versitygw,
+    "moto": MotoServer,
+}
+"""What makes each server; raises NotInstalled, saying why, where it cannot be started on this machine."""

@@ -1,0 +1,1 @@
+"""What people look at, as tests read it: pages, boards, terminal views."""

@@ -1,0 +1,98 @@
+"""What Grafana does with the dashboards' files: it reads panels and variables; dashboards/drawing fills macros in."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from drawing import macros
+from drawing.variables import Choice
+from support.checkout import ROOT
+
+FOLDER = ROOT / "dashboards"
+BOARDS = ("migration", "workers")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One query of one panel."""
+
+    board: str
+    panel: str
+    query: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.board}: {self.panel} {self.query['refId']}"
+
+    @property
+    def is_sql(self) -> bool:
+        return "rawSql" in self.query
+
+    @property
+    def is_promql(self) -> bool:
+        return "expr" in self.query
+
+
+def read_board(name: str) -> dict[str, Any]:
+    return json.loads((FOLDER / "grafana" / "dashboards" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def list_panels(name: str) -> list[dict[str, Any]]:
+    """Return the panels of a dashboard, also those within closed rows; rows left out."""
+    return [panel for panel in list_all(name) if panel["type"] != "row"]
+
+
+def list_all(name: str) -> list[dict[str, Any]]:
+    """Return the rows and panels of a dashboard, also those within closed rows."""
+    return [each for panel in read_board(name)["panels"] for each in (panel, *panel.get("panels", []))]
+
+
+def list_annotations(name: str) -> list[dict[str, Any]]:
+    """Return the annotations of a dashboard."""
+    return read_board(name)["annotations"]["list"]
+
+
+def list_targets() -> Iterator[Target]:
+    for board in BOARDS:
+        for panel in list_panels(board):
+            for query in panel.get("targets", []):
+                yield Target(board, panel["title"], query)
+
+
+def list_variables(board: str) -> dict[str, str]:
+    """Return the queries of the template variables; not those that are data sources."""
+    variables = read_board(board)["templating"]["list"]
+    return {variable["name"]: variable["query"] for variable in variables if variable["type"] == "query"}
+
+
+@dataclass(frozen=True)
+class View:
+    """What a viewer looks at: the time shown, and the values chosen above; of `queue`, at first the chain's first."""
+
+    start: datetime
+    end: datetime
+    values: Mapping[str, list[str]]
+    interval_seconds: int = 10
+
+    def expand_sql(self, query: str) -> str:
+        """Return the SQL that Grafana's PostgreSQL data source would send."""
+        return _whole(self._macros.expand_sql(query, self.interval_seconds * 1000))
+
+    def expand_promql(self, query: str) -> str:
+        """Return the PromQL that Grafana's Prometheus data source would send."""
+        return _whole(self._macros.expand_promql(query, self.interval_seconds * 1000))
+
+    @property
+    def _macros(self) -> macros.View:
+        # Several may be chosen of all but `migration`: none are an empty list, and no migration is an empty text.
+        choices = {
+            name: Choice(values or [""]) if name == "migration" else Choice(values, is_list=True)
+            for name, values in self.values.items()
+        }
+        return macros.View(self.start, self.end, choices, scrape_seconds=self.interval_seconds)
+
+
+def _whole(query: str) -> str:
+    assert "$" not in query, query
+    return query

@@ -1,0 +1,20 @@
+"""The metrics that dashboards may ask for."""
+
+from rowferry_exporter.metrics import describe
+from rowferry_exporter.reader import Reading
+
+
+def known_metrics() -> set[str]:
+    """Return the names under which the metrics of workers and exporter are scraped."""
+    from prometheus_client import Counter, Gauge, Histogram
+
+    from rowferry_worker.monitoring import metrics
+
+    suffixes: dict[type, tuple[str, ...]] = {
+        Counter: ("_total",),
+        Gauge: ("",),
+        Histogram: ("_bucket", "_count", "_sum"),
+    }
+    own = [metric for metric in vars(metrics).values() if isinstance(metric, (Counter, Gauge, Histogram))]
+    names = {next(iter(m.describe())).name + suffix for m in own for suffix in suffixes[type(m)]}
+    return names | {family.name for family in describe(Reading([], [], [], [], [], 0.0, 0.0))}

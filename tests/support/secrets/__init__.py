@@ -1,0 +1,1 @@
+"""The search for secrets in everything that others can read."""

@@ -1,0 +1,77 @@
+"""Each shape of table that users have met works from check to revert, or is refused with one sentence."""
+
+import pytest
+
+from corpus.shapes import REFUSED, WORKING, Shape
+from support.entries.entry_table import Record
+from support.entries.migration import Migration
+from support.queue.queue_runs import migrate, outcomes, revert, verify
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_a_shape_works(name: str, migration: Migration) -> None:
+    shape = WORKING[name]
+    before = make(migration, shape)
+    objects = {row["path"] for row in before if is_legacy(migration, row)}
+    legacy = migration.legacy.listing()
+    checked = migration.run("check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+    migrate(migration)
+    migration.check_balance()
+    assert sum(outcomes(migration.batches()).values()) == sum(is_legacy(migration, row) for row in before)
+    assert outcomes(migration.batches()).keys() <= {"migrated", "kept"}
+    assert read(migration) == [{**row, "path": move(migration, row["path"])} for row in before]
+    assert {key: migration.production.read(move(migration, key) or "") for key in objects} == {
+        key: f"body of {key}".encode() for key in objects
+    }
+    assert outcomes(verify(migration)).keys() == {"kept"}
+    assert outcomes(revert(migration)).keys() == {"migrated"}
+    migration.check_balance()
+    assert read(migration) == before
+    assert migration.legacy.listing() == legacy
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_shape_is_refused(name: str, migration: Migration) -> None:
+    shape = REFUSED[name]
+    before = make(migration, shape)
+    assert shape.refusal is not None
+    for command in ("check", "enqueue"):
+        refused = migration.run(command)
+        assert refused.returncode == 2
+        (sentence,) = refused.stderr.strip().splitlines()
+        assert shape.refusal in sentence
+        assert sentence.endswith(".")
+    assert migration.execute("select from rowferry.migration") == []
+    assert read(migration) == before
+    assert not migration.production.listing()
+
+
+def make(migration: Migration, shape: Shape) -> list[Record]:
+    """Make a shape's table, objects and plan, and return its rows."""
+    for statement in ("set search_path = public", *shape.statements):
+        migration.execute(statement)
+    migration.execute("set datestyle = ISO")  # for the test; workers meet what the database has
+    migration.plan["entries"][0].update({"table": "shapes", **shape.entries})
+    migration.write_plan()
+    rows = read(migration)
+    for key in {row["path"] for row in rows if row["path"]}:
+        migration.legacy.put(key, f"body of {key}".encode())
+    return rows
+
+
+def read(migration: Migration) -> list[Record]:
+    """Return the ids and paths of all rows."""
+    return migration.execute('select id::text, path from shapes order by id::text collate "C", path')
+
+
+def is_legacy(migration: Migration, row: Record) -> bool:
+    (entries,) = migration.plan["entries"]
+    return bool(row["path"]) and row["path"].startswith(entries["from"])
+
+
+def move(migration: Migration, key: str | None) -> str | None:
+    """Return what a path becomes."""
+    (entries,) = migration.plan["entries"]
+    return entries["to"] + key.removeprefix(entries["from"]) if key and key.startswith(entries["from"]) else key

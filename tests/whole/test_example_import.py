@@ -1,0 +1,216 @@
+"""examples/import: a plug-in of 30 chained queues, installed with pip, as its page says; and under SIGKILL."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from rowferry.queues import find_queue, list_following, list_queues, read_settings
+from support.docs.doc_pages import ROOT, read_blocks
+from support.processes.processes import DEADLINE, wait_for
+from support.queue.plug_in import forget
+
+EXAMPLE = ROOT / "examples" / "import"
+README = EXAMPLE / "README.md"
+PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
+SUMS = """
+select queue_name, sum(entry_count)::int as entries, sum(migrated)::int as written, sum(failed)::int as failed,
+    count(*) filter (where status = 'INIT')::int as waiting
+from rowferry.batch_queue group by queue_name
+"""
+DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
+
+
+class Example:
+    """The example in a folder of its own, installed for this process and those that it starts."""
+
+    def __init__(self, folder: Path, dsn: str) -> None:
+        self.folder = folder
+        self.dsn = dsn
+
+    def run(self, *command: str, expects: int = 0) -> str:
+        """Run one command of the page and return what it said."""
+        program = {"rowferry": [sys.executable, "-m", "rowferry_cli"], "python": [sys.executable]}[command[0]]
+        run = subprocess.run(
+            [*program, *command[1:]], cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert run.returncode == expects, run.stdout + run.stderr
+        return run.stdout
+
+    def make_items(self, *options: str) -> Path:
+        file = self.folder / "items.jsonl"
+        file.write_text(self.run("python", "-m", "book_import", "items", *options))
+        return file
+
+    def enqueue(self, file: Path, batch_size: int) -> None:
+        options = ["--items", file.name, f"--batch-size={batch_size}", "--yes"]
+        self.run("rowferry", "enqueue", "--queue", "import_publisher", *options)
+
+    def fetch(self, statement: str) -> list[dict[str, Any]]:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            return connection.cursor(row_factory=dict_row).execute(statement.encode()).fetchall()
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "rowferry_cli", "worker", "--processes=1", "--max-batches=10"]
+        return subprocess.Popen(
+            [*command, "--min-parallel=500"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+
+@pytest.fixture
+def example(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
+    shutil.copytree(EXAMPLE, tmp_path / "import")
+    installed = tmp_path / "installed"
+    options = ["--no-deps", "--no-build-isolation", f"--target={installed}"]
+    subprocess.run([*PIP, *options, str(tmp_path / "import")], check=True, timeout=120)
+    monkeypatch.syspath_prepend(installed)
+    path = [str(installed), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.chdir(tmp_path / "import")
+    forget()
+    yield Example(tmp_path / "import", database)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "book_import"]:
+        del sys.modules[name]
+    monkeypatch.undo()
+    forget()
+
+
+def test_each_entry_point_names_a_queue_of_the_chain(example: Example) -> None:
+    from book_import.tables import TABLES
+
+    from rowferry.plan_file import read_plan
+
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    queues = [f"import_{table}" for table in TABLES]
+    assert len(queues) == 30
+    assert list(project["entry-points"]["rowferry.queues"]) == queues
+    assert set(queues) <= set(list_queues())
+    assert [find_queue(queue).sides for queue in queues] == [frozenset()] * 30, "no bucket is opened"
+    plan = read_plan(EXAMPLE / "rowferry.toml")
+    assert plan.sides == ()
+    assert list_following(queues[0], read_settings(plan)) == queues
+
+
+def test_the_role_of_the_workers_gets_the_tables_of_all_queues(example: Example) -> None:
+    example.run("python", "-m", "book_import", "tables")
+    said = example.run("rowferry", "init", "--grants", "worker_role")
+    missing = [table for table in read_tables() if f'"book"."{table}"' not in said and f"book.{table} " not in said]
+    assert missing == [], said[-1500:]
+
+
+def test_each_item_is_written_once_in_each_table_whoever_is_killed(example: Example) -> None:
+    example.run("python", "-m", "book_import", "tables")
+    items = example.make_items("--count=600", "--names=40")
+    example.enqueue(items, 10)
+    (before,) = example.fetch(DEADLOCKS)
+    workers = [example.start_worker() for _ in range(3)]
+    try:
+        for number in range(3):
+            done = 100 + 300 * number
+            wait_for(lambda done=done: count_done(example) >= done)
+            workers[0].kill()
+            workers.pop(0).wait()
+            workers.append(example.start_worker())
+        wait_for(lambda: not example.fetch("select 1 from rowferry.batch_queue where status <> 'DONE' limit 1"))
+    finally:
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.wait(DEADLINE.total_seconds())
+    assert "count each item once" in example.run("python", "-m", "book_import", "check", items.name)
+    assert [row for row in example.fetch(SUMS) if (row["entries"], row["written"]) != (600, 600)] == []
+    assert example.fetch("select 1 from rowferry.batch_attempt where verdict is null"), "a worker died at its work"
+    assert example.fetch(DEADLOCKS) == [before]
+
+
+def count_done(example: Example) -> int:
+    (row,) = example.fetch("select count(*)::int as done from rowferry.batch_queue where status = 'DONE'")
+    return row["done"]
+
+
+def test_what_a_table_refuses_is_named_and_handed_on_once_it_is_accepted(example: Example) -> None:
+    run = example.run
+    run("python", "-m", "book_import", "tables")
+    items = example.make_items("--count=60", "--broken=3")
+    example.enqueue(items, 20)
+    run("rowferry", "worker", "--processes=1", "--until-empty")
+    run("python", "-m", "book_import", "check", items.name)
+    sums = {row["queue_name"]: (row["entries"], row["written"], row["failed"]) for row in example.fetch(SUMS)}
+    first, second, third, *others = (sums[f"import_{table}"] for table in read_tables())
+    assert [first, second, third] == [(60, 59, 1), (59, 58, 1), (58, 57, 1)]
+    assert others == [(57, 57, 0)] * 27
+    refused = example.fetch("select entry_id, error from rowferry.entry_failure order by entry_id")
+    assert len(refused) == 3
+    assert all("has_name" in row["error"] for row in refused)
+    said = run("rowferry", "errors", "--entries")
+    assert all(row["entry_id"] in said for row in refused)
+
+    run("python", "-m", "book_import", "relax")
+    run("rowferry", "requeue", "--all")
+    run("rowferry", "worker", "--processes=1", "--until-empty")
+    run("python", "-m", "book_import", "check", items.name, "--relaxed")
+    assert {(row["entries"], row["written"], row["failed"]) for row in example.fetch(SUMS)} == {(60, 60, 0)}
+
+
+def test_rows_that_another_session_writes_are_tried_again(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    example.run("python", "-m", "book_import", "tables")
+    items = example.make_items("--count=40", "--names=2")
+    with psycopg.connect(example.dsn) as other:
+        other.execute("insert into book.publisher values ('publisher 0', 0, '2000-01-01')")
+        other.commit()
+        other.execute("update book.publisher set books = 0")
+        example.enqueue(items, 40)
+        monkeypatch.setenv("ROWFERRY_LOCK_TIMEOUT", "0.2")
+        worker = example.start_worker()
+        try:
+            wait_for(lambda: example.fetch("select 1 from book.imprint"))
+            ((written,),) = other.execute("select books from book.publisher where name = 'publisher 1'").fetchall()
+            assert written == len([line for line in items.read_text().splitlines() if '"publisher 1"' in line])
+            other.rollback()
+            wait_for(lambda: not example.fetch("select 1 from rowferry.batch_queue where status <> 'DONE' limit 1"))
+        finally:
+            worker.terminate()
+            worker.wait(DEADLINE.total_seconds())
+    example.run("python", "-m", "book_import", "check", items.name)
+
+
+def test_each_command_of_the_page_does_what_it_says(example: Example) -> None:
+    said: dict[str, str] = {}
+    number = count()
+    for block in read_blocks("sh", pages=[README]):
+        for line in block.text.splitlines():
+            command, _, file = line.partition(" >")
+            words = shorten(command).split()
+            if words[0] in {"cd", "pip"}:
+                assert line in {"cd examples/import", "pip install --no-deps ."}
+                continue
+            output = example.run(*words)
+            said[f"{next(number)} {command}"] = output
+            if file:
+                (example.folder / file).write_text(output)
+    told = "\n".join(said.values())
+    assert told.count("30 tables count each item once") == 3
+    assert "naive: " in told
+    assert " deadlocks" in told
+
+
+def shorten(command: str) -> str:
+    """Return a command with less to do."""
+    command = command.replace("--count 4000", "--count 200").replace("--count 400 ", "--count 60 ")
+    return command.replace("--processes 8", "--processes 2").replace("--seconds 20", "--seconds 2 --processes 1")
+
+
+def read_tables() -> tuple[str, ...]:
+    from book_import.tables import TABLES
+
+    return TABLES

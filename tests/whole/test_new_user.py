@@ -1,0 +1,33 @@
+"""A new user gets from DATABASE_URL and two buckets to a migrated Discourse with the commands of the README."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from support.docs.doc_pages import ROOT
+from support.entries.discovering import Discovering
+from support.postgres.servers import Buckets
+from whole.new_user import discourse_like, fill_in, read_installation, read_way, walk
+
+FIRST_MIGRATION = ROOT / "docs" / "first-migration.md"
+
+
+def test_the_way_of_the_readme_leads_to_migrated_objects(database: str, moto_buckets: Buckets, tmp_path: Path) -> None:
+    """All commands but those that install: they run as they are written, with the user's settings filled in."""
+    world = Discovering(database, moto_buckets, tmp_path)
+    world.execute("drop schema rowferry cascade")
+    prelude = f'rowferry() {{ {shlex.quote(sys.executable)} -m rowferry_cli "$@"; }}'
+    with discourse_like(world, 12) as application:
+        walked = walk(list(fill_in(read_way(), world)), world, tmp_path, prelude=prelude)
+        assert walked.first_object is not None
+        assert [one.command.split()[0] for one in walked.typed] == [*["export"] * 3, *["rowferry"] * 3]
+        assert "This is Discourse" in walked.output
+        for row in application.rows.values():
+            for key in row.objects.values():
+                assert world.production.read(key) == application.bodies[key]
+
+
+def test_the_page_counts_the_commands() -> None:
+    (told,) = re.findall(r"(\d+) commands", FIRST_MIGRATION.read_text())
+    assert int(told) == len(read_installation()) + len(read_way())

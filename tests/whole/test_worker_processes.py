@@ -1,0 +1,169 @@
+"""Real worker processes share a queue, and whatever ends one of them, every entry is migrated exactly once."""
+
+import signal
+from collections import Counter
+
+import pytest
+
+from support.entries.migration import Migration
+from support.processes.patient_worker import patient
+from support.processes.worker_process import eventually
+from support.s3.request_log import LoggedRequest, RequestLog, writes_of
+
+
+def asks_condition(seen: LoggedRequest) -> bool:
+    """Return whether this is a worker's one question whether the server honours the condition."""
+    return "if-none-match" in seen.headers
+
+
+def written(log: RequestLog) -> list[LoggedRequest]:
+    """Return the copies so far; where an answer is held back for half a minute, the client asks once more."""
+    return [seen for seen in log.seen if seen.writes_object and not asks_condition(seen)]
+
+
+@pytest.mark.versions
+def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migration, log: RequestLog) -> None:
+    migration = logged_migration
+    migration.fill(400)
+    migration.enqueue(10)
+    migration.execute("update rowferry.migration set paused_at = now()")
+    with migration.workers(8, "--parallel", "8") as workers:
+        eventually(lambda: len(migration.execute("select from rowferry.live_workers")) == 8)
+        with log.holding(lambda seen: seen.writes_object):  # lest the first be done before the last has woken up
+            migration.execute("update rowferry.migration set paused_at = null")
+            eventually(lambda: len({attempt["worker_id"] for attempt in migration.attempts()}) == 8)
+        migration.wait_until_done()
+        for worker in workers:
+            worker.signal(signal.SIGTERM)
+        assert [worker.wait() for worker in workers] == [0] * 8
+    assert migration.counts() == {"migrated": 400}
+    assert migration.verdicts() == ["DONE"] * 40
+    writes = [seen for seen in log.written(migration.production.bucket) if not asks_condition(seen)]
+    assert Counter(seen.key for seen in writes) == {f"avatar/u{number}/me.png": 1 for number in range(1, 401)}
+    migration.audit()
+
+
+def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: RequestLog) -> None:
+    """Killed between copy and commit: another, which has waited for more work, takes over and copies nothing twice."""
+    migration = logged_migration
+    migration.fill(60)
+    migration.enqueue(20)
+    in_the_middle = log.holding(writes_of(range(31, 41)), where="answer")
+    with migration.workers(1, "--max-batches=1", "--min-parallel=16") as (victim,), in_the_middle as held:
+        eventually(lambda: {seen.key for seen in held} == {f"avatar/u{number}/me.png" for number in range(31, 41)})
+        with migration.workers(1, "--until-empty") as (heir,):
+            eventually(lambda: [batch["status"] for batch in migration.batches()] == ["DONE", "INIT", "DONE"])
+            victim.signal(signal.SIGKILL)
+            assert victim.wait() == -signal.SIGKILL
+            copied = [seen.key for seen in written(log)]
+            assert heir.wait() == 0
+    assert migration.counts() == {"migrated": 40, "kept": 20}
+    verdicts = Counter(migration.verdicts())
+    del verdicts["RELEASED"]  # put back until it was clear that the victim was dead
+    assert verdicts == {"DONE": 3, None: 1}
+    assert [seen.key for seen in written(log)] == copied, "the heir has copied what the victim had copied"
+    assert set(copied) == {f"avatar/u{number}/me.png" for number in range(1, 61)}
+    migration.audit()
+
+
+def test_a_first_signal_finishes_claimed_batches_and_nothing_more(logged_migration: Migration, log: RequestLog) -> None:
+    migration = logged_migration
+    migration.fill(60)
+    migration.enqueue(20)
+    with migration.workers(1, "--max-batches=1") as (worker,):
+        with log.holding(writes_of(range(31, 41))) as held:
+            eventually(lambda: held)
+            worker.signal(signal.SIGTERM)
+            eventually(lambda: worker.heard_signals() == 1)
+        assert worker.wait() == 0
+    assert [batch["status"] for batch in migration.batches()] == ["DONE", "DONE", "INIT"]
+    assert migration.verdicts() == ["DONE", "DONE"]
+    assert migration.counts() == {"migrated": 40}
+    migration.audit(legacy_left=range(41, 61))
+
+
+@pytest.mark.parametrize(
+    ("options", "signals"),
+    [
+        ((), (signal.SIGTERM, signal.SIGTERM)),
+        ((), (signal.SIGINT, signal.SIGTERM)),
+        (("--grace=0",), (signal.SIGTERM,)),
+    ],
+    ids=["TERM-TERM", "INT-TERM", "grace-is-over"],
+)
+def test_a_second_signal_releases_claimed_batches_without_costing_an_attempt(
+    options: tuple[str, ...], signals: tuple[signal.Signals, ...], logged_migration: Migration, log: RequestLog
+) -> None:
+    migration = logged_migration
+    migration.fill(60)
+    migration.enqueue(20)
+    with (
+        migration.workers(1, "--max-batches=2", *options, **patient(migration.folder)) as (worker,),
+        log.holding(writes_of(range(61))) as held,
+    ):
+        eventually(lambda: len(migration.attempts()) == 2 and held)
+        for heard, number in enumerate(signals):
+            eventually(lambda heard=heard: worker.heard_signals() == heard)
+            worker.signal(number)
+        assert worker.wait() == 0
+        assert migration.verdicts() == ["RELEASED", "RELEASED"]
+        assert [(batch["status"], batch["attempts"]) for batch in migration.batches()] == [("INIT", 0)] * 3
+        migration.audit(legacy_left=range(1, 61))
+    migration.work()
+    assert sum(migration.counts().values()) == 60
+    assert {attempt["number"] for attempt in migration.attempts()} == {1}
+    migration.audit()
+
+
+def test_a_worker_waits_for_work_that_comes_later(logged_migration: Migration) -> None:
+    migration = logged_migration
+    with migration.workers(1) as (worker,):
+        eventually(lambda: "worker started" in worker.messages())
+        migration.fill(3)
+        migration.enqueue()
+        migration.wait_until_done()
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+    migration.audit()
+
+
+def test_an_outage_of_the_objects_costs_no_attempt(logged_migration: Migration, log: RequestLog) -> None:
+    """Connections break in the middle of a batch, and none is accepted until the batch was put back."""
+    migration = logged_migration
+    migration.fill(40)
+    migration.enqueue(20)
+    with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
+        with log.holding(writes_of(range(31, 41))) as held:
+            eventually(lambda: held)
+            with log.out_of_reach():
+                eventually(lambda: migration.verdicts()[1:] not in ([], [None]))
+                assert migration.verdicts()[1] == "RELEASED"
+        assert worker.wait() == 0
+    assert set(migration.verdicts()) == {"RELEASED", "DONE"}
+    assert {attempt["number"] for attempt in migration.attempts()} == {1}
+    assert sum(migration.counts().values()) == 40
+    assert migration.counts().get("failed") is None
+    migration.audit()
+
+
+@pytest.mark.parametrize("mistake", ["missing bucket", "wrong secret"])
+def test_a_worker_that_cannot_work_says_why_and_leaves_the_batch(mistake: str, versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(2)
+    environment: dict[str, str] = {}
+    if mistake == "missing bucket":
+        migration.production.client.delete_bucket(Bucket=migration.production.bucket)
+    else:
+        environment["ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY"] = "wrong"
+    migration.enqueue()
+    done = migration.run("worker", "--until-empty", **environment)
+    assert done.returncode == 2
+    sentence = done.stderr.splitlines()[-1]
+    assert sentence.startswith(
+        "rowferry: Migration avatars cannot be worked on here: "
+        f"The production bucket {migration.plan['production']['bucket']} cannot be used:"
+    )
+    assert "Traceback" not in done.stderr
+    assert (migration.batch()["status"], migration.batch()["attempts"]) == ("INIT", 0)
+    assert set(migration.verdicts()) <= {"RELEASED"}
+    migration.audit(legacy_left=[1, 2])

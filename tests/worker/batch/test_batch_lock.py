@@ -1,0 +1,118 @@
+"""A batch that has killed a worker runs exclusively, so that its next crash takes no other batch along."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from rowferry_worker.state import ReadersWriterLock
+from support.entries.migration import Migration
+from support.processes.poison import work_in_spite_of_poison
+from support.processes.processes import wait_for
+
+
+class Holder:
+    """A thread that holds the lock until told to release it."""
+
+    def __init__(self, lock: ReadersWriterLock, pool: ThreadPoolExecutor, *, exclusive: bool = False) -> None:
+        self.release, self.stop, self.acquired = Event(), Event(), Event()
+        self.ended: Future[bool] = pool.submit(self._hold, lock.exclusive if exclusive else lock.shared)
+
+    def _hold(self, hold: Callable[..., AbstractContextManager[bool]]) -> bool:
+        with hold(unless=self.stop) as acquired:
+            if acquired:
+                self.acquired.set()
+                assert self.release.wait(100)
+            return acquired
+
+    def end(self) -> None:
+        self.release.set()
+        assert self.ended.result(100)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def is_kept_waiting(holder: Holder) -> bool:
+    return not holder.acquired.wait(0.3)
+
+
+def test_many_batches_share_the_lock(pool: ThreadPoolExecutor) -> None:
+    lock = ReadersWriterLock()
+    holders = [Holder(lock, pool) for _ in range(3)]
+    assert all(holder.acquired.wait(100) for holder in holders)
+    for holder in holders:
+        holder.end()
+
+
+def test_an_exclusive_holder_waits_until_all_have_released_and_goes_before_new_ones(pool: ThreadPoolExecutor) -> None:
+    lock = ReadersWriterLock()
+    first = Holder(lock, pool)
+    assert first.acquired.wait(100)
+    writer = Holder(lock, pool, exclusive=True)
+    wait_for(lambda: lock._waiting_writers == 1)
+    assert is_kept_waiting(writer)
+    late = Holder(lock, pool)
+    assert is_kept_waiting(late), "else the writer would wait for ever"
+    first.end()
+    assert writer.acquired.wait(100)
+    assert is_kept_waiting(late)
+    writer.end()
+    assert late.acquired.wait(100)
+    late.end()
+
+
+def test_two_exclusive_holders_go_one_after_the_other(pool: ThreadPoolExecutor) -> None:
+    lock = ReadersWriterLock()
+    first = Holder(lock, pool, exclusive=True)
+    assert first.acquired.wait(100)
+    second = Holder(lock, pool, exclusive=True)
+    assert is_kept_waiting(second)
+    first.end()
+    assert second.acquired.wait(100)
+    second.end()
+
+
+def test_the_only_holder_may_become_exclusive(pool: ThreadPoolExecutor) -> None:
+    lock, never = ReadersWriterLock(), Event()
+    with lock.shared(unless=never):
+        assert lock.try_upgrade()
+        other = Holder(lock, pool)
+        assert is_kept_waiting(other)
+    assert other.acquired.wait(100)
+    with lock.shared(unless=never):
+        assert not lock.try_upgrade()
+    other.end()
+
+
+def test_waiting_ends_once_the_worker_stops(pool: ThreadPoolExecutor) -> None:
+    lock = ReadersWriterLock()
+    first = Holder(lock, pool)
+    assert first.acquired.wait(100)
+    writer = Holder(lock, pool, exclusive=True)
+    writer.stop.set()
+    assert not writer.ended.result(100)
+    second = Holder(lock, pool)
+    assert second.acquired.wait(100), "a writer that has given up blocks no reader"
+    for holder in (first, second):
+        holder.end()
+
+
+def test_an_innocent_batch_in_the_same_process_is_not_taken_for_poison(
+    versitygw_migration: Migration, tmp_path: Path
+) -> None:
+    """Each entry is a batch of its own, so none can be halved: two slots hold the poison and a neighbour at once."""
+    migration = versitygw_migration
+    migration.fill(8)
+    migration.enqueue(batch_size=1)
+    deaths = work_in_spite_of_poison(migration, tmp_path, slots=4).count(-9)
+    (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
+    assert error["payload"]["first"] == "7"
+    assert deaths == error["max_attempts"]
+    migration.audit(legacy_left=[7])

@@ -1,0 +1,437 @@
+"""What a queue has settled is handed on to the queues after it, in the transaction that settles it, and only once."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import errors
+from psycopg.types.json import Jsonb
+
+from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.db.connection import Connection, call, connect
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.verdict import write_failure, write_verdict
+from support.queue.held_batches import split
+from support.queue.lines import Lines
+
+pytestmark = pytest.mark.versions
+
+INSERT = """
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
+select id, 'load', %s, %s, 7 from rowferry.migration where name = 'one'
+"""
+RANGE = {"entries": "public.t.key", "first": "0", "last": "9", "on_conflict": "fail", "pass": 3}
+RANGE_ALONE = {"entries": "public.t.key", "first": "0", "last": "9"}
+TALLY = """
+select
+    queue_name, sum(batches) as batches, sum(entries) as entries, sum(migrated + kept) as settled, sum(failed) as failed
+from rowferry.table_progress group by queue_name
+"""
+SCAN = """
+select
+    queue_name, count(*) as batches, sum(entry_count) as entries, sum(migrated + kept) as settled,
+    sum(case when status = 'INIT' then 0 else failed end) as failed
+from rowferry.batch_queue group by queue_name
+"""
+
+
+@pytest.fixture
+def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+    """A queue `load` before `tag` and `verify`, of which the plan says nothing more; every sum balanced in the end."""
+    monkeypatch.setenv("DATABASE_URL", any_database)
+    with closing(Lines(any_database)) as lines:
+        lines.register("one", {"load": {"next": ["tag"]}, "tag": {}, "verify": {}})
+        yield lines
+        by_queue = {row["queue_name"]: row for row in lines.session.execute(SCAN)}
+        assert {row["queue_name"]: row for row in lines.session.execute(TALLY)} == by_queue
+
+
+class Worker:
+    """A session that claims a batch, begins an attempt and says how it ended."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.batch: Batch | None = None
+
+    def claim(self, queue: str = "load") -> Batch:
+        self.batch = claim_batch(self.connection, [queue])
+        assert self.batch is not None
+        return self.batch
+
+    def begin(self, batch: Batch) -> Attempt:
+        (row,) = call(self.connection, "begin_attempts", [batch.id], [batch.requeues], "w")
+        return Attempt(row["attempt_id"], row["number"], row["crashes"])
+
+    def finish(self, verdict: Verdict, outcomes: Mapping[str, str], *, commits: bool = True) -> None:
+        """Claim the batch that is due, and end an attempt at it with these outcomes by id."""
+        batch = self.batch or self.claim()
+        judgement = Judgement(verdict, timedelta(0), "why")
+        results = [
+            EntryResult(Entry(entry_id, f"image/{entry_id}"), Outcome(outcome), reason="r", error="e")
+            for entry_id, outcome in outcomes.items()
+        ]
+        write_verdict(self.connection, batch, self.begin(batch), judgement, results)
+        self.batch = None
+        if commits:
+            self.connection.commit()
+
+
+@pytest.fixture
+def worker(lines: Lines) -> Iterator[Worker]:
+    with closing(connect("worker")) as connection:
+        yield Worker(connection)
+
+
+def enqueue(lines: Lines, payload: Mapping[str, Any], count: int = 10) -> None:
+    lines.session.execute(INSERT, (Jsonb(payload), count))
+
+
+def read(lines: Lines, queue: str = "tag") -> list[tuple[dict[str, Any], int]]:
+    """Return payload and entry count of the batches that were handed on, in order."""
+    found = lines.session.execute(
+        "select payload, entry_count from rowferry.batch_queue where queue_name = %s order by id", (queue,)
+    )
+    return [(row["payload"], row["entry_count"]) for row in found]
+
+
+def requeue(lines: Lines) -> None:
+    assert lines.session.execute("select rowferry.requeue() as count").fetchall() == [{"count": 1}]
+
+
+def all_of(outcome: str, ids: str = "0123456789") -> dict[str, str]:
+    return dict.fromkeys(ids, outcome)
+
+
+def test_a_range_that_is_done_at_once_is_handed_on_as_it_is(lines: Lines, worker: Worker) -> None:
+    """Without the choices of its own queue; due now, with the attempts of the batch before."""
+    enqueue(lines, RANGE | {"since": "2026-01-01", "read_again": ["kept"]})
+    worker.finish(Verdict.DONE, all_of("migrated", "01234") | all_of("kept", "567") | all_of("deleted", "89"))
+    assert read(lines) == [(RANGE_ALONE | {"since": "2026-01-01"}, 8)]
+    batch = worker.claim("tag")
+    assert (batch.entry_count, batch.max_attempts, batch.requeues, batch.crashes) == (8, 7, 0, 0)
+    worker.connection.rollback()
+
+
+def test_what_the_plan_says_of_the_next_queue_is_told_beside_the_entries(lines: Lines, worker: Worker) -> None:
+    tag = {"payload": {"set": {"a": "b"}, "size": 5}}
+    lines.register("one", {"load": {"next": ["tag", "verify"]}, "tag": tag, "verify": {}})
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert read(lines) == [(RANGE_ALONE | {"set": {"a": "b"}, "size": 5}, 10)]
+    assert read(lines, "verify") == [(RANGE_ALONE, 10)]
+
+
+def test_a_queue_that_only_an_operator_has_named_counts_each_entry_once(lines: Lines, worker: Worker) -> None:
+    """Its retries read what the last attempt has left, although no plan has said so."""
+    lines.steer(("one", "load"), "next = '{inspect}'")
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert read(lines, "inspect") == [(RANGE_ALONE | {"unsettled": None}, 10)]
+    worker.claim("inspect")
+    worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
+    assert read(lines, "inspect") == [(RANGE_ALONE | {"unsettled": ["8", "9"]}, 10)]
+
+
+def test_a_queue_that_is_named_twice_gets_each_batch_once(lines: Lines, worker: Worker) -> None:
+    lines.steer(("one", "load"), "next = '{tag, verify, tag}'")
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert (read(lines), read(lines, "verify")) == ([(RANGE_ALONE, 10)], [(RANGE_ALONE, 10)])
+
+
+def test_a_queue_without_a_next_one_hands_on_nothing(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    lines.steer(("one", "load"), "next = '{}'")
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert lines.session.execute("select count(*) as n from rowferry.batch_queue").fetchall() == [{"n": 1}]
+
+
+def test_what_was_settled_in_parts_is_handed_on_in_parts(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
+    worker.finish(Verdict.DONE, {"8": "migrated", "9": "kept"})
+    assert read(lines) == [(RANGE_ALONE | {"only": list("01234567")}, 8), (RANGE_ALONE | {"only": ["8", "9"]}, 2)]
+
+
+def test_an_attempt_that_settles_nothing_hands_on_nothing(lines: Lines, worker: Worker) -> None:
+    """Nor does it take from the next one that it is the first."""
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.RETRY, all_of("failed"))
+    assert read(lines) == []
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert read(lines) == [(RANGE_ALONE, 10)]
+
+
+@pytest.mark.parametrize("outcome", ["changed", "deleted"])
+def test_entries_that_the_application_took_away_are_not_handed_on(lines: Lines, worker: Worker, outcome: str) -> None:
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of(outcome))
+    assert read(lines) == []
+
+
+def test_a_batch_in_error_hands_on_what_it_settled_and_its_requeue_what_is_new(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.ERROR, all_of("migrated", "0123456") | {"7": "missing", "8": "conflict", "9": "failed"})
+    requeue(lines)
+    worker.finish(Verdict.ERROR, {"7": "migrated", "8": "conflict", "9": "kept"})
+    requeue(lines)
+    worker.finish(Verdict.ERROR, {"8": "conflict"})
+    assert read(lines) == [(RANGE_ALONE | {"only": list("0123456")}, 7), (RANGE_ALONE | {"only": ["7", "9"]}, 2)]
+
+
+def test_a_queue_that_reads_again_hands_on_only_what_was_left(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]})
+    worker.finish(Verdict.ERROR, all_of("kept", "0123456") | {"7": "missing", "8": "conflict", "9": "failed"})
+    assert worker_payload(lines)["unsettled"] == ["7", "8", "9"]
+    requeue(lines)
+    worker.finish(Verdict.RETRY, {"7": "kept", "8": "migrated", "9": "failed"})
+    assert worker_payload(lines)["unsettled"] == ["9"]
+    worker.finish(Verdict.DONE, all_of("kept"))  # whatever it reads
+    assert worker_payload(lines)["unsettled"] == []
+    parts = [list("0123456"), ["7", "8"], ["9"]]
+    assert read(lines) == [(RANGE_ALONE | {"only": part}, len(part)) for part in parts]
+
+
+def test_entries_that_are_not_read_again_stay_counted(lines: Lines, worker: Worker) -> None:
+    """A queue that reads again what was settled, but in a retry only what was left."""
+    enqueue(lines, RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]})
+    worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
+    worker.finish(Verdict.DONE, {"8": "migrated", "9": "kept"})
+    (row,) = lines.session.execute("select * from rowferry.batch_queue where queue_name = 'load'").fetchall()
+    assert (row["entry_count"], row["migrated"], row["kept"], row["failed"]) == (10, 9, 1, 0)
+
+
+def test_a_done_batch_that_is_put_back_is_read_anew(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]})
+    worker.finish(Verdict.DONE, all_of("kept"))
+    lines.session.execute("update rowferry.batch_queue set status = 'INIT' where queue_name = 'load'")
+    assert worker_payload(lines)["unsettled"] is None
+    worker.finish(Verdict.DONE, all_of("kept"))
+    (row,) = lines.session.execute("select * from rowferry.batch_queue where queue_name = 'load'").fetchall()
+    assert (row["entry_count"], row["kept"]) == (10, 10)
+
+
+def test_a_done_batch_whose_entries_are_not_read_again_leaves_none(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, {"entries": "orders", "items": ITEMS, "unsettled": None}, 3)
+    worker.finish(Verdict.DONE, {"a": "migrated", "b": "kept", "c": "migrated"})
+    lines.session.execute("update rowferry.batch_queue set status = 'INIT' where queue_name = 'load'")
+    assert worker_payload(lines)["unsettled"] == []
+    worker.finish(Verdict.DONE, {})
+    assert read(lines) == [({"entries": "orders", "items": ITEMS}, 3)], "handed on once"
+
+
+def test_what_a_large_batch_says_is_stored_once_and_handed_on_as_it_is(lines: Lines, worker: Worker) -> None:
+    """Writing 40 kB anew for a verdict, and taking them apart for the next queue, were four fifths of a verdict."""
+    random = Random(1)
+    items = [{"id": str(number), "text": random.randbytes(400).hex()} for number in range(50)]
+    enqueue(lines, {"entries": "orders", "items": items, "unsettled": None}, len(items))
+    before = read_stored_bytes(lines)
+    worker.finish(Verdict.DONE, {item["id"]: "migrated" for item in items})
+    assert before < read_stored_bytes(lines) < 2.2 * before, "one more payload: that of the batch handed on"
+    assert [payload["items"] for payload, _ in read(lines)] == [items]
+
+
+def read_stored_bytes(lines: Lines) -> int:
+    """Return what all versions of all payloads take outside of the table's rows."""
+    (row,) = lines.session.execute(
+        "select pg_relation_size(reltoastrelid)::bigint as bytes from pg_class "
+        "where oid = 'rowferry.batch_queue'::regclass"
+    ).fetchall()
+    return int(row["bytes"])
+
+
+def test_a_new_pass_over_a_batch_reads_all_of_it(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]})
+    worker.finish(Verdict.ERROR, all_of("kept", "01234567") | all_of("failed", "89"))
+    choices = Jsonb({"read_again": ["migrated", "kept"], "deep": True})
+    lines.session.execute("select rowferry.renew_batches(1, 'load', %s)", (choices,))
+    assert worker_payload(lines) == RANGE | {"unsettled": None, "read_again": ["migrated", "kept"], "deep": True}
+
+
+def worker_payload(lines: Lines) -> dict[str, Any]:
+    (row,) = lines.session.execute("select payload from rowferry.batch_queue where queue_name = 'load'").fetchall()
+    return row["payload"]
+
+
+def test_the_halves_of_a_batch_hand_on_and_not_the_batch(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    batch = worker.claim()
+    split(worker.connection, batch.id, "0", "4", count=5)
+    split(worker.connection, batch.id, "5", "9", count=5)
+    worker.finish(Verdict.DONE, {})
+    assert read(lines) == []
+    worker.finish(Verdict.DONE, all_of("migrated", "01234"))
+    worker.finish(Verdict.RETRY, all_of("migrated", "5678") | {"9": "failed"})
+    lower, upper = RANGE_ALONE | {"last": "4"}, RANGE_ALONE | {"first": "5", "only": list("5678")}
+    assert read(lines) == [(lower, 5), (upper, 4)]
+
+
+def test_a_batch_whose_time_was_over_hands_on_what_it_has_settled(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    batch = worker.claim()
+    split(worker.connection, batch.id, "3", "9", count=7, keep="2")
+    worker.finish(Verdict.DONE, all_of("migrated", "012"))
+    worker.finish(Verdict.DONE, all_of("migrated", "3456789"))
+    assert read(lines) == [(RANGE_ALONE | {"only": ["0", "1", "2"]}, 3), (RANGE_ALONE | {"first": "3"}, 7)]
+
+
+def test_entries_that_ended_behind_the_first_are_handed_on_within_their_range(lines: Lines, worker: Worker) -> None:
+    """The time was over in the middle of the first entry's object; rows behind it were updated, and count with it."""
+    enqueue(lines, RANGE)
+    batch = worker.claim()
+    split(worker.connection, batch.id, "1", "9", count=7, keep="0")
+    worker.finish(Verdict.RELEASED, {"0": "failed", **all_of("migrated", "78")})
+    assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2)]
+
+
+def test_the_rest_of_a_batch_hands_on_nothing_that_ended_before(lines: Lines, worker: Worker) -> None:
+    """As a worker puts it back where rows behind its first entry were updated."""
+    enqueue(lines, RANGE)
+    batch = worker.claim()
+    rest, kept = {"first": "1", "last": "9", "is_begun": True}, {"last": "0"}
+    call(worker.connection, "split_batch", batch.id, Jsonb(rest), 7, 0, Jsonb(kept))
+    worker.finish(Verdict.RELEASED, {"0": "failed", **all_of("migrated", "78")})
+    lines.session.execute(
+        "update rowferry.batch_queue set run_after = now() + interval '1 h' where id = %s", (batch.id,)
+    )
+    worker.finish(Verdict.DONE, all_of("migrated", "1234569"))
+    rest_ids = {"first": "1", "only": list("1234569")}
+    assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2), (RANGE_ALONE | rest_ids, 7)]
+
+
+def test_a_batch_that_is_released_hands_on_what_is_settled(lines: Lines, worker: Worker) -> None:
+    """Behind its first entry, which goes on: those rows are written."""
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.RELEASED, {"0": "failed"} | all_of("migrated", "12"))
+    assert read(lines) == [(RANGE_ALONE | {"only": ["1", "2"]}, 2)]
+
+
+def test_a_range_of_objects_is_handed_on_with_its_side(lines: Lines, worker: Worker) -> None:
+    payload = {"entries": "p/*", "objects": "range", "first": "p/a", "last": "p/z", "size": 100, "side": "legacy"}
+    enqueue(lines, payload | {"on_conflict": "older", "read_again": ["kept"], "unsettled": None}, 3)
+    worker.finish(Verdict.ERROR, {"p/a": "migrated", "p/b": "failed", "p/c": "migrated"})
+    requeue(lines)
+    worker.finish(Verdict.DONE, {"p/b": "kept"})
+    assert read(lines) == [(payload | {"only": ["p/a", "p/c"]}, 2), (payload | {"only": ["p/b"]}, 1)]
+
+
+def test_a_listing_hands_on_nothing_its_ranges_do(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, {"entries": "p/*", "objects": "listing", "first": "p/", "last": None, "size": 100}, 0)
+    worker.finish(Verdict.DONE, {})
+    assert read(lines) == []
+
+
+ITEMS = [{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "c", "n": 3}]
+
+
+def test_items_are_handed_on_as_they_are_settled(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, {"entries": "orders", "items": ITEMS, "unsettled": None, "mode": "x"}, 3)
+    worker.finish(Verdict.RETRY, {"a": "failed", "b": "migrated", "c": "migrated"})
+    worker.finish(Verdict.DONE, {"a": "migrated"})
+    orders = {"entries": "orders"}
+    assert read(lines) == [(orders | {"items": ITEMS[1:]}, 2), (orders | {"items": ITEMS[:1]}, 1)]
+
+
+def test_all_items_are_handed_on_where_they_are_done_at_once(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, {"entries": "orders", "items": ITEMS}, 3)
+    worker.finish(Verdict.DONE, {"a": "migrated", "b": "kept", "c": "migrated"})
+    assert read(lines) == [({"entries": "orders", "items": ITEMS}, 3)]
+
+
+def test_a_batch_that_was_handed_on_in_parts_hands_on_that_part(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE | {"only": ["3", "4"]}, 2)
+    worker.finish(Verdict.DONE, {"3": "migrated", "4": "migrated"})
+    assert read(lines) == [(RANGE_ALONE | {"only": ["3", "4"]}, 2)]
+
+
+def test_a_verdict_that_is_rolled_back_hands_on_nothing(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"), commits=False)
+    assert read(lines) == [], "before the commit"
+    worker.connection.rollback()
+    assert read(lines) == []
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert len(read(lines)) == 1
+
+
+def test_a_batch_that_failed_as_a_whole_hands_on_nothing(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    batch = worker.claim()
+    write_failure(worker.connection, batch, worker.begin(batch), Judgement(Verdict.ERROR, error="as a whole"))
+    worker.connection.commit()
+    worker.batch = None
+    assert read(lines) == []
+
+
+def test_a_chain_ends_where_no_queue_is_next(lines: Lines, worker: Worker) -> None:
+    lines.register("one", {"load": {"next": ["tag"]}, "tag": {"next": ["inspect"]}, "inspect": {}})
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    for queue in ("tag", "inspect"):
+        worker.claim(queue)
+        worker.finish(Verdict.DONE, all_of("kept"))
+    assert [read(lines, queue) for queue in ("tag", "inspect")] == [[(RANGE_ALONE, 10)], [(RANGE_ALONE, 10)]]
+    assert claim_batch(worker.connection, ["load", "tag", "inspect"]) is None
+
+
+def test_only_a_claimed_batch_hands_on(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, RANGE)
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
+        worker.connection.execute("select rowferry.hand_on(1, '{1}', true)")
+
+
+MOST_STEPS = 60
+
+
+def ids_of(payload: Mapping[str, Any]) -> list[str]:
+    """Return the ids that a batch of a range of one-digit ids means."""
+    ids = [str(number) for number in range(int(payload["first"]), int(payload["last"]) + 1)]
+    return [each for each in ids if each in payload.get("only", ids)]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), is_tracked=st.booleans())
+def test_every_entry_is_handed_on_exactly_once_whatever_happens(
+    lines: Lines, worker: Worker, data: st.DataObject, *, is_tracked: bool
+) -> None:
+    """Retries, requeues, halves and time budgets in any order, in a queue that reads again and in one that does not."""
+    worker.connection.rollback()
+    lines.session.execute("truncate rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure")
+    enqueue(lines, RANGE | ({"unsettled": None, "read_again": ["kept", "migrated"]} if is_tracked else {}))
+    settled = set[str]()
+    for step in range(MOST_STEPS):
+        lines.session.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
+        worker.connection.execute("select set_config('rowferry.claim_starts', '', false)")
+        worker.batch = claim_batch(worker.connection, ["load"])
+        if worker.batch is None:
+            worker.connection.rollback()
+            break
+        batch, means = worker.batch, ids_of(worker.batch.payload)
+        left = batch.payload.get("unsettled")
+        todo = [each for each in means if (each in (left or means) if is_tracked else each not in settled)]
+        deed = data.draw(st.sampled_from(["finish", "finish", "halve", "put back", "lose"]))
+        if deed == "lose":
+            worker.connection.rollback()
+            continue
+        if deed == "halve" and len(todo) > 1:
+            first, last, middle = means[0], means[-1], len(todo) // 2
+            split(worker.connection, batch.id, first, todo[middle - 1], count=middle)
+            split(worker.connection, batch.id, todo[middle], last, count=len(todo) - middle)
+            worker.finish(Verdict.DONE, {})
+            continue
+        if deed == "put back" and len(todo) > 1:
+            split(worker.connection, batch.id, todo[1], means[-1], count=len(todo) - 1, keep=todo[0])
+            todo = todo[:1]
+        passes = st.sampled_from(["migrated", "kept", "failed"]) if step < MOST_STEPS // 2 else st.just("kept")
+        outcomes = {each: data.draw(passes) for each in todo}
+        failed = {each for each in todo if outcomes[each] == "failed"}
+        settled |= set(todo) - failed
+        worker.finish(data.draw(st.sampled_from([Verdict.RETRY, Verdict.ERROR])) if failed else Verdict.DONE, outcomes)
+    handed_on = [(payload, count, ids_of(payload)) for payload, count in read(lines)]
+    assert sorted(each for _, _, ids in handed_on for each in ids) == list("0123456789")
+    assert [count for _, count, _ in handed_on] == [len(ids) for _, _, ids in handed_on]

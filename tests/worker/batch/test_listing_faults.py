@@ -1,0 +1,231 @@
+"""Listings and ranges that meet faults: bounded, isolated, and taken up again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rowferry_enqueue.enqueue import Within
+from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, outcomes, put_objects, ranges
+from support.entries.migration import Migration
+from support.postgres.roles import grant, log_in, new_roles
+from support.processes.poison import work_in_spite_of_poison
+from support.queue.turns import take_one_turn
+from support.s3.listing_page import page
+from support.s3.listing_requests import http, is_listing
+from support.s3.request_log import LoggedRequest, RequestLog
+
+NAMES = [f"{number:02}.png" for number in range(12)]
+Matches = Callable[[LoggedRequest], bool]
+
+
+@pytest.fixture
+def listed(logged_migration: Migration) -> Migration:
+    """A migration of twelve objects whose listing waits."""
+    name_objects(logged_migration)
+    logged_migration.plan["migration"]["max_attempts"] = 2
+    put_objects(logged_migration, NAMES)
+    logged_migration.enqueue(5)
+    return logged_migration
+
+
+def is_copy_of(name: str) -> Matches:
+    return lambda seen: seen.writes_object and seen.key == TO + name
+
+
+def requeue(migration: Migration) -> None:
+    migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        (["variants/b", "variants/a"], "UnorderedListing: the server lists 'variants/a' after 'variants/b'"),
+        (["variants/a", "variants/a"], "UnorderedListing"),
+        (["w/a"], "ForeignKeys: the listing of 'variants/' names 'w/a'"),
+    ],
+)
+def test_a_hostile_listing_is_an_error_with_a_reason(
+    listed: Migration, log: RequestLog, keys: list[str], reason: str
+) -> None:
+    with log.answering(is_listing, http(page(keys).body)):
+        listed.work()
+    (batch,) = listed.batches()
+    assert (batch["status"], batch["attempts"], batch["entry_count"]) == ("ERROR", 1, 0)
+    assert batch["error"].startswith(reason)
+    shown = listed.run("errors")
+    assert reason.partition(":")[0] in shown.stdout
+    requeue(listed)
+    listed.work()
+    check_copies(listed, NAMES)
+
+
+def test_a_response_that_is_no_listing_is_tried_again_and_then_an_error(listed: Migration, log: RequestLog) -> None:
+    with log.answering(is_listing, http(b"<html>please log in</html>")):
+        listed.work()
+        assert [batch["status"] for batch in listed.batches()] == ["INIT"]
+        listed.make_due()
+        listed.work()
+    (batch,) = listed.batches()
+    assert (batch["status"], batch["attempts"]) == ("ERROR", 2)
+    assert "not S3's XML" in batch["error"]
+
+
+def test_a_bucket_that_may_not_be_listed_costs_no_attempt(listed: Migration, log: RequestLog) -> None:
+    with log.refusing(is_listing, 403, "AccessDenied"), listed.at_work() as take_turn:
+        take_turn()
+    (batch,) = listed.batches()
+    assert (batch["status"], batch["attempts"]) == ("INIT", 0)
+    (attempt,) = listed.attempts()
+    assert attempt["verdict"] == "RELEASED"
+    assert "cannot be listed below 'variants/'" in attempt["error"]
+    assert "s3:ListBucket" in attempt["error"]
+    listed.work()
+    check_copies(listed, NAMES)
+
+
+def test_an_outage_costs_no_attempt(listed: Migration, log: RequestLog) -> None:
+    with log.breaking(is_listing):
+        listed.work()
+    (batch,) = listed.batches()
+    assert (batch["status"], batch["attempts"]) == ("INIT", 0)
+    listed.make_due()
+    listed.work()
+    check_copies(listed, NAMES)
+
+
+def test_a_missing_object_that_is_listed_still_is_missing(listed: Migration, log: RequestLog) -> None:
+    with log.refusing(is_copy_of(NAMES[6]), 404, "NoSuchKey"):
+        listed.work()
+    assert outcomes(listed) == {"migrated": 11, "missing": 1}
+    assert listed.failure_of(PREFIX + NAMES[6])[0] == "missing"
+    listed.check_balance()
+
+
+def test_an_object_that_vanished_between_listing_and_copy_is_deleted(listed: Migration, log: RequestLog) -> None:
+    def delete(seen: LoggedRequest) -> None:
+        if is_copy_of(NAMES[6])(seen):
+            listed.legacy.delete(PREFIX + NAMES[6])
+
+    with log.telling(delete):
+        listed.work()
+    assert outcomes(listed) == {"migrated": 11, "deleted": 1}
+    assert listed.statuses() == {"DONE"}
+    assert listed.failure_of(PREFIX + NAMES[6])[1] == "object deleted"
+    listed.check_balance()
+
+
+def test_what_an_earlier_attempt_has_copied_counts_as_migrated_once(listed: Migration, log: RequestLog) -> None:
+    with log.refusing(is_copy_of(NAMES[1]), 400, "InvalidRequest"):
+        listed.work()
+    assert outcomes(listed) == {"migrated": 11, "failed": 1}
+    requeue(listed)
+    listed.work()
+    assert outcomes(listed) == {"migrated": 12}
+    check_copies(listed, NAMES)
+
+
+def test_a_later_pass_goes_around_what_is_in_error_and_takes_that_up_again(listed: Migration, log: RequestLog) -> None:
+    with log.refusing(is_copy_of(NAMES[6]), 400, "InvalidRequest"):
+        listed.work()
+        put_objects(listed, ["07a.png", "10a.png"])
+        listed.enqueue(5)
+        listed.work()
+    assert outcomes(listed) == {"migrated": 9, "kept": 11, "failed": 1}
+    found = [(first.removeprefix(PREFIX), last.removeprefix(PREFIX)) for first, last in ranges(listed)]
+    assert found == [
+        ("00.png", "04.png"),
+        ("00.png", "04.png"),
+        ("05.png", "09.png"),
+        ("10.png", "11.png"),
+        ("10.png", "11.png"),
+    ]
+    listed.enqueue(5)
+    listed.work()
+    check_copies(listed, [*NAMES, "07a.png", "10a.png"])
+    assert "failed" not in outcomes(listed)
+
+
+def test_a_requeue_needs_no_pass(listed: Migration, log: RequestLog) -> None:
+    with log.refusing(is_copy_of(NAMES[6]), 400, "InvalidRequest"):
+        listed.work()
+    requeue(listed)
+    listed.work()
+    check_copies(listed, NAMES)
+    assert outcomes(listed) == {"migrated": 12}
+
+
+def test_a_listing_in_error_is_taken_up_by_the_next_pass(listed: Migration, log: RequestLog) -> None:
+    """Whose own listing lists only what is before it, which is nothing here."""
+    with log.answering(is_listing, http(page(["w/a"]).body)):
+        listed.work()
+    assert outcomes(listed) == {}
+    listed.enqueue(5)
+    listed.work()
+    check_copies(listed, NAMES)
+    assert outcomes(listed) == {"migrated": 12}
+
+
+def test_a_listing_in_error_is_requeued(listed: Migration, log: RequestLog) -> None:
+    with log.answering(is_listing, http(page(["w/a"]).body)):
+        listed.work()
+    requeue(listed)
+    listed.work()
+    check_copies(listed, NAMES)
+    assert outcomes(listed) == {"migrated": 12}
+
+
+def test_a_range_past_its_time_budget_puts_the_rest_back(listed: Migration) -> None:
+    with listed.at_work() as take_turn:
+        take_turn()
+    take_one_turn(listed, until=0.0)
+    listed.work()
+    check_copies(listed, NAMES)
+    assert outcomes(listed) == {"migrated": 12}
+    assert len(ranges(listed)) == 4
+
+
+def test_an_object_that_kills_its_worker_ends_up_alone(migration: Migration, tmp_path: Path) -> None:
+    name_objects(migration, prefix="image/", to="avatar/")
+    migration.plan["migration"]["max_attempts"] = 3
+    names = [f"u{number}/me.png" for number in range(10)]
+    put_objects(migration, names, prefix="image/")
+    migration.enqueue(100)
+    work_in_spite_of_poison(migration, tmp_path)
+    assert outcomes(migration) == {"migrated": 9, "failed": 1}
+    (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
+    assert error["payload"]["first"] == error["payload"]["last"] == "image/u7/me.png"
+
+
+@pytest.mark.parametrize(
+    ("limit", "within", "expected"),
+    [
+        (7, Within(), NAMES[:7]),
+        (99, Within(), NAMES),
+        (None, Within(first=PREFIX + "03.png", last=PREFIX + "05.png"), NAMES[3:6]),
+        (None, Within(first="a", last="x"), NAMES),
+        (None, Within(first="x"), []),
+    ],
+)
+def test_a_pass_over_a_part(migration: Migration, limit: int | None, within: Within, expected: list[str]) -> None:
+    name_objects(migration)
+    put_objects(migration, NAMES)
+    migration.enqueue(3, limit=limit, within=within)
+    migration.work()
+    check_copies(migration, expected)
+    assert outcomes(migration) == ({"migrated": len(expected)} if expected else {})
+
+
+def test_a_worker_lists_and_copies_with_its_grants_alone(migration: Migration) -> None:
+    name_objects(migration)
+    put_objects(migration, NAMES)
+    migration.write_plan()
+    with new_roles(migration.dsn) as roles:
+        grant(migration, roles)
+        run_as = {purpose: {"DATABASE_URL": log_in(migration, role)} for purpose, role in roles.items()}
+        done = [
+            migration.run("enqueue", "--yes", "--batch-size", "5", **run_as["enqueuer"]),
+            migration.run("worker", "--until-empty", **run_as["worker"]),
+        ]
+    assert [each.returncode for each in done] == [0, 0], [each.stderr for each in done]
+    check_copies(migration, NAMES)

@@ -1,0 +1,157 @@
+"""What an S3 server's refusals and absences cost a batch: nothing while the server is busy or away, else an attempt."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from rowferry.s3 import retry
+from rowferry_worker.objects import outage
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets
+from support.processes.processes import wait_for
+from support.s3.request_log import LoggedRequest, RequestLog, logged, writes_of
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
+
+
+@pytest.fixture
+def ten(logged_migration: Migration) -> Migration:
+    """A migration of ten entries in one batch, which may be tried twice."""
+    logged_migration.plan["migration"]["max_attempts"] = 2
+    logged_migration.fill(10)
+    logged_migration.enqueue()
+    return logged_migration
+
+
+def every_write(seen: LoggedRequest) -> bool:
+    return seen.writes_object
+
+
+REFUSALS = {
+    "SlowDown": (503, "RELEASED", "INIT", 0),
+    "ServiceUnavailable": (503, "RELEASED", "INIT", 0),
+    "InternalError": (500, "RETRY", "INIT", 1),
+    "InvalidObjectState": (403, "ERROR", "ERROR", 1),
+}
+
+
+# The test after this one refuses with SlowDown as well.
+@pytest.mark.parametrize(
+    "code", [pytest.param(code, marks=pytest.mark.soak) if code == "SlowDown" else code for code in REFUSALS]
+)
+def test_a_refusal_costs_what_it_is_worth(code: str, ten: Migration, log: RequestLog) -> None:
+    http_status, verdict, status, attempts = REFUSALS[code]
+    with log.refusing(every_write, http_status, code):
+        ten.work()
+    assert ten.verdicts() == [verdict]
+    assert (ten.batch()["status"], ten.batch()["attempts"]) == (status, attempts)
+    assert ten.batch()["error"].startswith("10 failed (")
+    assert ten.production.listing() == {}
+    ten.audit(legacy_left=range(1, 11))
+
+
+def test_a_busy_server_is_waited_for_as_long_as_it_takes(ten: Migration, log: RequestLog) -> None:
+    ten.execute("update rowferry.batch_queue set max_attempts = 1")
+    with log.refusing(every_write, 503, "SlowDown"):
+        for _ in range(2):  # more than the attempts that the batch has
+            ten.make_due()
+            ten.work()
+    ten.make_due()
+    ten.work()
+    assert ten.verdicts() == ["RELEASED"] * 2 + ["DONE"]
+    assert ten.batch()["attempts"] == 1
+    assert ten.counts() == {"migrated": 10}
+    ten.audit()
+
+
+def test_attempts_come_to_an_end(ten: Migration, log: RequestLog) -> None:
+    with log.refusing(writes_of(range(3, 4)), 500, "InternalError"):
+        for _ in range(5):
+            ten.make_due()
+            ten.work()
+    assert ten.verdicts() == ["RETRY", "ERROR"]
+    assert ten.counts() == {"migrated": 9, "failed": 1}
+    ten.audit(legacy_left=[3])
+
+
+def test_an_object_that_breaks_every_connection_costs_attempts(ten: Migration, log: RequestLog) -> None:
+    """The server answers all others: the misfortune is this object's own, and must not go on for ever."""
+    with log.breaking(writes_of(range(3, 4))):
+        for _ in range(5):
+            ten.make_due()
+            ten.work()
+    assert ten.verdicts() == ["RETRY", "ERROR"]
+    assert ten.counts() == {"migrated": 9, "failed": 1}
+    ten.audit(legacy_left=[3])
+
+
+def test_a_server_that_goes_away_in_the_middle_of_a_batch_costs_nothing(ten: Migration, log: RequestLog) -> None:
+    """Though it has answered some of the batch's requests before."""
+    answered = iter(range(5))
+    away: list[LoggedRequest] = []
+
+    def is_away(seen: LoggedRequest) -> bool:
+        if away or next(answered, None) is None:
+            away.append(seen)
+        return bool(away)
+
+    with log.breaking(is_away):
+        ten.work(parallel=1)
+    assert ten.verdicts() == ["RELEASED"]
+    assert ten.batch()["attempts"] == 0
+    assert 0 < ten.counts()["migrated"] < 10
+    ten.make_due()
+    ten.work()
+    assert ten.verdicts() == ["RELEASED", "DONE"]
+    ten.audit()
+
+
+@pytest.fixture(params=["legacy", "production"])
+def streamed(
+    request: pytest.FixtureRequest, moto_buckets: Buckets, make_migration: Callable[..., Migration]
+) -> Iterator[tuple[Migration, RequestLog]]:
+    """A migration between two servers, and the log in front of one of them."""
+    migration = make_migration(moto_buckets, moto_buckets)
+    with logged(moto_buckets.server.endpoint_url) as log:
+        migration.plan[request.param]["endpoint_url"] = log.endpoint_url
+        migration.fill(10)
+        migration.enqueue()
+        yield migration, log
+
+
+def test_either_server_may_be_away_alone_and_it_costs_nothing(streamed: tuple[Migration, RequestLog]) -> None:
+    migration, log = streamed
+    with log.breaking(lambda seen: bool(seen.key)):
+        migration.work()
+    assert migration.verdicts() == ["RELEASED"]
+    assert migration.batch()["attempts"] == 0
+    migration.make_due()
+    migration.work()
+    assert migration.counts() == {"migrated": 10}
+    migration.audit()
+
+
+def test_a_server_that_is_away_is_waited_for_and_the_ledger_stays_small(
+    ten: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once a probe has found it away, no batch is claimed until a probe finds it back."""
+    for name in ("FAILING_AFTER", "LOOK_EVERY", "PROBE_EVERY"):
+        monkeypatch.setattr(outage, name, timedelta(seconds=0.1))
+    with ten.at_work() as take_turn:
+
+        def take_due_turn() -> bool:
+            ten.make_due()
+            return take_turn()
+
+        with log.breaking(lambda _: True):
+            wait_for(lambda: take_due_turn() is not None and "server unavailable" in caplog.text)
+            before = len(ten.attempts())
+            assert [take_due_turn() for _ in range(5)] == [False] * 5
+        wait_for(take_due_turn)
+    assert ten.verdicts() == ["RELEASED"] * before + ["DONE"]
+    assert ten.batch()["attempts"] == 1
+    ten.audit()

@@ -1,0 +1,144 @@
+"""An entry that kills its worker ends up alone, and everything around it is migrated."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rowferry.batch import Attempt, Batch
+from rowferry_worker.batch.crash_policy import CrashPolicy, choose_parallel, choose_policy
+from rowferry_worker.monitoring import metrics
+from rowferry_worker.objects.scheduler import CopyScheduler
+from support.entries.migration import Migration
+from support.processes.poison import work_in_spite_of_poison
+from support.processes.processes import wait_for
+from support.s3.request_log import RequestLog
+
+
+def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> CrashPolicy:
+    batch = Batch(1, 1, 1, "migrate", {}, entries, 5, 0, inherited)
+    return choose_policy(batch, Attempt(1, number or crashes + 1, crashes))
+
+
+def test_a_batch_without_a_crash_simply_runs() -> None:
+    assert treat() is CrashPolicy.RUN
+    assert treat(number=5) is CrashPolicy.RUN
+
+
+def test_the_first_crash_may_have_been_the_hosts_and_the_second_halves() -> None:
+    assert treat(crashes=1) is CrashPolicy.RUN_SLOWLY
+    assert treat(crashes=2) is CrashPolicy.BISECT
+
+
+def test_a_half_runs_gently_and_is_halved_at_its_first_crash() -> None:
+    assert treat(inherited=2) is CrashPolicy.RUN_SLOWLY
+    assert treat(inherited=2, crashes=1) is CrashPolicy.BISECT
+    assert treat(inherited=5, crashes=1, entries=2) is CrashPolicy.BISECT
+
+
+def test_a_killed_worker_leaves_many_batches_with_a_strike_so_the_first_slows_them_least() -> None:
+    """The batch of a killed worker is one of 16; the half of a batch that killed two has few objects in flight."""
+    batch, half = (Batch(1, 1, 1, "migrate", {}, 500, 5, 0, inherited) for inherited in (0, 2))
+    assert choose_parallel(batch, Attempt(1, 2, 1)) == 64
+    assert choose_parallel(half, Attempt(1, 1, 0)) == 4
+    assert choose_parallel(half, Attempt(1, 2, 1)) == 4
+
+
+@pytest.mark.parametrize(("inherited", "in_flight"), [(1, 16), (2, 4)])
+def test_a_suspected_batch_begins_with_so_many_objects_in_flight(
+    logged_migration: Migration, log: RequestLog, inherited: int, in_flight: int
+) -> None:
+    """As any other after its first strike; a worker's limit begins with 16, and rises with responses."""
+    migration = logged_migration
+    migration.fill(40)
+    migration.enqueue(batch_size=40)
+    migration.execute("update rowferry.batch_queue set crashes = %s", (inherited,))
+    with ThreadPoolExecutor(1) as pool:
+        with log.holding(lambda seen: seen.writes_object) as held:
+            working = pool.submit(migration.work, parallel=256)
+            wait_for(lambda: len(held) == in_flight)
+        working.result()
+    migration.audit()
+
+
+def test_a_slow_batch_keeps_to_the_rates_that_its_worker_has_learned() -> None:
+    worker = CopyScheduler(64)
+    slow = CopyScheduler(64, within=worker)
+    for _ in range(200):
+        worker._pace.note_refused("server/bucket CopyObject")
+    assert worker.request_rates
+    assert slow.request_rates == worker.request_rates
+
+
+@pytest.mark.parametrize("inherited", [0, 4])
+def test_a_batch_of_one_has_max_attempts_crashes_with_those_of_its_ancestors(inherited: int) -> None:
+    assert treat(inherited=inherited, crashes=5 - inherited, entries=1) is CrashPolicy.FAIL
+    assert treat(inherited=inherited, crashes=4 - inherited, entries=1) is CrashPolicy.RUN_SLOWLY
+
+
+def test_the_innocent_half_of_a_poisoned_batch_has_its_turn() -> None:
+    assert treat(inherited=9, entries=1) is CrashPolicy.RUN_SLOWLY
+
+
+def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
+    versitygw_migration: Migration, tmp_path: Path
+) -> None:
+    migration = versitygw_migration
+    migration.fill(20)
+    migration.enqueue(batch_size=20)
+    statuses = work_in_spite_of_poison(migration, tmp_path)
+    assert statuses[0] == -9
+    (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
+    assert error["payload"]["first"] == error["payload"]["last"] == "7"
+    assert "the worker died" in error["error"]
+    counts = migration.counts()
+    assert counts.pop("failed") == 1
+    assert counts.keys() <= {"migrated", "kept"}, "kept: copied by a worker that then died"
+    assert sum(counts.values()) == 19
+    migration.audit(legacy_left=[7])
+
+
+def test_a_poisonous_entry_whose_neighbours_are_gone_is_not_tried_for_ever(
+    versitygw_migration: Migration, tmp_path: Path
+) -> None:
+    """The batch was made for several entries, and is never halved any more: it is alone already."""
+    migration = versitygw_migration
+    migration.fill(7)
+    migration.enqueue(batch_size=7)
+    migration.execute("delete from public.avatars where id < 7")
+    deaths = work_in_spite_of_poison(migration, tmp_path).count(-9)
+    assert deaths <= migration.batch()["max_attempts"], "a poison loop"
+    assert migration.batch()["status"] == "ERROR"
+    assert "the worker died" in migration.batch()["error"]
+
+
+def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(2)
+    migration.enqueue(batch_size=2)
+    migration.execute("update rowferry.batch_queue set status = 'ERROR', crashes = 9")
+    migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
+    assert migration.batch()["crashes"] == 0
+    migration.work()
+    migration.audit()
+
+
+def test_slow_batches_start_no_threads_and_leave_the_workers_limit_alone(
+    versitygw_migration: Migration,
+) -> None:
+    """Each of them has a scheduler of its own, whose requests wait for their turn; a worker may meet thousands."""
+    migration = versitygw_migration
+    migration.plan["production"]["max_requests_per_second"] = 20
+    migration.fill(32)
+    migration.enqueue(batch_size=4)
+    migration.execute("update rowferry.batch_queue set crashes = 1")
+    metrics.objects_in_flight_limit.set(64)
+    with migration.at_work() as take_turn:
+        assert take_turn()
+        before = threading.active_count()
+        while take_turn():
+            pass
+        assert threading.active_count() <= before
+    assert metrics.objects_in_flight_limit._value.get() == 64, "a slow batch's limit is not the worker's"
+    migration.audit()

@@ -1,0 +1,166 @@
+"""Entries with several objects: the worst outcome is the entry's, the object at fault is named, and counts balance."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from rowferry.batch import Entry, Outcome
+from rowferry.errors import AccessDenied, NotStarted, ObjectNotFound, ObjectRejected
+from rowferry.formatting import shorten
+from rowferry.keys import ObjectKeys
+from rowferry_queues.migrate.perform import choose_moves
+from rowferry_worker.batch.objects import MappedRow, is_started
+from rowferry_worker.objects.copy import CopyResult
+from support.entries.migration import Migration
+from support.queue.queue_runs import outcomes, verify
+from support.queue.turns import take_one_turn
+
+STANDS, STOOD, DIFFERS = CopyResult(Outcome.MIGRATED, 5), CopyResult(Outcome.KEPT), CopyResult(Outcome.CONFLICT)
+GONE, DENIED = ObjectNotFound("NoSuchKey", "no such key"), AccessDenied("AccessDenied", "no")
+
+
+def row(row_id: str, *keys: str) -> MappedRow:
+    """Return a row; a key that ends with `?` is optional."""
+    objects = tuple(ObjectKeys(key.rstrip("?"), f"new/{key.rstrip('?')}", not key.endswith("?")) for key in keys)
+    return MappedRow(Entry(row_id, "text"), objects, "text")
+
+
+@pytest.mark.parametrize(
+    ("keys", "results", "outcome", "named"),
+    [
+        (["a", "b"], {"a": GONE, "b": DENIED}, "failed", "b"),
+        (["a", "b"], {"a": DIFFERS, "b": GONE}, "missing", "b"),
+        (["a", "b"], {"a": STANDS, "b": DIFFERS}, "conflict", "b"),
+        (["a", "b?"], {"a": GONE, "b": DENIED}, "failed", "b"),
+        (["a", "b?"], {"a": STANDS, "b": DIFFERS}, "conflict", "b"),
+    ],
+)
+def test_the_worst_object_is_that_of_the_entry_and_is_named(
+    keys: list[str], results: dict[str, Any], outcome: str, named: str
+) -> None:
+    moves, (left,) = choose_moves([row("1", *keys)], results)
+    assert (moves, left.outcome) == ([], outcome)
+    assert left.error.startswith(f"{named!r}: ")
+    assert named not in left.reason.split()  # equal for equal causes
+
+
+def test_an_optional_object_that_is_missing_does_not_keep_the_row() -> None:
+    (move,), left = choose_moves([row("1", "a", "b?", "c?")], {"a": STOOD, "b": GONE, "c": STANDS})
+    assert (move.outcome, move.size_bytes, left) == (Outcome.MIGRATED, 5, [])
+
+
+def test_a_shared_object_counts_for_the_first_row_that_moves() -> None:
+    rows = [row("1", "shared", "gone"), row("2", "own", "shared"), row("3", "shared"), row("4", "shared", "kept")]
+    moves, (left,) = choose_moves(rows, {"shared": STANDS, "own": STANDS, "gone": GONE, "kept": STOOD})
+    assert left.outcome is Outcome.MISSING
+    counted = [(move.entry.id, move.outcome, move.size_bytes) for move in moves]
+    assert counted == [("2", "migrated", 10), ("3", "kept", 0), ("4", "kept", 0)]
+
+
+def test_a_row_is_started_when_all_its_objects_are() -> None:
+    not_yet = NotStarted("NotStarted", "the time budget ended")
+    assert not is_started(row("1", "a", "b"), {"a": STANDS, "b": not_yet})
+    assert not is_started(row("1", "a", "b?"), {"a": STANDS, "b": not_yet})
+    assert is_started(row("1", "a", "b"), {"a": STANDS, "b": GONE})
+    assert is_started(MappedRow(Entry("1", "x"), fault=ObjectRejected("KeyCannotBeMapped", "why")), {})
+
+
+@pytest.fixture
+def migration(migration: Migration) -> Migration:
+    """Five rows of a document of keys: one lacks an object, one meets another one in production."""
+    migration.execute("create table public.photos (id bigint primary key, data jsonb)")
+    for number in range(1, 6):
+        keys = [f"image/{number}/{size}" for size in ("large", "small", "tiny")]
+        document = json.dumps({"keys": [*keys, "image/shared"], "title": "x" * 500})
+        migration.execute("insert into public.photos values (%s, %s)", (number, document))
+        for key in keys:
+            if key != "image/2/small":
+                migration.legacy.put(key, b"body")
+    migration.legacy.put("image/shared", b"shared")
+    migration.production.put("avatar/4/tiny", b"another")
+    migration.plan["entries"] = [
+        {
+            "table": "public.photos",
+            "id": "id",
+            "key": "data",
+            "path": "$.keys[*]",
+            "from": "image/",
+            "to": "avatar/",
+        }
+    ]
+    return migration
+
+
+def test_entries_and_bytes_balance_and_errors_name_the_object(migration: Migration) -> None:
+    migration.plan["migration"]["transfer"] = "stream"
+    migration.enqueue()
+    migration.work()
+    assert migration.counts() == {"migrated": 3, "missing": 1, "conflict": 1}
+    assert migration.batch()["bytes"] == 3 * 3 * len("body") + len("shared")
+    migration.check_balance()
+    by_id = {failure["entry_id"]: failure for failure in migration.failures()}
+    assert by_id["2"]["error"].startswith("'image/2/small': ")
+    assert by_id["4"]["error"].startswith("'image/4/tiny': a different object stands at the production key")
+    for number in (2, 4):
+        (found,) = migration.execute("select data -> 'keys' ->> 0 as key from public.photos where id = %s", (number,))
+        assert found["key"] == f"image/{number}/large"
+
+
+def test_errors_show_a_long_document_in_part(migration: Migration) -> None:
+    document = json.dumps({"keys": [f"image/nowhere/{number}" for number in range(100)]})
+    migration.execute("insert into public.photos values (7, %s)", (document,))
+    migration.enqueue()
+    migration.work()
+    migration.write_plan()
+    for arguments in ((), ("--entries",)):
+        shown = migration.run("errors", *arguments).stdout
+        assert max(map(len, shown.splitlines())) < 400
+        assert "'image/nowhere/0': " in shown or "'image/2/small': " in shown
+    (missing,) = [
+        group for group in json.loads(migration.run("errors", "--json").stdout) if group["outcome"] == "missing"
+    ]
+    assert missing["entries"] == 2
+    assert missing["example_error"].split(": ", maxsplit=1)[0].strip("'") in missing["example_key"]
+
+
+def test_a_budget_that_ends_within_an_entry_puts_it_back_whole(migration: Migration) -> None:
+    migration.execute("delete from public.photos where id in (2, 4)")
+    migration.enqueue()
+    take_one_turn(migration, until=time.monotonic())
+    assert "DONE" not in migration.statuses() or len(migration.batches()) > 1
+    rows = migration.execute("select data -> 'keys' as keys from public.photos")
+    assert {len({key.partition("/")[0] for key in row["keys"]}) for row in rows} == {1}
+    migration.make_due()
+    migration.work()
+    assert migration.statuses() == {"DONE"}
+    migration.check_balance()
+    assert sum(migration.counts().values()) == 3
+
+
+def test_an_object_that_one_row_needs_and_another_may_lack_is_missing_for_the_one(migration: Migration) -> None:
+    """Whichever of the two verify reads first."""
+    migration.execute("create table public.shared (id bigint primary key, key text, optional text, store integer)")
+    migration.execute("insert into public.shared values (1, 'x', 'gone', 2), (2, 'gone', 'x', 2), (3, 'x', 'gone', 2)")
+    migration.production.put("x", b"body")
+    migration.plan["entries"] = [
+        {
+            "table": "public.shared",
+            "id": "id",
+            "key": "key",
+            "from": "",
+            "to": "",
+            "moved": {"store": [1, 2]},
+            "objects": "key",
+            "optional": "optional",
+        }
+    ]
+    (batch,) = verify(migration)
+    assert (batch["status"], outcomes([batch])) == ("ERROR", {"kept": 2, "missing": 1})
+    assert migration.failure_of(2)[0] == "missing"
+
+
+def test_a_long_text_is_shortened_in_its_middle() -> None:
+    assert shorten("a" * 120) == "a" * 120
+    assert shorten("a" * 60 + "b" * 61) == "a" * 60 + "…" + "b" * 59

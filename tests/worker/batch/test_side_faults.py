@@ -1,0 +1,165 @@
+"""The fault of a whole side is not held against entries: batches are released, and the migration is paused."""
+
+import pytest
+
+from support.entries.migration import Migration
+from support.processes.processes import wait_for
+from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
+from support.s3.request_log import LoggedRequest, RequestLog, writes_of
+
+REFUSALS = {
+    "ExpiredToken": (400, "renew these credentials"),
+    "InvalidAccessKeyId": (403, "correct these credentials"),
+    "QuotaExceeded": (403, "make room there, or raise the quota"),
+    "AccessDenied": (403, "refuses CopyObject for any key"),
+    "NoSuchBucket": (404, "create the bucket again, or correct the plan"),
+}
+
+
+@pytest.fixture
+def many(logged_migration: Migration) -> Migration:
+    """Forty entries in ten batches."""
+    logged_migration.fill(40)
+    logged_migration.enqueue(4)
+    logged_migration.write_plan()
+    return logged_migration
+
+
+def every_write(seen: LoggedRequest) -> bool:
+    return seen.writes_object
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_fault_of_the_side_pauses_the_migration_and_burns_nothing(
+    code: str, many: Migration, log: RequestLog
+) -> None:
+    status, remedy = REFUSALS[code]
+    with log.refusing(every_write, status, code):
+        work_until_paused(many)
+    is_paused, reason = state_of(many)
+    assert is_paused
+    assert reason.startswith(f"The production bucket {many.production.bucket} ")
+    assert code in reason
+    assert remedy in reason
+    check_nothing_burnt(many)
+    many.run("resume")
+    assert state_of(many) == (False, "")
+    many.work()
+    assert many.statuses() == {"DONE"}
+    many.audit()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("AccessDenied", "refuses CopyObject for any key"),
+        ("AccessControlListNotSupported", "leave `acl` out of [production]"),
+    ],
+)
+def test_a_bucket_that_takes_no_acl_pauses_the_migration(
+    many: Migration, log: RequestLog, code: str, words: str
+) -> None:
+    """Other writes are allowed: only what the plan says of objects is refused."""
+    many.plan["production"]["acl"] = "public-read"
+    many.enqueue(4)
+    with log.refusing(lambda seen: "x-amz-acl" in seen.headers, 403 if code == "AccessDenied" else 400, code):
+        work_until_paused(many)
+    assert words in state_of(many)[1]
+    check_nothing_burnt(many)
+
+
+def test_a_revoked_right_to_read_acls_pauses_the_migration(many: Migration, log: RequestLog) -> None:
+    many.plan["production"]["acl"] = "copy"
+    many.enqueue(4)
+    with log.refusing(lambda seen: seen.query.startswith("acl"), 403, "AccessDenied"):
+        work_until_paused(many)
+    assert "refuses GetObjectAcl for any key" in state_of(many)[1]
+    check_nothing_burnt(many)
+
+
+def test_no_more_of_a_batch_is_sent_once_its_side_is_at_fault(logged_migration: Migration, log: RequestLog) -> None:
+    migration = logged_migration
+    migration.fill(200)
+    migration.enqueue(200)
+    with log.refusing(lambda seen: bool(seen.key), 403, "InvalidAccessKeyId"):
+        work_until_paused(migration, parallel=4)
+    assert len(log.seen) < 60
+
+
+def test_a_revoked_right_to_read_pauses_the_migration(many: Migration, log: RequestLog) -> None:
+    def reads(seen: LoggedRequest) -> bool:
+        return (bool(seen.key) and seen.bucket == many.legacy.bucket) or seen.writes_object
+
+    with log.refusing(reads, 403, "AccessDenied"):
+        work_until_paused(many)
+    assert state_of(many)[0]
+    check_nothing_burnt(many)
+
+
+def test_one_object_that_may_not_be_copied_is_an_error_of_its_own(logged_migration: Migration, log: RequestLog) -> None:
+    """Though nothing else is in its batch: the same is allowed for another key."""
+    migration = logged_migration
+    migration.fill(3)
+    migration.enqueue(1)
+    with log.refusing(writes_of(range(2, 3)), 403, "AccessDenied"):
+        migration.work()
+    assert state_of(migration) == (False, "")
+    assert migration.counts() == {"migrated": 2, "failed": 1}
+    assert migration.failure_of(2)[1] == "CopyObject: AccessDenied"
+    migration.audit(legacy_left=[2])
+
+
+def test_a_success_between_two_faults_begins_the_count_anew(many: Migration, log: RequestLog) -> None:
+    with many.at_work() as take_turn:
+        for _ in range(4):
+            with log.refusing(every_write, 507, "InsufficientStorage"):
+                wait_for(take_turn)
+            wait_for(lambda: take_turn() and many.verdicts()[-1] == "DONE")
+    assert state_of(many) == (False, "")
+
+
+def test_a_bucket_that_is_removed_while_workers_run_makes_no_missing_entries(
+    versitygw_migration: Migration, request: pytest.FixtureRequest
+) -> None:
+    migration = versitygw_migration
+    migration.fill(6)
+    migration.enqueue(1)
+    with migration.at_work() as take_turn:
+        take_turn()
+        for key in migration.legacy.listing():
+            migration.legacy.client.delete_object(Bucket=migration.legacy.bucket, Key=key)
+        migration.legacy.client.delete_bucket(Bucket=migration.legacy.bucket)
+        wait_for(lambda: take_turn() is None or state_of(migration)[0])
+    is_paused, reason = state_of(migration)
+    assert is_paused
+    assert "NoSuchBucket" in reason
+    assert migration.failures() == []
+    assert sorted(migration.statuses()) == ["DONE", "INIT"]
+
+
+def test_migrate_ends_with_the_reason(many: Migration, log: RequestLog) -> None:
+    with log.refusing(lambda seen: seen.writes_object and seen.key.startswith("avatar/u"), 507, "InsufficientStorage"):
+        ended = many.run("migrate", "--yes", "--no-objects")
+    assert ended.returncode == 1, ended.stderr
+    words = [line for line in ended.stdout.splitlines() if line.startswith("Migration avatars is paused since ")][-1]
+    assert "make room there" in words
+    assert words.endswith("Next: fix that, run `rowferry resume`, then this command again.")
+    assert many.failures() == []
+    refused = many.run("migrate", "--yes", "--no-objects")
+    assert refused.returncode == 2
+    assert "make room there" in refused.stderr
+    assert "rowferry resume" in refused.stderr
+
+
+def test_pause_resume_and_status_say_the_reason(many: Migration) -> None:
+    many.execute("select rowferry.pause_migration(id, 'The quota is full.') from rowferry.migration")
+    assert "avatars is paused already, since 2" in many.run("pause").stdout
+    assert "  reason: The quota is full.\n" in many.run("pause").stdout
+    status = many.run("status", "--no-objects").stdout
+    assert "paused" in status
+    assert "The quota is full." in status
+    ended = many.run("worker", "--until-empty")
+    assert ended.returncode == 3
+    assert "avatars is paused (The quota is full) with 10 batches left" in ended.stderr
+    many.execute("update rowferry.migration set paused_at = null")
+    assert state_of(many) == (False, "")

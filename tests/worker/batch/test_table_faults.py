@@ -1,0 +1,78 @@
+"""A table that is not what it was is no fault of its entries: batches are released, and the migration is paused."""
+
+import pytest
+from psycopg import sql
+
+from support.entries.migration import Migration
+from support.postgres.roles import grant, log_in, new_role
+from support.processes.processes import wait_for
+from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
+
+CHANGES = {
+    "renamed table": ("alter table public.avatars rename to pictures", "There is no table public.avatars"),
+    "renamed key": ("alter table public.avatars rename column path to file", "has no column path"),
+    "renamed id": ("alter table public.avatars rename column id to number", "has no column id"),
+    "another id": (
+        "alter table public.avatars alter column id type uuid using gen_random_uuid()",
+        "are no longer of type uuid",
+    ),
+    "key of numbers": ("alter table public.avatars alter column path type integer using 1", "is integer, not text"),
+    "key of JSON": (
+        "alter table public.avatars alter column path type jsonb using to_jsonb(path)",
+        "is jsonb, not text",
+    ),
+}
+
+
+@pytest.fixture
+def many(migration: Migration) -> Migration:
+    """Forty entries in ten batches."""
+    migration.fill(40)
+    migration.enqueue(4)
+    return migration
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("when", ["before the first batch", "after a batch"])
+def test_a_changed_table_pauses_the_migration_and_burns_nothing(change: str, when: str, many: Migration) -> None:
+    statement, words = CHANGES[change]
+    with many.at_work() as take_turn:
+        if when == "after a batch":
+            take_turn()
+        many.execute(statement)
+        wait_for(lambda: take_turn() is None or state_of(many)[0])
+    is_paused, reason = state_of(many)
+    assert is_paused
+    assert words in reason
+    assert many.failures() == []
+    assert many.verdicts().count("DONE") == (when == "after a batch")
+    assert set(many.verdicts()) <= {"RELEASED", "DONE"}
+
+
+def test_a_role_that_may_not_update_pauses_the_migration_before_anything_is_copied(
+    many: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_role(many.dsn) as role:
+        grant(many, {"worker": role})
+        many.execute(sql.SQL("revoke update on public.avatars from {}").format(sql.Identifier(role)))
+        many.execute(sql.SQL("revoke update (path) on public.avatars from {}").format(sql.Identifier(role)))
+        with monkeypatch.context() as patch:
+            patch.setenv("DATABASE_URL", log_in(many, role))
+            work_until_paused(many)
+    is_paused, reason = state_of(many)
+    assert is_paused
+    assert reason.startswith("The role of the workers may not update public.avatars.path; grant it that")
+    check_nothing_burnt(many)
+    assert many.production.listing() == {}
+
+
+def test_a_row_that_the_role_may_not_update_is_refused_alone(many: Migration) -> None:
+    """Row-level security has the same SQLSTATE as a missing right to the table."""
+    many.execute(
+        "create function public.refuse() returns trigger language plpgsql as "
+        "$$ begin if new.id = 7 then raise insufficient_privilege; end if; return new; end $$"
+    )
+    many.execute("create trigger refuse before update on public.avatars for each row execute function refuse()")
+    many.work()
+    assert state_of(many) == (False, "")
+    assert many.counts() == {"migrated": 39, "failed": 1}

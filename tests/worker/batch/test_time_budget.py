@@ -1,0 +1,79 @@
+"""A batch past its time budget commits what is done and puts the rest back, in one transaction."""
+
+import math
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from rowferry.batch import Attempt, Batch, Entry
+from rowferry.errors import NotStarted
+from rowferry_queues.migrate import perform
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.objects.scheduler import CopyScheduler
+from support.entries.migration import Migration
+from support.queue.turns import take_one_turn
+
+
+def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration: Migration) -> None:
+    migration.fill(120)
+    migration.enqueue(batch_size=120)
+    take_one_turn(migration, until=time.monotonic())
+    first, rest = migration.batches()
+    assert first["status"] == "DONE"
+    assert rest["status"] == "INIT"
+    assert 0 < first["entry_count"] == first["migrated"]
+    assert first["entry_count"] + rest["entry_count"] == 120
+    assert int(first["payload"]["last"]) + 1 == int(rest["payload"]["first"])
+    assert rest["payload"]["last"] == "120"
+    migration.work()
+    assert migration.counts() == {"migrated": 120}
+    assert migration.enqueue()[0].entries == 0
+    migration.audit()
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_what_ended_behind_the_budget_is_handed_on_once(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """The time was over before one object of the batch was written; rows behind it were updated."""
+    migration.fill(6)
+    migration.plan["queue"] = {"migrate": {"then": ["verify"]}}
+    migration.enqueue(batch_size=6)
+    copy = perform.copy_objects
+
+    def leave_one(context: BatchContext, objects: dict[str, str], *, stays: bool) -> Any:
+        found = copy(context, objects, stays=stays)
+        return found | {list(objects)[place]: NotStarted("NotStarted", "the time was over")}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(perform, "copy_objects", leave_one)
+        take_one_turn(migration, until=math.inf)
+    migration.work("migrate")
+    handed_on = [batch["payload"] for batch in migration.batches() if batch["queue_name"] == "verify"]
+    assert len(handed_on) > 1
+    assert sorted(entry_id for payload in handed_on for entry_id in payload.get("only", "123456")) == list("123456")
+
+
+def test_a_worker_with_a_tiny_budget_still_finishes_and_loses_no_attempt(migration: Migration) -> None:
+    migration.fill(60)
+    migration.enqueue(batch_size=60)
+    with migration.workers(1, "--until-empty", "--parallel=1", "--max-batches=1", "--time-budget=0.1") as (worker,):
+        assert worker.wait() == 0
+    assert len(migration.batches()) > 1
+    assert set(migration.verdicts()) == {"DONE"}
+    assert migration.counts() == {"migrated": 60}
+    migration.audit()
+
+
+def test_a_batch_whose_turn_never_came_is_released_whole(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue(batch_size=3)
+    entries = [Entry(str(number), f"image/u{number}/me.png") for number in (1, 2, 3)]
+    batch = Batch(1, 1, 1, "migrate", {}, 3, 5, 0)
+    nothing: Any = None
+    context = BatchContext(nothing, batch, Attempt(1, 1, 0), nothing, nothing, CopyScheduler(1), threading.Event())
+    assert context.leave_unstarted(entries, lambda entry: entry.id == "3") == []
+    assert context.remaining == entries
+    assert context.leave_unstarted(entries[:2], lambda _entry: True) == entries[:2]

@@ -1,0 +1,283 @@
+"""The copy of one object: what it asks of the servers, in which order, and how it ends."""
+
+import hashlib
+from collections.abc import Callable
+
+import pytest
+
+from rowferry.batch import Outcome
+from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault, Throttled
+from rowferry.plan import OnConflict
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Response
+from rowferry_worker.objects import compare, transfer
+from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
+from support.s3.copies import NEW, OLD, Support, fake_with, options_of, support_of
+from support.s3.fake_buckets import WRITING, FakeBuckets, Result, Stored, header, query, refuse
+
+
+@pytest.fixture(params=[ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+def method(request: pytest.FixtureRequest) -> CopyMethod:
+    return request.param
+
+
+def outcome_of(fake: FakeBuckets, options: CopyOptions) -> Outcome:
+    copied: CopyResult = fake.run(copy_object(fake.s3, options, OLD, NEW))
+    return copied.outcome
+
+
+def writes(fake: FakeBuckets) -> int:
+    return sum(request.method == "PUT" for request in fake.seen)
+
+
+def test_where_the_condition_is_honoured_one_request_copies() -> None:
+    fake = fake_with(honours=WRITING)
+    assert outcome_of(fake, options_of(ServerCopy("old"), "supported")) is Outcome.MIGRATED
+    assert fake.operations == ["CopyObject production"]
+    assert header(fake.seen[0], "If-None-Match") == "*"
+
+
+def test_where_it_is_ignored_a_look_comes_first() -> None:
+    fake = fake_with()
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.MIGRATED
+    assert fake.operations == ["HeadObject production", "CopyObject production"]
+    assert header(fake.seen[1], "If-None-Match") is None
+
+
+@pytest.mark.parametrize("honours", [True, False])
+def test_the_first_object_copied_tells_whether_the_condition_is_honoured(honours: bool, method: CopyMethod) -> None:
+    fake, options = fake_with(honours=WRITING if honours else ()), options_of(method, "unknown")
+    assert outcome_of(fake, options) is Outcome.MIGRATED
+    assert support_of(options) == ("supported" if honours else "ignored")
+    assert writes(fake) == 2
+    assert fake.production[NEW].body == b"legacy"
+
+
+def test_only_one_copy_asks(method: CopyMethod) -> None:
+    fake, options = fake_with(), options_of(method, "probing")
+    outcome_of(fake, options)
+    assert writes(fake) == 1
+    assert support_of(options) == "probing"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "support"),
+    [(400, "NotImplemented", "ignored"), (501, "NotImplemented", "ignored"), (503, "SlowDown", "unknown")],
+)
+def test_a_refusal_of_the_question_is_no_failure_of_the_copy(status: int, code: str, support: str) -> None:
+    fake, options = fake_with(), options_of(ServerCopy("old"), "unknown")
+    fake.interfere = lambda request: refuse(status, code) if header(request, "If-None-Match") else None
+    assert outcome_of(fake, options) is Outcome.MIGRATED
+    assert support_of(options) == support
+
+
+EXISTING: dict[tuple[bytes, OnConflict], tuple[Outcome, bytes]] = {
+    (b"legacy", "fail"): (Outcome.KEPT, b"legacy"),
+    (b"legacy", "overwrite"): (Outcome.KEPT, b"legacy"),
+    (b"another", "fail"): (Outcome.CONFLICT, b"another"),
+    (b"legacX", "fail"): (Outcome.CONFLICT, b"legacX"),
+    (b"another", "keep"): (Outcome.KEPT, b"another"),
+    (b"another", "overwrite"): (Outcome.MIGRATED, b"legacy"),
+}
+
+
+@pytest.mark.parametrize("support", ["unknown", "supported", "ignored"])
+@pytest.mark.parametrize(("existing", "on_conflict"), EXISTING)
+def test_what_stands_at_the_production_key_is_treated_as_asked(
+    support: Support, existing: bytes, on_conflict: OnConflict, method: CopyMethod
+) -> None:
+    outcome, body = EXISTING[existing, on_conflict]
+    fake = fake_with(existing=existing, honours=WRITING if support == "supported" else ())
+    assert outcome_of(fake, options_of(method, support, on_conflict)) is outcome
+    assert fake.production[NEW].body == body
+
+
+@pytest.mark.parametrize("support", ["unknown", "supported", "ignored"])
+@pytest.mark.parametrize("existing", [None, b"legacy"])
+def test_without_a_legacy_object_the_entry_is_missing(
+    support: Support, existing: bytes | None, method: CopyMethod
+) -> None:
+    fake = fake_with(existing=existing, honours=WRITING if support == "supported" else ())
+    del fake.legacy[OLD]
+    with pytest.raises(ObjectNotFound):
+        outcome_of(fake, options_of(method, support))
+    assert writes(fake) <= 1
+
+
+def test_an_object_that_came_and_went_is_tried_again(method: CopyMethod) -> None:
+    fake = fake_with(honours=WRITING, existing=b"another")
+
+    def vanish(request: Request) -> Result | None:
+        if request.operation == "HeadObject" and request.side == "production":
+            fake.production.clear()
+        return None
+
+    fake.interfere = vanish
+    with pytest.raises(ServerFault, match="came and went") as caught:
+        outcome_of(fake, options_of(method, "supported"))
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "error"), [(503, "SlowDown", Throttled), (403, "AccessDenied", AccessDenied)]
+)
+def test_every_other_error_ends_the_copy_as_it_comes(
+    status: int, code: str, error: type[Exception], method: CopyMethod
+) -> None:
+    fake = fake_with()
+    fake.interfere = lambda request: refuse(status, code) if request.method == "PUT" else None
+    with pytest.raises(error):
+        outcome_of(fake, options_of(method))
+
+
+def test_a_copy_never_writes_to_the_legacy_side(method: CopyMethod) -> None:
+    for existing in (None, b"legacy", b"another"):
+        for on_conflict in ("fail", "keep", "overwrite"):
+            fake = fake_with(existing=existing)
+            outcome_of(fake, options_of(method, "unknown", on_conflict))
+            assert {request.method for request in fake.seen if request.side == "legacy"} <= {"GET", "HEAD"}
+
+
+# Are two objects the same?
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_objects_whose_etags_say_nothing_are_compared_by_their_bytes(
+    parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "RANGE_BYTES", 3)
+    body = b"abc" * parts + b"d"
+    fake = fake_with(body)
+    fake.production[NEW] = Stored(body, etag=f"{'e' * 32}-2")
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.KEPT
+    gets = [request for request in fake.seen if request.operation == "GetObject"]
+    assert len(gets) == 2 * (parts + 1)
+    assert {header(request, "If-Match") for request in gets} == {f'"{Stored(body).etag}"', f'"{"e" * 32}-2"'}
+    fake.production[NEW] = Stored(body[:-1] + b"e", etag=f"{'e' * 32}-2")
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.CONFLICT
+
+
+def test_objects_whose_digests_differ_are_not_read() -> None:
+    fake = fake_with(b"abc", existing=b"abd")
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.CONFLICT
+    assert "GetObject legacy" not in fake.operations
+
+
+def test_an_etag_of_an_encrypted_object_is_no_digest() -> None:
+    fake = fake_with(b"abc", existing=b"abc")
+    fake.production[NEW].etag = "f" * 32
+    fake.production[NEW].headers["x-amz-server-side-encryption"] = "aws:kms"
+    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.KEPT
+
+
+# Streaming, and large objects
+
+DESCRIBED = {
+    "content-type": "image/png",
+    "cache-control": "no-store",
+    "content-disposition": "inline",
+    "content-encoding": "gzip",
+    "content-language": "de",
+    "expires": "Thu, 01 Jan 2032 00:00:00 GMT",
+    "x-amz-meta-author": "me",
+}
+
+
+def test_a_streamed_object_takes_along_what_describes_it() -> None:
+    fake = fake_with()
+    fake.legacy[OLD].headers |= {**DESCRIBED, "server": "not this"}
+    fake.legacy[OLD].tags = {"kind": "a b"}
+    assert outcome_of(fake, options_of(StreamCopy())) is Outcome.MIGRATED
+    written = fake.production[NEW].headers
+    assert {name: written.get(name) for name in DESCRIBED} == DESCRIBED
+    assert written["x-amz-tagging"] == "kind=a%20b"
+    assert "server" not in written
+    assert written["content-md5"]
+
+
+def test_bytes_that_changed_on_the_way_are_not_written() -> None:
+    fake = fake_with()
+    fake.legacy[OLD].etag = hashlib.md5(b"others", usedforsecurity=False).hexdigest()
+    with pytest.raises(ObjectDamaged, match="read"):
+        outcome_of(fake, options_of(StreamCopy()))
+    assert fake.production == {}
+
+
+def test_bytes_that_arrived_differently_are_noticed() -> None:
+    fake = fake_with()
+    answer = Response(200, {"etag": f'"{"a" * 32}"'})
+    fake.interfere = lambda request: answer if request.operation == "PutObject" else None
+    with pytest.raises(ObjectDamaged, match="written"):
+        outcome_of(fake, options_of(StreamCopy()))
+
+
+def test_a_website_redirect_is_refused_rather_than_lost() -> None:
+    fake = fake_with()
+    fake.legacy[OLD].headers["x-amz-website-redirect-location"] = "/elsewhere"
+    with pytest.raises(ObjectRejected, match="redirect"):
+        outcome_of(fake, options_of(StreamCopy()))
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> FakeBuckets:
+    """FakeBuckets with an object of ten bytes, of which at most four go into one request."""
+    monkeypatch.setattr(transfer, "COPY_PART_BYTES", 4)
+    monkeypatch.setattr(transfer, "STREAM_PART_BYTES", 4)
+    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake.legacy[OLD].headers |= DESCRIBED
+    return fake
+
+
+def test_a_large_object_goes_in_parts_that_are_pinned_to_one_version(large: FakeBuckets, method: CopyMethod) -> None:
+    assert large.run(copy_object(large.s3, options_of(method), OLD, NEW)) == CopyResult(Outcome.MIGRATED, 10)
+    assert large.production[NEW].body == b"0123456789"
+    pins = {header(request, "If-Match") or header(request, "x-amz-copy-source-if-match") for request in large.seen}
+    assert pins == {None, f'"{large.legacy[OLD].etag}"'}
+    (started,) = [request for request in large.seen if request.operation == "CreateMultipartUpload"]
+    assert DESCRIBED.items() <= dict(started.headers).items()
+
+
+def test_parts_are_numbered_from_one_without_a_gap(large: FakeBuckets, method: CopyMethod) -> None:
+    large.run(copy_object(large.s3, options_of(method), OLD, NEW))
+    numbers = [query(request, "partNumber") for request in large.seen if "partNumber" in dict(request.query)]
+    assert numbers == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("part", ["1", "3", "the end"])
+def test_an_upload_that_fails_is_aborted(part: str, large: FakeBuckets, method: CopyMethod) -> None:
+    def fail(request: Request) -> Result | None:
+        at_end = request.operation == "CompleteMultipartUpload" and part == "the end"
+        return refuse(500, "InternalError") if at_end or dict(request.query).get("partNumber") == part else None
+
+    large.interfere = fail
+    with pytest.raises(ServerFault, match="InternalError"):
+        large.run(copy_object(large.s3, options_of(method), OLD, NEW))
+    assert large.uploads == {}
+    assert large.production == {}
+
+
+@pytest.mark.parametrize("honours", [True, False])
+def test_a_large_object_is_protected_by_the_condition_as_well(
+    honours: bool, large: FakeBuckets, method: CopyMethod
+) -> None:
+    large.honours, large.production[NEW] = WRITING if honours else (), Stored(b"another!!!")
+    assert outcome_of(large, options_of(method, "supported" if honours else "ignored")) is Outcome.CONFLICT
+    assert large.production[NEW].body == b"another!!!"
+    assert large.uploads == {}
+
+
+SIZES: list[tuple[int, int, Callable[[int], bool]]] = [
+    (10_000 * 8, 8, lambda part: part == 8),
+    (10_000 * 8 + 1, 8, lambda part: part == 9),
+    (5 * 1024**4, 8 * 1024**2, lambda part: part * 10_000 >= 5 * 1024**4),
+]
+
+
+@pytest.mark.parametrize(("size", "wanted", "fits"), SIZES)
+def test_no_object_has_more_than_ten_thousand_parts(size: int, wanted: int, fits: Callable[[int], bool]) -> None:
+    from rowferry_worker.objects.multipart import part_size
+
+    part = part_size(size, wanted)
+    assert fits(part)
+    assert -(-size // part) <= 10_000

@@ -1,0 +1,235 @@
+"""A server may keep what came of a part that was cut off, and list it as sent: the next attempt must not believe it."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_settings import Deviations, Link
+from rowferry_lab.servers.fake_s3_store import NOTHING, Upload, make_object
+from support.entries.entry_table import TO
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets, fresh_buckets
+from support.processes.processes import wait_for
+from support.s3.fake_s3 import FakeAddress, running_fakes
+
+PART_BYTES = 5 * 1024 * 1024
+"""The smallest part that a plan may ask for."""
+PARTS = 10
+BODY = os.urandom(PARTS * PART_BYTES - 1000)
+NAME = "large.bin"
+ALL = Counter(range(1, PARTS + 1))
+
+
+class Site:
+    """A migration of one large object between two addresses of the fake server, and what the server was asked."""
+
+    def __init__(self, migration: Migration, legacy: FakeAddress, production: FakeAddress) -> None:
+        self.migration, self.legacy, self.production = migration, legacy, production
+        self.requests: list[Request] = []
+        legacy.fake.before = production.fake.before = self.requests.append
+
+    def finished(self) -> Counter[int]:
+        """Return how often each part came with its whole body."""
+        return Counter(self._parts("UploadPart"))
+
+    def unsigned(self) -> set[int]:
+        """Return the parts that came without Content-MD5."""
+        return {
+            int(seen.query["partNumber"])
+            for seen in self.requests
+            if seen.operation == "UploadPart" and not seen.header(b"content-md5")
+        }
+
+    def read(self) -> Counter[int]:
+        """Return how often each part was read from the legacy side."""
+        ranges = [seen.header(b"range") for seen in self.requests if seen.operation == "GetObject"]
+        return Counter(int(span.removeprefix("bytes=").split("-")[0]) // PART_BYTES + 1 for span in ranges if span)
+
+    def upload(self) -> Upload:
+        (upload,) = self.production.fake.store.uploads.values()
+        return upload
+
+    def recorded(self) -> dict[str, str]:
+        (upload,) = self.migration.execute("select parts from rowferry.upload")
+        return upload["parts"]
+
+    def forget_recorded(self) -> None:
+        self.migration.execute("update rowferry.upload set parts = '{}'")
+
+    def finish(self) -> None:
+        """Let another worker, as on another host, do what is left, and hold that the object is right."""
+        self.production.fake.link = Link()
+        self.requests.clear()
+        with self.migration.workers(1, "--until-empty") as (worker,):
+            assert worker.wait() == 0
+        self.check_done()
+
+    def check_done(self) -> None:
+        assert self.migration.counts() == {"migrated": 1}
+        self.migration.audit()
+        assert self.migration.production.read(TO + NAME) == BODY
+        assert self.migration.production.open_uploads() == []
+        assert self.migration.execute("select from rowferry.upload") == []
+
+    def _parts(self, operation: str) -> Iterator[int]:
+        return (int(seen.query["partNumber"]) for seen in self.requests if seen.operation == operation)
+
+
+MakeSite = Callable[[Deviations], Site]
+MakeMigration = Callable[..., Migration]
+
+
+@pytest.fixture
+def make_site(make_migration: MakeMigration) -> Iterator[MakeSite]:
+    with ExitStack() as until:
+
+        def make(deviations: Deviations) -> Site:
+            legacy, production = until.enter_context(running_fakes(Deviations(), deviations))
+            migration = make_migration(
+                until.enter_context(fresh_buckets(legacy)), until.enter_context(fresh_buckets(production))
+            )
+            migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
+            migration.add(1, NAME, BODY)
+            migration.enqueue()
+            return Site(migration, legacy, production)
+
+        yield make
+
+
+def kill_in_the_middle(site: Site, *, sent: int, recorded: int = 0) -> set[int]:
+    """Kill a worker that has sent so many parts while others are on their way; return those that were cut off."""
+    production = site.production.fake
+    others = len(production.connections)
+    production.link = Link(connection_bytes_per_second=4e6)
+    with site.migration.workers(1, "--parallel=2") as (worker,):
+        wait_for(lambda: sum(site.finished().values()) >= sent and len(site.recorded()) >= recorded)
+        before = production.bytes_received
+        wait_for(lambda: production.bytes_received > before + PART_BYTES // 4)
+        worker.kill()
+    wait_for(lambda: len(production.connections) <= others)
+    return set(site.upload().parts) - set(site.finished())
+
+
+@pytest.mark.parametrize("checks_md5", [True, False], ids=["checks", "ignores"])
+def test_a_part_that_was_cut_off_and_kept_is_sent_again(make_site: MakeSite, checks_md5: bool) -> None:
+    site = make_site(Deviations(keeps_cut_parts=True, checks_md5=checks_md5))
+    cut_off = kill_in_the_middle(site, sent=PARTS - 2)
+    finished = site.finished()
+    assert max(finished.values()) == 1
+    site.finish()
+    assert cut_off <= set(site.finished()) or not cut_off
+    assert finished + site.finished() == ALL
+    assert not cut_off & site.unsigned()
+
+
+@pytest.mark.parametrize(
+    ("is_recorded", "damage"),
+    [
+        pytest.param(True, os.urandom, id="recorded-noise"),
+        pytest.param(False, bytes, id="unrecorded-zeros"),
+        pytest.param(True, bytes, id="recorded-zeros", marks=pytest.mark.soak),
+        pytest.param(False, os.urandom, id="unrecorded-noise", marks=pytest.mark.soak),
+    ],
+)
+def test_what_is_listed_with_another_etag_is_sent_again(
+    make_site: MakeSite, is_recorded: bool, damage: Callable[[int], bytes]
+) -> None:
+    site = make_site(Deviations())
+    kill_in_the_middle(site, sent=6, recorded=4)
+    numbers = sorted(int(number) for number in site.recorded())
+    if not is_recorded:
+        site.forget_recorded()
+    damaged = numbers[1]
+    site.upload().parts[damaged] = make_object(damage(PART_BYTES), {}, NOTHING)
+    site.finish()
+    assert site.finished()[damaged] == 1
+    assert set(site.finished()) & set(numbers) == {damaged}
+    if not is_recorded:
+        assert damaged not in site.unsigned()
+
+
+def test_recorded_parts_are_believed_unread(make_site: MakeSite) -> None:
+    site = make_site(Deviations())
+    kill_in_the_middle(site, sent=6, recorded=4)
+    recorded = {int(number): etag for number, etag in site.recorded().items()}
+    held = dict(site.upload().parts)
+    assert {number: held[number].etag for number in recorded} == recorded
+    site.finish()
+    assert not set(site.read()) & set(recorded)
+    assert not set(site.finished()) & set(held)
+
+
+def test_a_crash_before_the_record_costs_a_read_and_no_write(make_site: MakeSite) -> None:
+    site = make_site(Deviations())
+    kill_in_the_middle(site, sent=6)
+    site.forget_recorded()
+    held = set(site.upload().parts)
+    site.finish()
+    assert held <= set(site.read())
+    assert set(site.finished()) == set(ALL) - held
+
+
+def test_parts_are_passed_on_while_they_are_read(make_site: MakeSite) -> None:
+    site = make_site(Deviations())
+    site.migration.work()
+    assert (site.finished(), site.unsigned()) == (ALL, set(ALL))
+    site.check_done()
+
+
+def test_a_server_with_other_etags_gets_content_md5(make_site: MakeSite) -> None:
+    site = make_site(Deviations(md5_of_parts=False, keeps_cut_parts=True))
+    cut_off = kill_in_the_middle(site, sent=PARTS - 1, recorded=3)
+    recorded = {int(number) for number in site.recorded()}
+    site.finish()
+    assert not set(site.finished()) & recorded
+    assert cut_off <= set(site.finished())
+
+
+def test_a_new_upload_begins_without_parts(make_site: MakeSite) -> None:
+    site = make_site(Deviations())
+    kill_in_the_middle(site, sent=4, recorded=2)
+    site.production.fake.store.uploads.clear()
+    assert len(site.recorded()) >= 2
+    kill_in_the_middle(site, sent=2)
+    held = site.upload().parts
+    assert all(held[int(number)].etag == etag for number, etag in site.recorded().items())
+    site.finish()
+
+
+def test_only_who_holds_the_upload_records_its_parts(make_site: MakeSite) -> None:
+    site = make_site(Deviations())
+    kill_in_the_middle(site, sent=4, recorded=2)
+    (row,) = site.migration.execute("select * from rowferry.upload")
+    record = "select rowferry.record_parts(%s, %s, %s, %s, %s) as held"
+    place, more = (row["production"], row["key"]), '{"99": "x"}'
+    assert site.migration.execute(record, (row["attempt_id"] + 1, *place, row["upload_id"], more)) == [{"held": False}]
+    assert site.migration.execute(record, (row["attempt_id"], *place, "another", more)) == [{"held": False}]
+    assert site.recorded() == row["parts"]
+    assert site.migration.execute(record, (row["attempt_id"], *place, row["upload_id"], more)) == [{"held": True}]
+    assert site.recorded() == row["parts"] | {"99": "x"}
+
+
+def test_versitygw_keeps_nothing_that_is_believed(make_migration: MakeMigration, versitygw_buckets: Buckets) -> None:
+    """It has kept what came of a part whose worker was killed, at its full size."""
+    with running_fakes(Deviations()) as (legacy,), fresh_buckets(legacy) as found:
+        migration = make_migration(found, versitygw_buckets)
+        migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
+        migration.add(1, NAME, BODY)
+        migration.enqueue()
+        asked: list[Request] = []
+        legacy.fake.before, legacy.fake.link = asked.append, Link(connection_bytes_per_second=4e6)
+        with migration.workers(1, "--parallel=2") as (worker,):
+            wait_for(lambda: sum(seen.header(b"range") is not None for seen in asked) >= PARTS - 1)
+            time.sleep(0.4)  # most of the last parts is still to come
+            worker.kill()
+        legacy.fake.link = Link()
+        with migration.workers(1, "--until-empty") as (worker,):
+            assert worker.wait() == 0
+        assert migration.counts() == {"migrated": 1}
+        migration.audit()
+        assert migration.production.open_uploads() == []

@@ -1,0 +1,287 @@
+"""A large object goes on at the missing part: after a crash, a stop, the end of the time budget; on any host."""
+
+import os
+import re
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from rowferry.s3.responses import Response
+from rowferry.s3.results import read_parts
+from rowferry_lab.servers.fake_s3_settings import Deviations
+from support.entries.entry_table import FROM, TO
+from support.entries.migration import Migration
+from support.postgres.servers import fresh_buckets
+from support.processes.patient_worker import patient
+from support.processes.processes import wait_for
+from support.s3.fake_s3 import FakeAddress, running_fakes
+from support.s3.request_log import LoggedRequest, RequestLog, logged
+
+PART_BYTES = 5 * 1024 * 1024
+"""The smallest part that a plan may ask for."""
+PARTS = 12
+BODY = os.urandom(PARTS * PART_BYTES - 1000)
+NAME = "large.bin"
+PART_NUMBER = re.compile(r"partNumber=(\d+)")
+
+
+class Site:
+    """A migration of one large object, the fake server that it lives on, and what that server was asked."""
+
+    def __init__(self, migration: Migration, fake: FakeAddress, log: RequestLog) -> None:
+        self.migration, self.fake, self.log = migration, fake, log
+
+    def sent(self) -> Counter[int]:
+        """Return how often each part was sent to the server."""
+        found = (PART_NUMBER.search(seen.query) for seen in self.log.seen if seen.method == "PUT")
+        return Counter(int(number[1]) for number in found if number)
+
+    def held_parts(self) -> set[int]:
+        """Return the parts that the server holds of the one upload that is open."""
+        (upload,) = self.fake.fake.store.uploads.values()
+        return set(upload.parts)
+
+    def uploads(self) -> list[dict[str, object]]:
+        return self.migration.execute("select * from rowferry.open_uploads")
+
+    def check_done(self) -> None:
+        """Hold that the object and its row have arrived, and that nothing is left over."""
+        assert self.migration.counts() == {"migrated": 1}
+        self.migration.audit()
+        assert (self.migration.production.open_uploads(), self.uploads()) == ([], [])
+        assert self.migration.execute("select * from rowferry.upload") == []
+
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture
+def make_site(make_migration: Callable[..., Migration]) -> Iterator[MakeSite]:
+    with ExitStack() as until:
+
+        def make(transfer: str = "stream", deviations: Deviations | None = None) -> Site:
+            plain, fake = until.enter_context(running_fakes(Deviations(), deviations or Deviations()))
+            buckets = until.enter_context(fresh_buckets(plain))
+            log = until.enter_context(logged(fake.endpoint_url))
+            migration = make_migration(buckets, buckets)
+            migration.plan["migration"] |= {"transfer": transfer, "multipart_threshold_bytes": PART_BYTES}
+            migration.reach_through(log.endpoint_url)
+            migration.add(1, NAME, BODY)
+            migration.enqueue()
+            return Site(migration, fake, log)
+
+        yield make
+
+
+@pytest.fixture(params=["server", "stream"])
+def site(request: pytest.FixtureRequest, make_site: MakeSite) -> Site:
+    return make_site(request.param)
+
+
+def sends_part(*numbers: int) -> Callable[[LoggedRequest], bool]:
+    """Return what matches the sending of these parts."""
+
+    def matches(seen: LoggedRequest) -> bool:
+        found = PART_NUMBER.search(seen.query)
+        return seen.method == "PUT" and found is not None and int(found[1]) in numbers
+
+    return matches
+
+
+def kill_at(site: Site, *held: int) -> None:
+    """Kill a worker once it has sent all parts but those held."""
+    others = {*range(1, PARTS + 1)} - {*held}
+    with site.migration.workers(1) as (worker,), site.log.holding(sends_part(*held)) as waiting:
+        wait_for(lambda: len(waiting) == len(held) and others <= site.held_parts())
+        worker.kill()
+
+
+def test_a_killed_worker_costs_the_parts_that_were_under_way(site: Site) -> None:
+    kill_at(site, PARTS - 1, PARTS)
+    (upload,) = site.uploads()
+    assert (upload["key"], upload["will_continue"], upload["size_bytes"]) == (TO + NAME, True, len(BODY))
+    with site.migration.workers(1, "--until-empty") as (other,):  # as on another host
+        assert other.wait() == 0
+    assert site.sent() - Counter([*range(1, PARTS + 1), PARTS - 1, PARTS]) == Counter()
+    assert sum(seen.query in {"uploads", "uploads="} for seen in site.log.seen) == 1
+    site.check_done()
+
+
+def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(site: Site) -> None:
+    starting = site.migration.workers(1, "--grace", "0", **patient(site.migration.folder))
+    with site.log.holding(sends_part(7)) as held, starting as (worker,):
+        wait_for(lambda: held and len(site.held_parts()) == PARTS - 1)
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+    assert site.migration.verdicts() == ["RELEASED"]
+    assert site.migration.production.open_uploads() == [TO + NAME]
+    site.migration.work()
+    assert site.sent() - Counter([*range(1, PARTS + 1), 7]) == Counter()
+    site.check_done()
+
+
+def begin_and_leave(site: Site, *held: int) -> None:
+    """Leave an upload behind that lacks these parts."""
+    with site.log.refusing(sends_part(*held), 500, "InternalError"):
+        site.migration.work()
+    assert site.migration.verdicts() == ["RETRY"]
+    site.migration.make_due()
+
+
+def test_a_fault_of_the_server_leaves_the_upload_to_the_next_attempt(site: Site) -> None:
+    begin_and_leave(site, PARTS)
+    before = site.sent()
+    site.migration.work()
+    assert sum((site.sent() - before).values()) <= 2
+    site.check_done()
+
+
+def test_an_object_that_was_rewritten_between_begins_anew(site: Site) -> None:
+    begin_and_leave(site, PARTS)
+    site.migration.bodies["1"] = BODY[::-1]
+    site.migration.legacy.put(FROM + NAME, BODY[::-1])
+    site.log.seen.clear()
+    site.migration.work()
+    assert site.sent() == Counter(range(1, PARTS + 1))
+    site.check_done()
+
+
+def test_metadata_that_has_changed_between_begins_anew(site: Site) -> None:
+    begin_and_leave(site, PARTS)
+    site.migration.legacy.put(FROM + NAME, BODY, Metadata={"by": "me"})
+    site.migration.work()
+    site.check_done()
+    assert site.migration.production.head(TO + NAME)["Metadata"] == {"by": "me"}
+
+
+def test_an_upload_that_is_gone_begins_anew(site: Site) -> None:
+    begin_and_leave(site, PARTS)
+    site.fake.fake.store.uploads.clear()
+    site.migration.work()
+    site.check_done()
+
+
+def test_parts_of_odd_sizes_are_sent_again(site: Site) -> None:
+    begin_and_leave(site, PARTS)
+    (upload,) = site.fake.fake.store.uploads.values()
+    upload.parts[3] = upload.parts[PARTS - 1].copy({}, {})
+    upload.parts[4] = type(upload.parts[4])(b"x", "e" * 32, 1, {}, {}, 0.0)
+    upload.parts[PARTS + 5] = upload.parts[5]
+    site.log.seen.clear()
+    site.migration.work()
+    assert {4, PARTS} <= set(site.sent())
+    (verdict, *_) = reversed(site.migration.verdicts())
+    assert verdict in {"DONE", "RETRY"}
+
+
+def test_a_server_that_cannot_list_parts_gets_them_all_again(make_site: MakeSite) -> None:
+    site = make_site("stream", Deviations(lists_parts=False))
+    begin_and_leave(site, PARTS)
+    site.migration.work()
+    site.check_done()
+
+
+def test_rows_of_several_batches_that_share_an_object_send_it_once(site: Site) -> None:
+    migration = site.migration
+    migration.add_row(2, FROM + NAME, BODY)
+    migration.enqueue(batch_size=1)
+    assert len(migration.batches()) == 2
+    with site.log.holding(sends_part(PARTS)) as held, migration.workers(2, "--until-empty") as workers:
+        wait_for(lambda: held)
+        wait_for(lambda: len(migration.execute("select from rowferry.batch_attempt")) == 2)
+        wait_for(lambda: len(site.held_parts()) == PARTS - 1)
+        # The workers were killed with the block; two others finish.
+        del workers
+    with migration.workers(2, "--until-empty") as workers:
+        assert [worker.wait() for worker in workers] == [0, 0]
+    assert migration.counts() == {"migrated": 1, "kept": 1}
+    assert max(site.sent().values()) <= 2
+    assert (migration.production.open_uploads(), site.uploads()) == ([], [])
+    migration.audit()
+
+
+def test_the_time_budget_ends_in_the_middle_of_an_object(site: Site) -> None:
+    """A slow link: each claim sends some parts, and no attempt counts."""
+    migration = site.migration
+    migration.fill(5, start=10)
+    migration.enqueue()
+    released = threading.Semaphore(0)
+
+    def slow(seen: LoggedRequest) -> None:
+        if sends_part(*range(1, PARTS + 1))(seen):
+            released.acquire(timeout=0.2)
+
+    with (
+        site.log.telling(slow),
+        migration.workers(1, "--until-empty", "--time-budget=0.5", "--parallel=2") as (worker,),
+    ):
+        assert worker.wait() == 0
+    verdicts = migration.verdicts()
+    assert set(verdicts) <= {"DONE", "RELEASED"}
+    assert len(verdicts) > 2
+    assert site.sent() == Counter(range(1, PARTS + 1))
+    assert migration.counts() == {"migrated": 6}
+    migration.audit()
+    assert (migration.production.open_uploads(), site.uploads()) == ([], [])
+
+
+def test_without_a_list_of_parts_the_time_budget_does_not_begin_it_anew_for_ever(make_site: MakeSite) -> None:
+    site = make_site("stream", Deviations(lists_parts=False))
+    released = threading.Semaphore(0)
+
+    def slow(seen: LoggedRequest) -> None:
+        if sends_part(*range(1, PARTS + 1))(seen):
+            released.acquire(timeout=0.3)
+
+    with (
+        site.log.telling(slow),
+        site.migration.workers(1, "--until-empty", "--time-budget=0.5", "--parallel=2") as (worker,),
+    ):
+        assert worker.wait() == 0
+    assert max(site.sent().values()) <= 3
+    site.check_done()
+
+
+def test_a_list_of_parts_is_read_as_it_is() -> None:
+    body = b"""<?xml version="1.0"?><ListPartsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+    <IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>
+    <Part><PartNumber>2</PartNumber><ETag>&#34;ab&#34;</ETag><Size>7</Size></Part></ListPartsResult>"""
+    assert read_parts(Response(200, {}, body)) == ([(2, "ab", 7)], True)
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept", "dropped"])
+def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keeps: bool) -> None:
+    """The upload was created with its properties by the worker that was killed; another completes it."""
+    site = make_site("stream", Deviations() if keeps else Deviations(keeps_acl=frozenset()))
+    of_plan = {"acl": "public-read", "cache_control": "max-age=60", "encryption": "AES256", "tags": "none"}
+    site.migration.plan["production"] |= of_plan
+    site.migration.enqueue()
+    kill_at(site, PARTS)
+    with site.migration.workers(1, "--until-empty") as (other,):
+        assert other.wait() == 0
+    assert site.sent() - Counter([*range(1, PARTS + 1), PARTS]) == Counter()
+    site.check_done()
+    written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
+    assert written is not None
+    assert written.acl == "public-read"
+    assert (written.headers["cache-control"], written.headers["x-amz-server-side-encryption"]) == (
+        "max-age=60",
+        "AES256",
+    )
+
+
+def test_an_upload_begins_anew_where_the_plan_says_something_else_of_objects(site: Site) -> None:
+    begin_and_leave(site, PARTS)
+    site.migration.plan["production"]["acl"] = "public-read"
+    site.migration.enqueue()
+    site.log.seen.clear()
+    site.migration.work()
+    assert site.sent() == Counter(range(1, PARTS + 1))
+    site.check_done()
+    written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
+    assert written is not None
+    assert written.acl == "public-read"

@@ -1,0 +1,67 @@
+"""The limit of objects in flight stays between the bounds that the user sets, whatever the servers say."""
+
+import pytest
+
+from rowferry_worker.pacing.in_flight import START
+from support.entries.migration import Migration
+from support.processes.processes import wait_for
+from support.processes.scrape import scrape, served_port, sum_of
+from support.s3.request_log import LoggedRequest, RequestLog
+
+LIMIT = "rowferry_objects_in_flight_limit"
+
+
+def every_write(seen: LoggedRequest) -> bool:
+    return seen.writes_object
+
+
+@pytest.mark.parametrize(
+    ("given", "least", "most"),
+    [
+        ("", 1, 15),
+        ("--min-parallel=30", 30, 30),
+        ("ROWFERRY_WORKER_MIN_PARALLEL=30", 30, 30),
+        ("--min-parallel=30 --processes=2", 30, 60),
+        ("--min-parallel=64", 64, 64),
+    ],
+    ids=["unbounded", "option", "variable", "processes", "fixed"],
+)
+def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
+    given: str, least: int, most: int, logged_migration: Migration, log: RequestLog
+) -> None:
+    """Every write is refused: after so many refusals the limit is as low as it may be."""
+    logged_migration.fill(200)
+    logged_migration.enqueue(100)
+    options = ["--parallel=64", "--metrics-port=0", *(word for word in given.split() if word.startswith("--"))]
+    environment = dict(word.split("=") for word in given.split() if not word.startswith("--"))
+    with log.refusing(every_write, 503, "SlowDown"), logged_migration.workers(1, *options, **environment) as (worker,):
+        port = served_port(worker)
+        wait_for(lambda: sum_of(scrape(port), "rowferry_throttled_requests_total") >= 20)
+        wait_for(lambda: sum_of(scrape(port), LIMIT) <= most)
+        assert sum_of(scrape(port), LIMIT) >= least
+    logged_migration.audit(legacy_left=range(1, 201))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--parallel", "16", "--min-parallel", "17"), "--min-parallel 17 is more than --parallel 16; see"),
+        (("--min-parallel", "0"), "'--min-parallel': 0 is not a whole number from 1 to 10,000"),
+    ],
+)
+def test_bounds_that_cannot_be_meant_are_one_sentence(
+    arguments: tuple[str, ...], words: str, logged_migration: Migration
+) -> None:
+    done = logged_migration.run("worker", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--min-parallel=30"], 30)])
+def test_the_metric_tells_the_limit_from_the_beginning(
+    arguments: list[str], first: int, logged_migration: Migration
+) -> None:
+    with logged_migration.workers(1, "--metrics-port=0", *arguments) as (worker,):
+        port = served_port(worker)
+        wait_for(lambda: sum_of(scrape(port), LIMIT) > 0)
+        assert sum_of(scrape(port), LIMIT) == first

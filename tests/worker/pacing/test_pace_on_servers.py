@@ -1,0 +1,150 @@
+"""The pace of a real worker on servers that are slow by chance, away for a moment, or bounded."""
+
+import statistics
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from itertools import dropwhile, pairwise
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3_uniform import make_uniform_store
+from rowferry_lab.servers.s3_servers import FakeS3Server
+from rowferry_worker.pacing.in_flight import START
+from support.entries.entry_table import TO
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets, connect_s3
+from support.processes.processes import wait_for
+from support.processes.scrape import scrape, served_port, sum_of
+from support.s3.fake_s3 import FakeAddress, running_fakes
+
+MakeMigration = Callable[..., Migration]
+LIMIT, RATE = "rowferry_objects_in_flight_limit", "rowferry_request_rate_limit"
+SAMPLES = 40
+SOON = timedelta(seconds=60)
+"""Within this all is done that takes seconds on a machine with little else to do."""
+
+
+@pytest.fixture
+def server() -> Iterator[FakeS3Server]:
+    """The fake, with an object under every key of the bucket `legacy`."""
+    with FakeS3Server("--body-bytes=2000") as server:
+        yield server
+
+
+@contextmanager
+def enqueued(make_migration: MakeMigration, server: FakeS3Server, entries: int) -> Iterator[Migration]:
+    """Yield a migration of so many entries from `legacy` to `production`."""
+    with closing(connect_s3(server)) as client:
+        buckets = Buckets(server, client, "legacy", "production")
+        migration = make_migration(buckets, buckets)
+        migration.add_legacy(range(1, entries + 1))
+        migration.write_plan()
+        migration.enqueue()
+        yield migration
+
+
+def sample_until_done(migration: Migration, port: int, name: str, **labels: str) -> list[float]:
+    """Return what a metric of the worker said, from its first value on, until no batch waits any more."""
+    samples: list[float] = []
+
+    def is_done() -> bool:
+        samples.append(sum_of(scrape(port), name, **labels))
+        sleep(0.05)
+        return "INIT" not in migration.statuses()
+
+    wait_for(is_done, deadline=SOON)
+    return list(dropwhile(lambda sample: not sample, samples))
+
+
+def check_all_moved(migration: Migration, entries: int) -> None:
+    """An object that was copied before its response was lost counts as kept."""
+    counts = migration.counts()
+    assert counts.keys() <= {"migrated", "kept"}
+    assert sum(counts.values()) == entries
+    assert {key.startswith(TO) for key in migration.rows().values() if key} == {True}
+    assert len(migration.production.listing()) == entries
+    migration.check_balance()
+
+
+def test_spread_latency_and_instant_answers_never_lower_the_limit(
+    make_migration: MakeMigration, server: FakeS3Server
+) -> None:
+    with enqueued(make_migration, server, 3000) as migration:
+        server.configure("latency", seconds=0.4, sigma=0.4, instant_share=0.001)
+        with migration.workers(1, "--metrics-port=0") as (worker,):
+            limits = sample_until_done(migration, served_port(worker), LIMIT)
+        server.configure("latency")
+        assert min(limits) >= START
+        assert max(limits) >= 4 * START
+        check_all_moved(migration, 3000)
+
+
+def test_refused_connections_cost_little_and_the_limit_rises_again(
+    make_migration: MakeMigration, server: FakeS3Server
+) -> None:
+    with enqueued(make_migration, server, 3000) as migration:
+        server.configure("latency", seconds=0.2)
+        with migration.workers(1, "--metrics-port=0") as (worker,):
+            port = served_port(worker)
+            wait_for(lambda: server.read_stats()["objects"] >= 400, deadline=SOON)
+            server.configure("outage", seconds=3)
+            limits = sample_until_done(migration, port, LIMIT)
+        server.configure("latency")
+        assert limits[-1] > max(START, min(limits))
+        # A connection that breaks while the server answers others counts, once; a server that is away does not.
+        assert set(migration.verdicts()) <= {"DONE", "RELEASED", "RETRY"}
+        assert max(batch["attempts"] for batch in migration.batches()) <= 2
+        check_all_moved(migration, 3000)
+
+
+def note_copies(server: FakeAddress) -> dict[str, list[tuple[float, bool]]]:
+    """Return, by key, when each copy was asked for and whether it was refused; filled as they come."""
+    seen: dict[str, list[tuple[float, bool]]] = {}
+    answer = server.fake.answer
+
+    def note(request: Request, address: str, now: float) -> Any:
+        response = answer(request, address, now)
+        if request.operation == "CopyObject":
+            refused = isinstance(response, bytes) and response.startswith(b"HTTP/1.1 503")
+            seen.setdefault(request.key, []).append((monotonic(), refused))
+        return response
+
+    server.fake.answer = note
+    return seen
+
+
+def wait_until_near(port: int, bound: float) -> None:
+    """Return once the learned rate of copies has been within a half of the bound, by the median of some seconds."""
+    rates: deque[float] = deque(maxlen=SAMPLES)
+
+    def is_near() -> bool:
+        if rate := sum_of(scrape(port), RATE, operation="CopyObject"):
+            rates.append(rate)
+        sleep(0.05)
+        return len(rates) == SAMPLES and 0.5 * bound < statistics.median(rates) < 1.5 * bound
+
+    wait_for(is_near, deadline=SOON)
+
+
+def test_a_bound_is_learned_and_its_pauses_are_heeded(make_migration: MakeMigration) -> None:
+    with (
+        running_fakes(Deviations(), store=make_uniform_store([2000])) as (server,),
+        enqueued(make_migration, server, 900) as migration,
+    ):
+        server.configure("limits", writes_per_second=50, retry_after=1)
+        seen = note_copies(server)
+        with migration.workers(1, "--metrics-port=0") as (worker,):
+            # How soon it is found is held by simulations, whose time a loaded machine does not stretch.
+            wait_until_near(served_port(worker), 50)
+            migration.wait_until_done()
+        check_all_moved(migration, 900)
+    refused = sum(was_refused for tries in seen.values() for _, was_refused in tries)
+    assert 0 < refused < 0.5 * sum(map(len, seen.values()))
+    pauses = [then - now for tries in seen.values() for (now, was_refused), (then, _) in pairwise(tries) if was_refused]
+    assert min(pauses) > 0.99, "a timer may be early by milliseconds"

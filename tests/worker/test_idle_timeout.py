@@ -1,0 +1,51 @@
+"""A batch that waits for S3 shows PostgreSQL that it lives: its transaction is not taken for a forgotten one."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from support.entries.migration import Migration
+from support.processes.processes import wait_for
+from support.processes.worker_process import WorkerProcess
+from support.s3.request_log import RequestLog, writes_of
+
+VERDICTS = "select coalesce(verdict, 'open') as verdict from rowferry.batch_attempt where batch_id > 1"
+ARGUMENTS = ("--idle-timeout=8", "--time-budget=0.5")
+
+
+@contextmanager
+def warm_worker(migration: Migration, *arguments: str) -> Iterator[WorkerProcess]:
+    """Yield a worker that has done a batch of one entry: only the first has to wait until clients are made."""
+    migration.fill(1)
+    migration.enqueue()
+    with migration.workers(1, *ARGUMENTS, *arguments) as (worker,):
+        migration.wait_until_done()
+        yield worker
+        migration.wait_until_done()
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+
+
+def test_a_batch_outlives_the_idle_timeout_while_its_objects_are_on_their_way(
+    logged_migration: Migration, log: RequestLog
+) -> None:
+    migration = logged_migration
+    with warm_worker(migration), ExitStack() as until:
+        held = until.enter_context(log.holding(writes_of(range(2, 5))))
+        migration.fill(3, start=2)
+        migration.enqueue(3)
+        wait_for(lambda: len(held) > 0)
+        time.sleep(17)  # twice as long as PostgreSQL leaves a silent transaction alone
+    assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE"]
+    migration.audit()
+
+
+def test_a_batch_outlives_it_while_the_plan_holds_its_rows_back(migration: Migration) -> None:
+    migration.plan["database"] = {"max_rows_per_second": 2}
+    # All copies start at once: else a slot whose turn does not come within the time budget gives its batch back.
+    with warm_worker(migration, "--max-batches=2", "--min-parallel=44"):
+        migration.fill(44, start=2)
+        migration.enqueue(22)
+    assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE", "DONE"]
+    migration.audit()

@@ -1,0 +1,118 @@
+"""`max_replica_lag`, with a real standby: workers hold back while it is behind, say so, and go on afterwards."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
+from support.entries.checks import row_problems
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.postgres.servers import Buckets, make_schema
+from support.processes.processes import wait_for
+from support.processes.scrape import scrape, served_port, sum_of
+from support.processes.worker_process import WorkerProcess, eventually
+from torture.standby import execute, make_standby, wait_for_standby
+
+BOUND_SECONDS = 2
+HELD_BACK = "a replica is behind, holding back"
+METRIC = "rowferry_limit_wait_seconds_total"
+
+
+@pytest.fixture
+def primary() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres() as primary:
+        make_schema(primary.dsn())
+        yield primary
+
+
+@pytest.fixture
+def standby(primary: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
+    """A standby that streams from the primary to which `replicated` belongs."""
+    if not (choose_postgres_binaries() / "pg_basebackup").exists():
+        pytest.skip("this PostgreSQL comes without pg_basebackup, which makes the standby")
+    with ExitStack() as until:
+        folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-standby-")))
+        standby = until.enter_context(make_standby(primary, folder))
+        wait_for_standby(primary, synchronous=False)
+        yield standby
+
+
+@pytest.fixture
+def replicated(
+    primary: EmbeddedPostgres,
+    moto_buckets: Buckets,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Iterator[Migration]:
+    """An empty migration in a database that has a replica."""
+    migration = Migration(primary.dsn(), moto_buckets, moto_buckets, tmp_path)
+    for name, value in migration.environment.items():
+        monkeypatch.setenv(name, value)
+    migration.plan["database"] = {"max_replica_lag": BOUND_SECONDS}
+    yield migration
+    migration.close()
+
+
+def count_held_back(worker: WorkerProcess) -> int:
+    return worker.messages().count(HELD_BACK)
+
+
+def add_batch(migration: Migration) -> None:
+    migration.fill(1, start=len(migration.rows()) + 1)
+    migration.enqueue(batch_size=1)
+
+
+def test_workers_hold_back_while_a_replica_is_behind_and_go_on_when_it_is_not(
+    replicated: Migration, standby: EmbeddedPostgres
+) -> None:
+    migration = replicated
+    add_batch(migration)
+    with migration.workers(1, "--max-batches=2", "--metrics-port=0") as (worker,):
+        port = served_port(worker)
+        migration.wait_until_done()
+        assert count_held_back(worker) == 0, "the replica keeps up, and no worker waits for it"
+
+        execute(standby, "select pg_wal_replay_pause()")
+        while_adding(migration, lambda: count_held_back(worker) >= 2)
+        held_before, attempts_before = count_held_back(worker), len(migration.attempts())
+        add_batch(migration)
+        eventually(lambda: count_held_back(worker) >= held_before + 4)  # each slot, twice
+        assert len(migration.attempts()) == attempts_before
+        assert "INIT" in migration.statuses()
+        assert sum_of(scrape(port), METRIC, limit="max_replica_lag") > 0
+
+        execute(standby, "select pg_wal_replay_resume()")
+        migration.wait_until_done()
+    migration.audit()
+
+
+def while_adding(migration: Migration, condition: Callable[[], bool]) -> None:
+    """Give the workers batch after batch until the condition holds, so that they have to do with the replica's lag."""
+
+    def add_and_look() -> bool:
+        add_batch(migration)
+        return condition()
+
+    wait_for(add_and_look, deadline=timedelta(seconds=90))
+
+
+def test_an_invisible_replica_is_a_problem(table: EntryTable) -> None:
+    table.plan["database"] = {"max_replica_lag": BOUND_SECONDS}
+    assert row_problems(table) == []
+    (row,) = table.execute("select current_user as owner")
+    table.execute("create role powerless")
+    try:
+        table.execute("alter function rowferry.heartbeat owner to powerless")
+        (problem,) = row_problems(table)
+        assert "may not see how far replicas are behind" in problem
+        table.execute("grant pg_monitor to powerless")
+        assert row_problems(table) == []
+    finally:
+        table.execute(f'alter function rowferry.heartbeat owner to "{row["owner"]}"')
+        table.execute("drop role powerless")

@@ -1,0 +1,184 @@
+"""A migration that a worker cannot work on is set aside, and the others go on."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from rowferry.db.connection import Connection, connect
+from rowferry_worker.batch.claim import claim_batch, is_work_left
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.processes.cli import Run
+from support.processes.worker_process import WorkerProcess, eventually
+from support.queue.lines import Lines, finish
+from support.queue.other_migrations import add_other_migration
+from support.queue.plug_in import notes
+
+SET_ASIDE = "migration unusable on this worker, skipping it for now"
+
+
+def change_plan(migration: EntryTable, new_plan: str, name: str = "avatars") -> None:
+    """Change the plan of a migration, past the trigger that guards it."""
+    migration.execute("alter table rowferry.migration disable trigger user")
+    migration.execute(f"update rowferry.migration set plan = {new_plan}, revision = revision + 1 where name = '{name}'")
+    migration.execute("alter table rowferry.migration enable trigger user")
+
+
+def lose_bucket(migration: Migration) -> None:
+    change_plan(migration, "jsonb_set(plan, '{production,bucket}', '\"nowhere\"')")
+
+
+def spoil_plan(migration: Migration) -> None:
+    change_plan(migration, "plan - 'legacy'")
+
+
+def done(migration: Migration) -> list[str]:
+    """Return the names of the migrations that have a finished batch."""
+    rows = migration.execute(
+        "select distinct m.name from rowferry.migration as m inner join rowferry.batch_queue as q "
+        "on q.migration_id = m.id where q.status = 'DONE' order by 1"
+    )
+    return [row["name"] for row in rows]
+
+
+@pytest.fixture
+def connection(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(connect("worker")) as connection:
+        yield connection
+
+
+@pytest.fixture
+def two(migration: Migration) -> Migration:
+    """Two migrations, of which the older one, `avatars`, is due first."""
+    migration.fill(2)
+    migration.enqueue(batch_size=1)
+    add_other_migration(migration)
+    return migration
+
+
+def left_of(worker: WorkerProcess) -> str:
+    """Return the last line of a worker that has ended."""
+    return worker.log.splitlines()[-1]
+
+
+@pytest.mark.parametrize("spoil", [lose_bucket, spoil_plan])
+def test_the_others_go_on_and_the_worker_waits(spoil: Callable[[Migration], None], two: Migration) -> None:
+    spoil(two)
+    with two.workers(1) as (worker,):
+        eventually(lambda: done(two) == ["covers"])
+        assert worker.process.poll() is None
+        eventually(lambda: SET_ASIDE in worker.messages())
+    assert two.execute("select count(*) from rowferry.batch_attempt")[0]["count"] == 1
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_worker_that_stops_when_empty_says_what_it_could_not_work_on(two: Migration, processes: str) -> None:
+    lose_bucket(two)
+    ended = two.run("worker", "--until-empty", "--processes", processes)
+    assert ended.returncode == 2
+    assert "rowferry: Migration avatars cannot be worked on here: The production bucket nowhere " in ended.stderr
+    assert done(two) == ["covers"]
+
+
+def test_a_worker_may_serve_named_migrations_only(two: Migration) -> None:
+    lose_bucket(two)
+    ended = two.run("worker", "--until-empty", "--migration", "covers", "--migration", "covers")
+    assert (ended.returncode, done(two)) == (0, ["covers"])
+    assert two.execute("select count(*) from rowferry.batch_attempt")[0]["count"] == 1
+
+
+def test_a_name_that_no_migration_has_is_not_an_empty_queue(two: Migration) -> None:
+    ended = two.run("worker", "--until-empty", "--migration", "cover", "--migration", "covers")
+    assert ended.returncode == 2
+    assert "There is no migration cover in this database (there is avatars, covers)." in ended.stderr
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_paused(two: Migration, processes: str) -> None:
+    two.execute("update rowferry.migration set paused_at = now() where name = 'avatars'")
+    ended = two.run("worker", "--until-empty", "--processes", processes)
+    assert ended.returncode == 3
+    words = "rowferry: Migration avatars is paused with 2 batches left: run `rowferry resume --migration avatars`."
+    assert words in ended.stderr.splitlines()
+    assert done(two) == ["covers"]
+
+
+def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_due_much_later(two: Migration) -> None:
+    two.execute("update rowferry.batch_queue set run_after = now() + interval '1 day' where id = 1")
+    ended = two.run("worker", "--until-empty")
+    assert ended.returncode == 3
+    assert "rowferry: 1 batch of migration avatars is left; it is due at " in ended.stderr
+    assert done(two) == ["avatars", "covers"]
+
+
+def test_batches_that_an_operator_puts_off_for_ever_are_told(two: Migration) -> None:
+    two.execute("update rowferry.batch_queue set run_after = 'infinity' where id = 1")
+    ended = two.run("worker", "--until-empty")
+    assert ended.returncode == 3, ended.stderr
+    assert "1 batch of migration avatars is left; run_after puts it off for ever." in ended.stderr
+    two.write_plan()
+    shown = two.run("watch", "--once")
+    assert shown.returncode == 0, shown.stderr
+    assert "Batches to retry: 1, none is due" in shown.stdout
+
+
+def test_settings_of_a_queue_that_a_worker_does_not_know_stop_that_queue_alone(
+    noted: EntryTable, run_rowferry: Run
+) -> None:
+    """The plan of a newer version: workers of the older one do the rest, and never touch those batches."""
+    assert run_rowferry("run", "note", "-b", "10", "--processes", "0", "--yes").returncode == 0
+    newer = """'{"note": {"then": ["echo"]}, "echo": {"newer": true}}'"""
+    change_plan(noted, f"jsonb_set(plan, '{{queue}}', {newer})")
+    ended = run_rowferry("worker", "--until-empty", "--processes", "1", "--log-format", "json")
+    assert ended.returncode == 2, ended.stderr
+    assert "Migration avatars cannot be worked on here: In the plan avatars, " in ended.stderr
+    assert "newer" in ended.stderr
+    assert ended.stderr.count("queue unusable on this worker, skipping it for now") == 1
+    assert notes(noted) == {"note": 30}
+    assert {(batch["queue_name"], batch["status"]) for batch in noted.batches()} == {("note", "DONE"), ("echo", "INIT")}
+    assert {attempt["verdict"] for attempt in noted.attempts()} == {"DONE"}
+    change_plan(noted, "jsonb_set(plan, '{queue,echo}', '{}')")
+    assert run_rowferry("worker", "--until-empty", "--processes", "1").returncode == 0
+    assert notes(noted) == {"note": 30, "echo": 30}
+
+
+def test_a_side_that_one_queue_lacks_stops_that_queue_alone(noted: EntryTable, run_rowferry: Run) -> None:
+    """An operator has let a queue follow whose bucket the plan does not name."""
+    assert run_rowferry("run", "note", "--processes", "0", "--yes").returncode == 0
+    noted.execute("update rowferry.queue set next = '{verify, echo}' where name = 'note'")
+    ended = run_rowferry("worker", "--until-empty", "--processes", "1")
+    assert ended.returncode == 2, ended.stderr
+    assert "Migration avatars cannot be worked on here: The plan avatars has no [legacy]" in ended.stderr
+    assert notes(noted) == {"note": 30, "echo": 30}
+
+
+def test_a_queue_that_is_passed_over_in_one_migration_is_served_in_others(
+    database: str, connection: Connection
+) -> None:
+    with closing(Lines(database)) as lines:
+        for name in ("one", "two"):
+            lines.register(name)
+            lines.add((name, "tag"), 1)
+            lines.add((name, "note"), 1)
+        names = {name: number for number, name in lines.names().items()}
+    found: list[tuple[str, str]] = []
+    while batch := claim_batch(connection, ["note", "tag"], None, (), [(names["one"], "tag")]):
+        found.append(({number: name for name, number in names.items()}[batch.migration_id], batch.queue_name))
+        finish(connection, batch)
+    assert sorted(found) == [("one", "note"), ("two", "note"), ("two", "tag")]
+    skipped = [(names["one"], "tag")]
+    assert (is_work_left(connection, ["tag"]), is_work_left(connection, ["tag"], None, skipped)) == (True, False)
+
+
+def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(2)
+    migration.write_plan()
+    add_other_migration(migration)
+    change_plan(migration, "plan - 'legacy'", "covers")
+    ended = migration.run("migrate", "--yes", "--no-objects")
+    assert ended.returncode == 0, ended.stderr
+    assert done(migration) == ["avatars"]
+    assert len(migration.attempts()) == 1

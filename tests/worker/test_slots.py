@@ -1,0 +1,258 @@
+"""A process claims as many batches as its limit of objects in flight needs, on the connections that it may have."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+from threading import Event, Thread
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rowferry_worker import daemon, slot
+from rowferry_worker.claim_turns import ClaimTurns
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.objects.claimed_entries import ClaimedEntries
+from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.slots import MAX_SLOTS, bound_slots
+from rowferry_worker.state import WorkerState
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.postgres.roles import grant, log_in, new_role
+from support.processes.processes import wait_for
+from support.processes.worker_process import eventually
+from support.s3.request_log import RequestLog
+
+CLAIMED = "select from rowferry.batch_attempt where finished_at is null"
+SESSIONS = """
+select from pg_stat_activity where application_name ~ '^rowferry worker' and datname = current_database()
+"""
+
+
+@pytest.mark.parametrize(
+    ("connections", "workers", "pooled", "slots"),
+    [
+        (None, 1, False, 16),
+        (97, 1, False, 16),
+        (97, 4, False, 5),
+        (97, 16, False, 1),
+        (97, 100, False, 1),
+        (5, 1, False, 1),
+        (500, 4, False, 16),
+        (500, 1, True, 16),
+        (500, 2, True, 9),
+        (500, 10, True, 1),
+    ],
+)
+def test_all_workers_share_a_part_of_the_connections(
+    connections: int | None, workers: int, *, pooled: bool, slots: int
+) -> None:
+    assert bound_slots(MAX_SLOTS, connections, workers, pooled=pooled) == slots
+
+
+def test_another_batch_is_wanted_while_less_than_enough_is_left_to_copy() -> None:
+    claimed_entries = ClaimedEntries(lambda: 8)
+    assert claimed_entries.wants_batch()
+    claimed_entries.note(1, 100)
+    assert not claimed_entries.wants_batch()
+    claimed_entries.note(1, 7)
+    assert claimed_entries.wants_batch(), "its last objects leave others room"
+    claimed_entries.note(2, 1)
+    assert not claimed_entries.wants_batch()
+    claimed_entries.note(1, 0)
+    claimed_entries.note(2, 0)
+    assert claimed_entries.wants_batch(), "their rows are being updated"
+    claimed_entries.forget(1)
+    claimed_entries.forget(2)
+    assert claimed_entries.wants_batch()
+
+
+def test_a_limit_of_one_object_leaves_one_batch() -> None:
+    claimed_entries = ClaimedEntries(lambda: 0)
+    assert claimed_entries.wants_batch()
+    claimed_entries.note(1, 1)
+    assert not claimed_entries.wants_batch()
+
+
+def test_the_slot_that_waits_for_room_wakes_as_soon_as_there_is_some() -> None:
+    claimed_entries, limit = ClaimedEntries(lambda: sum(limit)), [8]
+
+    def raise_limit() -> None:
+        limit.append(100)
+        claimed_entries.note_change()
+
+    with ThreadPoolExecutor(1) as pool:
+        for change in (lambda: claimed_entries.note(1, 3), lambda: claimed_entries.forget(1), raise_limit):
+            claimed_entries.note(1, 20)
+            waiting = pool.submit(claimed_entries.wait_for_room, 60)
+            wait_for(lambda: not claimed_entries._has_room.is_set())
+            assert not waiting.done()
+            change()
+            assert waiting.result(60)
+
+
+def test_one_slot_has_the_turn_and_the_last_that_came_is_next() -> None:
+    turns, never = ClaimTurns(), Event()
+    order: list[str] = []
+
+    def take(name: str) -> None:
+        assert turns.take(timedelta(seconds=60), unless=never.is_set)
+        order.append(name)
+
+    take("first")
+    threads = [Thread(target=take, args=(name,)) for name in ("second", "third")]
+    for waiting, thread in enumerate(threads, start=1):
+        thread.start()
+        wait_for(lambda waiting=waiting: len(turns._waiting) == waiting)
+    for count in (2, 3):
+        turns.give()
+        wait_for(lambda count=count: len(order) == count)
+    for thread in threads:
+        thread.join()
+    assert order == ["first", "third", "second"]
+    turns.give()
+    assert not turns.is_taken
+
+
+def test_a_slot_that_does_not_get_its_turn_goes_without_it() -> None:
+    turns, stop = ClaimTurns(), Event()
+    assert turns.take(timedelta(0), unless=stop.is_set)
+    assert not turns.take(timedelta(0), unless=stop.is_set)
+    stop.set()
+    assert not turns.take(timedelta(minutes=1), unless=stop.is_set)
+    turns.give()
+    assert turns.take(timedelta(0), unless=stop.is_set), "who has gone is not waited for"
+
+
+def test_a_batch_that_ends_while_the_queue_is_being_asked_is_not_missed() -> None:
+    turns, never = ClaimTurns(), Event()
+    turns.note_end()
+    assert turns.wait_for_end(timedelta(seconds=60), never.is_set)
+    assert not turns.wait_for_end(timedelta(0), never.is_set), "it is worth one look"
+
+
+def test_batches_in_hand_follow_the_limit(logged_migration: Migration, log: RequestLog) -> None:
+    """Batches of one entry: eight of them are twice the limit of four."""
+    migration = logged_migration
+    migration.fill(40)
+    migration.enqueue(1)
+    hold = log.holding(lambda seen: seen.writes_object)
+    with hold as held, migration.workers(1, "--parallel=4", "--min-parallel=4"):
+        eventually(lambda: len(held) == 4 and len(migration.execute(CLAIMED)) >= 8)
+        assert len(migration.execute(CLAIMED)) == 8
+        assert len(migration.execute(SESSIONS)) == 8, "who has the turn to claim connects when it claims"
+
+
+def test_a_bound_on_rows_holds_back_claims(migration: Migration) -> None:
+    """Batches whose rows wait for their turn have transactions open: no more are claimed than the bound needs."""
+    migration.plan["database"] = {"max_rows_per_second": 2}
+    migration.fill(80)
+    migration.enqueue(10)
+    claimed: set[int] = set()
+    with migration.workers(1, "--parallel=64", "--min-parallel=64"):
+
+        def has_migrated_two_batches() -> bool:
+            claimed.add(len(migration.execute(CLAIMED)))
+            return migration.counts().get("migrated", 0) >= 20
+
+        eventually(has_migrated_two_batches)
+    assert claimed <= {0, 1, 2}
+    assert 2 in claimed
+
+
+def test_a_batch_that_runs_alone_keeps_no_others_claimed(logged_migration: Migration, log: RequestLog) -> None:
+    """They would wait for its end, each with a transaction open: one at most is claimed before it begins."""
+    migration = logged_migration
+    migration.fill(40)
+    migration.enqueue(1)
+    migration.execute("update rowferry.batch_queue set crashes = 1 where id = 1")
+    hold = log.holding(lambda seen: seen.writes_object)
+    with hold as held, migration.workers(1, "--parallel=64", "--min-parallel=64"):
+        eventually(lambda: len(held) == 1)
+        time.sleep(2)  # time for many claims
+        assert len(migration.execute(SESSIONS)) <= 2
+        assert len(held) == 1
+
+
+def test_the_last_object_of_a_batch_keeps_no_other_waiting(logged_migration: Migration, log: RequestLog) -> None:
+    migration = logged_migration
+    migration.fill(60)
+    migration.enqueue(10)
+    hold = log.holding(lambda seen: seen.writes_object and seen.key.endswith("/u5/me.png"))
+    with hold as held, migration.workers(1, "--parallel=4", "--min-parallel=4"):
+        eventually(lambda: [batch["status"] for batch in migration.batches()] == ["INIT"] + ["DONE"] * 5)
+        assert len(held) == 1
+
+
+@pytest.fixture
+def state(table: EntryTable) -> Iterator[WorkerState]:
+    del table  # DATABASE_URL
+    contexts = MigrationContextCache(1)
+    with closing(Ledger("test")) as ledger:
+        yield WorkerState("test", ["migrate"], ledger, contexts, CopyScheduler(1))
+        contexts.close()
+
+
+def test_an_idle_process_has_one_slot(table: EntryTable, state: WorkerState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its others have ended, and their connections are closed; what it asks, one slot asks."""
+    monkeypatch.setattr(slot, "NOT_NEEDED_AFTER", timedelta(seconds=0.2))
+    slots = daemon.Slots(state)
+    slots.start()
+    try:
+        wait_for(lambda: state.turns.is_taken)
+        for _ in range(5):  # as if each had just run a batch
+            with slots._lock:
+                slots._start()
+        assert len(slots._running) == 6
+        wait_for(lambda: len(slots._running) == 1)
+        wait_for(lambda: len(table.execute(SESSIONS)) == 1)
+    finally:
+        state.stopping.set()
+        wait_for(lambda: not slots.are_running())
+
+
+def test_slots_beyond_the_bound_end_when_other_workers_come(state: WorkerState) -> None:
+    slots = daemon.Slots(state)
+    slots.start()
+    try:
+        wait_for(lambda: state.turns.is_taken)
+        with slots._lock:
+            slots._start()
+        state.cluster.connections, state.cluster.size = 97, 50
+        assert slots.are_too_many()
+        first, second = list(slots._running)
+        assert slots.may_end(second)
+        assert not slots.may_end(first), "one goes on"
+    finally:
+        state.stopping.set()
+        wait_for(lambda: not slots.are_running())
+
+
+def test_a_worker_makes_do_with_the_connections_that_it_gets(migration: Migration) -> None:
+    """The role may have three: the ledger's and two slots'; each refusal is logged, and not repeated all the time."""
+    migration.fill(60)
+    migration.enqueue(2)
+    with new_role(migration.dsn) as role:
+        grant(migration, {"worker": role})
+        with psycopg.connect(migration.dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("alter role {} connection limit 3").format(sql.Identifier(role)))
+        dsn = log_in(migration, role)
+        arguments = ("--until-empty", "--min-parallel=16", "--parallel=16")
+        with migration.workers(1, *arguments, DATABASE_URL=dsn) as (worker,):
+            assert worker.wait() == 0
+            assert 0 < worker.messages().count("database unavailable, retrying") <= 3
+    assert migration.counts() == {"migrated": 60}
+    assert migration.verdicts() == ["DONE"] * 30
+    migration.audit()
+
+
+def test_the_turn_is_given_back_by_a_slot_that_fails(state: WorkerState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot, "claim_batch", lambda *_: 1 / 0)
+    slots = daemon.Slots(state)
+    slots.start()
+    wait_for(lambda: not slots.are_running())
+    assert isinstance(state.reason, ZeroDivisionError)
+    assert not state.turns.is_taken

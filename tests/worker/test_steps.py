@@ -1,0 +1,98 @@
+"""Where the time of a batch goes: by step, each second once."""
+
+import socket
+
+from rowferry_worker.monitoring.steps import StepClock
+from support.entries.migration import Migration
+from support.processes.processes import wait_for
+from support.processes.scrape import has_said_all, scrape, served_port, sum_of, values_by
+
+
+class Clock:
+    """Tells the seconds that it is set to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_step_inside_another_counts_once_as_itself() -> None:
+    clock = Clock()
+    steps = StepClock(clock)
+    with steps.step("perform"):
+        clock.now += 1
+        with steps.step("update"):
+            clock.now += 2
+            with steps.step("held"):
+                clock.now += 4
+        clock.now += 8
+    clock.now += 16
+    with steps.step("commit"):
+        clock.now += 32
+    assert steps.seconds == {"perform": 9, "update": 2, "held": 4, "commit": 32}
+
+
+def test_a_step_that_fails_is_counted_and_ends() -> None:
+    clock = Clock()
+    steps = StepClock(clock)
+    try:
+        with steps.step("perform"):
+            clock.now += 1
+            raise ValueError
+    except ValueError:
+        clock.now += 2
+    with steps.step("commit"):
+        clock.now += 4
+    assert steps.seconds == {"perform": 1, "commit": 4}
+
+
+def test_the_steps_of_a_batch_add_up_to_what_it_took(migration: Migration) -> None:
+    migration.fill(30)
+    migration.enqueue(batch_size=10)
+    with migration.workers(1, "--metrics-port", "0") as (worker,):
+        port = served_port(worker)
+        migration.wait_until_done()
+        wait_for(lambda: has_said_all(port, batches=3))
+        wait_for(lambda: sum_of(scrape(port), "rowferry_step_seconds_total", step="commit") > 0)
+        samples = scrape(port)
+    steps = values_by(samples, "rowferry_step_seconds_total", "step")
+    assert {"claim", "read", "perform", "update", "commit"} <= set(steps)
+    assert values_by(samples, "rowferry_step_seconds_total", "queue").keys() == {"migrate"}
+    inside = sum(steps[step] for step in ("read", "perform", "update", "commit"))
+    assert 0 < inside <= sum_of(samples, "rowferry_batch_seconds_sum")
+
+
+def test_every_metric_of_a_worker_names_its_host_as_the_database_does(migration: Migration) -> None:
+    for options in ((), ("--processes", "2")):
+        with migration.workers(1, "--metrics-port", "0", *options) as (worker,):
+            port = served_port(worker)
+            wait_for(lambda port=port: sum_of(scrape(port), "rowferry_build_info") > 0)
+            assert {sample.labels["host"] for sample in scrape(port)} == {socket.gethostname()}
+
+
+def test_a_host_is_called_what_its_worker_is_told(migration: Migration) -> None:
+    """In a pod the system's name is the pod's; whoever looks for a sick node wants the node's."""
+    for options in ((), ("--processes", "2")):
+        with migration.workers(1, "--metrics-port", "0", *options, ROWFERRY_HOST_NAME="node-7") as (worker,):
+            port = served_port(worker)
+            wait_for(lambda port=port: sum_of(scrape(port), "rowferry_build_info") > 0)
+            assert {sample.labels["host"] for sample in scrape(port)} == {"node-7"}
+            wait_for(lambda: len(live_hosts(migration)) == 1)
+        assert live_hosts(migration) == [{"host": "node-7", "named": "node-7"}]
+
+
+def live_hosts(migration: Migration) -> list[dict[str, str]]:
+    return migration.execute("select distinct host, split_part(id, ':', 1) as named from rowferry.worker")
+
+
+def test_waiting_for_a_limit_of_the_plan_is_held_and_not_perform(migration: Migration) -> None:
+    migration.plan["database"] = {"max_rows_per_second": 10}
+    migration.fill(20)
+    migration.enqueue(batch_size=5)
+    with migration.workers(1, "--metrics-port", "0") as (worker,):
+        port = served_port(worker)
+        migration.wait_until_done()
+        wait_for(lambda: sum_of(scrape(port), "rowferry_step_seconds_total", step="held") > 0.1)
+        assert sum_of(scrape(port), "rowferry_limit_wait_seconds_total", limit="max_rows_per_second") > 0.1
