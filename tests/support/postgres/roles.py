@@ -11,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 from rowferry.db.connection import connect
 from rowferry.db.grants import PURPOSES, Purpose, apply_grants, compose_grants
 from support.entries.entry_table import EntryTable
+from support.postgres.servers import as_superuser
 
 Roles = dict[Purpose, str]
 PASSWORD = "not a secret"
@@ -21,7 +22,7 @@ def new_role(dsn: str) -> Iterator[str]:
     """Yield the name of a role that has been granted nothing; drop it afterwards."""
     name = sql.Identifier(f"a {uuid4().hex}")
     make, drop = "create role {} login password {}", "drop owned by {0}; drop role {0}"
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(as_superuser(dsn), autocommit=True) as connection:
         connection.execute(sql.SQL(make).format(name, sql.Literal(PASSWORD)))
         try:
             yield name.as_string().strip('"')

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import boto3
@@ -31,6 +32,9 @@ from support.checkout import ROOT
 
 OLDEST_POSTGRES = 14
 TEMPLATE = "rowferry_template"
+SUPERUSER = "postgres"
+OWNER = "rowferry"
+"""The ordinary role that owns the template and each test's database; it has the superuser's password."""
 MEMORY = Path("/dev/shm")
 MANY = 50
 """Objects to remove in one request; few are removed one by one, since not every key can be written in its XML."""
@@ -102,17 +106,20 @@ class DatabaseServers:
         with psycopg.connect(server.dsn(), autocommit=True) as connection:
             # From PostgreSQL 15 on, copying the template's files has to be asked for: it is seven times faster.
             strategy = sql.SQL("strategy file_copy" if connection.info.server_version >= 150_000 else "")
-            create = sql.SQL("create database {} template {} {}")
-            connection.execute(create.format(sql.Identifier(name), sql.Identifier(TEMPLATE), strategy))
+            create = sql.SQL("create database {} owner {} template {} {}")
+            named = map(sql.Identifier, (name, OWNER, TEMPLATE))
+            connection.execute(create.format(*named, strategy))
         try:
-            yield server.dsn(name)
+            yield as_owner(server.dsn(name))
         finally:
             execute(server.dsn(), drop)
 
     def _find_or_start(self, binaries: Path) -> EmbeddedPostgres:
         if binaries not in self._servers:
             with temporary_folders_in_memory():
-                server = self._until.enter_context(EmbeddedPostgres(binaries=binaries, settings=TEST_SETTINGS))
+                server = self._until.enter_context(
+                    EmbeddedPostgres(binaries=binaries, user=SUPERUSER, settings=TEST_SETTINGS)
+                )
             make_template(server)
             self._servers[binaries] = server
         return self._servers[binaries]
@@ -136,9 +143,26 @@ def is_noexec(folder: Path) -> bool:
 
 
 def make_template(server: EmbeddedPostgres) -> None:
-    """Make the database that every test's database is a copy of."""
-    execute(server.dsn(), sql.SQL("create database {}").format(sql.Identifier(TEMPLATE)))
-    make_schema(server.dsn(TEMPLATE))
+    """Make the ordinary role that owns the tests' databases, and the database that each of them is a copy of."""
+    owner = sql.Identifier(OWNER)
+    execute(server.dsn(), sql.SQL("create role {} login password {}").format(owner, sql.Literal(server.password)))
+    execute(server.dsn(), sql.SQL("create database {} owner {}").format(sql.Identifier(TEMPLATE), owner))
+    make_schema(as_owner(server.dsn(TEMPLATE)))
+
+
+def as_owner(dsn: str) -> str:
+    """Return the same DSN for the role that owns the tests' databases."""
+    return _for_role(dsn, OWNER)
+
+
+def as_superuser(dsn: str) -> str:
+    """Return the same DSN for the superuser of the tests' servers."""
+    return _for_role(dsn, SUPERUSER)
+
+
+def _for_role(dsn: str, role: str) -> str:
+    parts = urlsplit(dsn)
+    return urlunsplit(parts._replace(netloc=f"{role}:{parts.netloc.partition(':')[2]}"))
 
 
 def make_schema(dsn: str) -> None:
