@@ -44,9 +44,9 @@ test: $(VENV)/.with-dev .tools/kubernetes/.installed ## Run the tests; PYTEST_AR
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.with-dev ## Run the tests that start no process: half of them, in less than a minute.
-	@$(VENV)/bin/pytest -q -n 2 -m fast
+	@$(VENV)/bin/pytest -q -n 2 -m 'fast and not texts'
 
-test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: of benches and of the torture, every PostgreSQL here. Nightly.
+test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: of benches, of the torture, of texts. Nightly.
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
 
 test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Python 3.11 to 3.14, fetched with mvn and go; MATRIX_ARGS=--short as CI does.
@@ -74,7 +74,7 @@ test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a
 
 test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
 	@tools/install-browser tests/support/browser $(VENV)/bin/python
-	@$(VENV)/bin/pytest -q --basetemp=build/looks tests/cli/test_report_in_browser.py tests/docs/test_site_in_browser.py
+	@$(VENV)/bin/pytest -q --basetemp=build/looks -m browser tests/cli tests/docs
 	@echo "The screenshots are in build/looks, a folder for each page."
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
@@ -112,8 +112,9 @@ pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own compone
 	@tools/install-browser tests/support/browser $(VENV)/bin/python
 	@PYTHONPATH=dashboards $(VENV)/bin/python docs/pictures/take_report.py
 
-docs: $(VENV)/.with-docs ## Build the site into build/site and the man pages, every link checked; DOCS_ARGS=--external: other hosts' too.
+docs: $(VENV)/.with-dev $(VENV)/.with-docs ## Build the site into build/site and the man pages, every link checked; DOCS_ARGS=--external: other hosts' too.
 	@tools/build-docs $(VENV) $(DOCS_ARGS)
+	@tools/step "testing that a fault fails the build" $(VENV)/bin/pytest -q -m site tests/docs
 
 man: $(VENV)/.with-docs ## Build the man pages of rowferry and its commands into build/man.
 	@tools/build-docs $(VENV) man
@@ -121,7 +122,7 @@ man: $(VENV)/.with-docs ## Build the man pages of rowferry and its commands into
 references: $(VENV)/.with-dev ## Write the references of docs/ anew from what they are about: commands, metrics, views, functions.
 	@PYTHONPATH=tools $(VENV)/bin/python -m references
 
-check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell. Needs no network.
+check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell, docs and help. Needs no network.
 	@tools/check $(VENV)
 
 audit: $(VENV)/.with-dev ## Ask OSV for known vulnerabilities of what is pinned. CI runs it apart from the push: nightly.

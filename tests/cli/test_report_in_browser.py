@@ -6,12 +6,16 @@ Chromium and Node.js, these tests are skipped.
 
 from pathlib import Path
 
+import pytest
+
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.queue.lines import Lines
 from support.queue.long_migration import fill_queue
 from support.screens.browser_looks import SIZES, check_look, look
 from support.screens.report_pages import write_page
+
+pytestmark = pytest.mark.browser
 
 
 def check(folder: Path) -> None:

@@ -12,7 +12,7 @@ from forge_pages import DOCS, LIST_PAGES, add_toctrees, list_sections, point_lin
 from rowferry import __version__
 from support.docs.doc_pages import PAGES, ROOT, read_links
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.texts
 
 REPOSITORY = "https://forge.example/rowferry"
 

@@ -8,6 +8,7 @@ import pytest
 
 from support.docs.doc_pages import ROOT
 
+pytestmark = pytest.mark.site
 pytest.importorskip("sphinx", reason="requirements/docs.txt is not installed: run `make docs`")
 
 

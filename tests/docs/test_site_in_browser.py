@@ -12,7 +12,10 @@ from support.screens.browser_looks import SIZES, check_look, look, run_browser
 
 SITE = ROOT / "build" / "site"
 
-pytestmark = pytest.mark.skipif(not SITE.is_dir(), reason="build/site is not here: run `make docs`")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not SITE.is_dir(), reason="build/site is not here: run `make docs`"),
+]
 
 
 @pytest.mark.parametrize("name", ["index", "plan", "commands"])

@@ -19,7 +19,7 @@ from rowferry.errors import (
 )
 from support.docs.doc_pages import ROOT, read_section
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.texts
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
 PRODUCT = ("rowferry", "enqueue", "worker", "queues", "cli")

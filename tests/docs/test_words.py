@@ -7,7 +7,7 @@ import pytest
 
 from support.checkout import ROOT
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.texts
 
 REPLACED = {
     r"\b[Jj]ourneys?\b": "copy task, or 'an object's copy'",
