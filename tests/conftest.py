@@ -228,9 +228,10 @@ SERVERS = {"database_servers", "moto", "versitygw", "s3_server", "any_migration"
 """Fixtures that stand for a server: a test that needs none of them, directly or not, may be of the fast tier."""
 
 STARTS_PROCESSES = {
-    *("bench", "cli", "conformance", "pgbouncer", "prometheus_server", "rowferry_lab.servers.postgres"),
-    *("rowferry_lab.servers.s3_servers", "secret_environment", "several_hosts", "subprocess", "terminal", "torture"),
-    "worker_process",
+    *("bench", "conformance", "rowferry_lab.servers.postgres", "rowferry_lab.servers.s3_servers", "subprocess"),
+    *("support.postgres.pgbouncer", "support.processes.cli", "support.processes.prometheus_server"),
+    *("support.processes.several_hosts", "support.processes.terminal", "support.processes.worker_process"),
+    *("support.secrets.environment", "torture"),
 }
 """Modules that start processes: a file of tests that takes something from one of them is not of the fast tier."""
 
