@@ -51,9 +51,23 @@ def test_batches_of_the_queues_before_count_and_those_of_the_queues_behind_do_no
 
 
 def test_what_leads_to_a_queue_in_one_migration_leads_nowhere_in_another(worker: Connection, lines: Lines) -> None:
-    lines.register("two")
+    """Here `load` leads to `tag` in both, and `tag` to `verify` in the first alone."""
+    lines.register("two", {"load": {"next": ["tag"]}, "tag": {"next": ["inspect"]}, "verify": {}})
     lines.add(("two", "load"), 1)
-    assert not left(worker, "verify")
+    assert [queue for queue in ("tag", "inspect", "verify") if left(worker, queue)] == ["tag", "inspect"]
+
+
+def test_a_queue_that_is_paused_in_one_migration_runs_in_another(worker: Connection, lines: Lines) -> None:
+    lines.register("two", CHAIN)
+    lines.add(("one", "tag"), 2)
+    lines.steer(("one", "tag"), "paused_at = now()")
+    assert not left(worker, "tag"), "another migration's queue does not resume it"
+    assert words(worker, "tag") == (
+        "Queue tag of migration one is paused with 2 batches left: run `rowferry resume --queue tag --migration one`."
+    )
+    lines.add(("two", "tag"), 1)
+    assert left(worker, "tag"), "nor is it paused there"
+    assert not is_finished(worker, ["tag"], None, {})
 
 
 def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiting(

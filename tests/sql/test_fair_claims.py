@@ -91,15 +91,15 @@ def test_where_the_line_in_turn_has_none_to_give_the_others_share_by_weight(line
     """It is not the oldest that gets what is left: the line in front may be at its limit for days."""
     lines.register("full", {"migrate": {"max_in_hand": 1, "weight": 100}})
     lines.add(("full", "migrate"), 10)
-    for line in (LARGE, SMALL):
-        lines.register(line[0])
+    for line, weight in ((LARGE, 1), (SMALL, 3)):
+        lines.register(line[0], {"migrate": {"weight": weight}})
         lines.add(line, 300)
     with sessions(1) as (holder,):
         while (batch := claim_batch(holder, ["migrate"])) and lines.names()[batch.migration_id] != "full":
             finish(holder, batch)
         claims = claim_and_finish(lines, ["migrate"], 300)
     assert set(claims) == {LARGE, SMALL}
-    assert share(claims, SMALL) == pytest.approx(0.5, abs=0.15), "a lottery here: five standard deviations"
+    assert share(claims, SMALL) == pytest.approx(0.75, abs=0.15), "a lottery here: six standard deviations"
 
 
 def test_a_queue_of_higher_priority_goes_first_until_nothing_of_it_is_due(lines: Lines) -> None:
@@ -148,13 +148,14 @@ def test_a_limit_is_its_queues_alone(lines: Lines) -> None:
         lines.register(name, {"tag": {"max_in_hand": 1}})
         lines.add((name, "tag"), 5)
         lines.add((name, "verify"), 5)
-    with sessions(5) as workers:
-        found = Counter()
-        for worker in workers:
-            batch = claim_batch(worker, ["tag", "verify"])
-            assert batch is not None
-            found[batch.migration_id, batch.queue_name] += 1
-        assert max(count for (_, queue), count in found.items() if queue == "tag") == 1
+    with sessions(6) as workers:
+        found = Counter[Line | None]()
+        for worker, queues in zip(workers, [["tag"]] * 3 + [["tag", "verify"]] * 3, strict=True):
+            batch = claim_batch(worker, queues)
+            found[(lines.names()[batch.migration_id], batch.queue_name) if batch else None] += 1
+        verified = found.pop(("one", "verify"), 0) + found.pop(("two", "verify"), 0)
+        assert found == {("one", "tag"): 1, ("two", "tag"): 1, None: 1}, "one of each migration's, then none"
+        assert verified == 3, "a queue without a limit goes on beside them"
 
 
 def test_a_transaction_that_claims_twice_has_one_batch_and_one_place(lines: Lines) -> None:

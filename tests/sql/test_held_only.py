@@ -70,6 +70,32 @@ def test_a_batch_of_an_earlier_transaction_cannot_be_finished(worker: Connection
         act(worker, function, batch_id, attempt_id)
 
 
+GUESS = """
+select string_agg(encode(sha256(convert_to(seen, 'UTF8')), 'hex'), ' ') as seals
+from (select concat_ws(' ', guessed.key, pg_current_xact_id(), 1) as seen from unnest(%s::text[]) as guessed (key)) as s
+"""
+
+
+@pytest.mark.parametrize("function", ACTS)
+def test_a_seal_made_without_the_key_claims_nothing(worker: Connection, function: str) -> None:
+    """The transaction's number and the batch's are no secrets, and a worker may set the setting."""
+    attempt_id = begin(worker, 1)
+    (row,) = worker.execute(GUESS, ([None, "", "0"],)).fetchall()
+    worker.execute("select set_config('rowferry.claims', %s, true)", (row["seals"],))
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
+        act(worker, function, 1, attempt_id)
+
+
+@pytest.mark.parametrize("function", ACTS)
+def test_the_claim_of_a_batch_is_none_of_another(worker: Connection, ten: EntryTable, function: str) -> None:
+    ten.add_legacy(range(10, 20))
+    ten.enqueue(10)
+    claimed, _ = claim(worker)
+    (other,) = {batch["id"] for batch in ten.batches()} - {claimed}
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match=f"batch {other} is not claimed"):
+        act(worker, function, other, begin(worker, other))
+
+
 @pytest.mark.parametrize("function", ACTS)
 def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled_back(
     worker: Connection, function: str

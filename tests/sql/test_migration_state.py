@@ -199,6 +199,18 @@ def test_batches_that_a_new_pass_renews_were_requeued_by_nobody(lines: Lines) ->
     assert read_events(lines) == [("m", "requeued", "queue verify: batches requeued")]
 
 
+def test_a_requeue_by_hand_in_the_transaction_of_a_renewal_is_recorded(lines: Lines) -> None:
+    """A program may do both: what the renewal sets to be left out ends with it."""
+    add(lines, "verify", 1, "ERROR")
+    change(lines, "batch_queue", "payload = '{\"read_again\": []}'")
+    with lines.session.transaction():
+        renew = "select rowferry.renew_batches(id, 'verify', '{\"read_again\": []}') from rowferry.migration"
+        lines.session.execute(renew.encode()).fetchall()
+        change(lines, "batch_queue", "status = 'ERROR', finished_at = now()")
+        assert lines.session.execute("select rowferry.requeue() as count").fetchall() == [{"count": 1}]
+    assert read_events(lines) == [("m", "requeued", "queue verify: batches requeued")]
+
+
 def test_a_lost_worker_is_an_event_and_one_that_signed_off_is_not(lines: Lines) -> None:
     add_worker(lines, "copy", name="a", silent="31 s")
     add_worker(lines, "copy", name="b", silent="29 s")

@@ -1,6 +1,7 @@
 """A batch that loses its connection again and again is set aside; one that an outage hits once or twice is not."""
 
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -149,6 +150,57 @@ def test_a_worker_that_has_just_fallen_silent_is_waited_for(table: EntryTable) -
         ledger._connected_at -= 3600
         _, attempt = begin(ledger, table, "other")
         assert (attempt.crashes, attempt.unclear_for) == (1, None)
+
+
+def test_of_two_workers_that_have_fallen_silent_the_one_that_is_dead_last_is_waited_for(ten: EntryTable) -> None:
+    for name in ("first", "second"):
+        with closing(Ledger(name)) as silent:
+            silent.call("heartbeat", name, "h", 1, "0", 1, 1, ["migrate"])
+            begin(silent, ten, name)
+    ten.execute("update rowferry.worker set last_seen_at = now() + interval '1 hour' where id = 'first'")
+    with closing(Ledger("other")) as ledger:
+        _, attempt = begin(ledger, ten, "other")
+        assert attempt.crashes == 0
+        assert attempt.unclear_for is not None
+        assert attempt.unclear_for > timedelta(minutes=30)
+        ten.execute("update rowferry.worker set stopped_at = now() where id = 'second'")
+        _, attempt = begin(ledger, ten, "other")
+        assert (attempt.crashes, attempt.number) == (1, 2), "the other may still return"
+        assert attempt.unclear_for is not None
+
+
+HASH = "hashtextextended('rowferry.ledger gone', 0)"
+OTHER_LOCKS = {
+    "of two integers": f"select pg_advisory_lock(({HASH} >> 32)::int, ({HASH} << 32 >> 32)::int)",
+    "of another worker": "select pg_advisory_lock(hashtextextended('rowferry.ledger another', 0))",
+    "of other words": "select pg_advisory_lock(hashtextextended('gone', 0))",
+}
+
+
+@pytest.mark.parametrize("lock", OTHER_LOCKS)
+def test_no_lock_but_its_ledgers_says_that_a_worker_lives(ten: EntryTable, lock: str) -> None:
+    with closing(Ledger("gone")) as gone:
+        begin(gone, ten, "gone")
+    ten.execute(OTHER_LOCKS[lock])
+    with closing(Ledger("other")) as ledger:
+        _, attempt = begin(ledger, ten, "other")
+    assert (attempt.crashes, attempt.number) == (1, 2)
+
+
+def test_a_ledger_of_another_database_says_nothing_of_a_worker_here(ten: EntryTable) -> None:
+    with closing(Ledger("gone")) as gone:
+        begin(gone, ten, "gone")
+    with psycopg.connect(ten.dsn, dbname="postgres") as elsewhere, closing(Ledger("other")) as ledger:
+        elsewhere.execute(f"select pg_advisory_lock({HASH})".encode())
+        _, attempt = begin(ledger, ten, "other")
+        assert attempt.crashes == 1
+
+
+def test_a_worker_whose_ledger_is_there_lives(ten: EntryTable) -> None:
+    with closing(Ledger("there")) as there, closing(Ledger("other")) as ledger:
+        begin(there, ten, "there")
+        _, attempt = begin(ledger, ten, "other")
+    assert (attempt.crashes, attempt.number, attempt.unclear_for) == (0, 1, None)
 
 
 def test_the_attempts_of_a_batch_that_had_the_same_number_do_not_count(ten: EntryTable) -> None:

@@ -126,6 +126,14 @@ def test_what_the_plan_says_of_the_next_queue_is_told_beside_the_entries(lines: 
     assert read(lines, "verify") == [(RANGE_ALONE, 10)]
 
 
+def test_what_the_plan_says_of_the_next_queue_goes_before_what_the_batch_says(lines: Lines, worker: Worker) -> None:
+    lines.register("one", {"load": {"next": ["tag"]}, "tag": {"payload": {"size": 5}}})
+    objects = {"entries": "p/*", "objects": "range", "first": "p/a", "last": "p/z", "size": 100, "side": "legacy"}
+    enqueue(lines, objects, 2)
+    worker.finish(Verdict.DONE, {"p/a": "migrated", "p/b": "kept"})
+    assert read(lines) == [(objects | {"size": 5}, 2)]
+
+
 def test_a_queue_that_only_an_operator_has_named_counts_each_entry_once(lines: Lines, worker: Worker) -> None:
     """Its retries read what the last attempt has left, although no plan has said so."""
     lines.steer(("one", "load"), "next = '{inspect}'")
@@ -204,6 +212,15 @@ def test_entries_that_are_not_read_again_stay_counted(lines: Lines, worker: Work
     worker.finish(Verdict.DONE, {"8": "migrated", "9": "kept"})
     (row,) = lines.session.execute("select * from rowferry.batch_queue where queue_name = 'load'").fetchall()
     assert (row["entry_count"], row["migrated"], row["kept"], row["failed"]) == (10, 9, 1, 0)
+
+
+def test_an_entry_that_was_migrated_and_is_not_there_again_is_counted_once(lines: Lines, worker: Worker) -> None:
+    """Read again, fewer are kept than were migrated before: the others have an outcome of their own now."""
+    enqueue(lines, RANGE | {"read_again": ["migrated", "kept"]})
+    worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
+    worker.finish(Verdict.DONE, all_of("kept", "01234") | all_of("deleted", "567") | all_of("migrated", "89"))
+    (row,) = lines.session.execute("select * from rowferry.batch_queue where queue_name = 'load'").fetchall()
+    assert (row["entry_count"], row["migrated"], row["kept"], row["deleted"], row["failed"]) == (10, 7, 0, 3, 0)
 
 
 def test_a_done_batch_that_is_put_back_is_read_anew(lines: Lines, worker: Worker) -> None:
