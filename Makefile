@@ -43,7 +43,7 @@ test: $(VENV)/.with-dev .tools/kubernetes/.installed ## Run the tests; PYTEST_AR
 	@tools/install-go-server sigs.k8s.io/kustomize/kustomize/v5 $(KUSTOMIZE_VERSION) .tools/bin
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
-test-fast: $(VENV)/.with-dev ## Run the tests that start no process: half of them, in less than a minute.
+test-fast: $(VENV)/.with-dev ## Run the tests that start no process, in less than a minute.
 	@$(VENV)/bin/pytest -q -n 2 -m 'fast and not texts'
 
 test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: of benches, of the torture, of texts. Nightly.

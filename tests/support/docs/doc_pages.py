@@ -99,6 +99,11 @@ def read_code(page: Path) -> list[str]:
     return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", read_prose(page))]
 
 
+def list_code() -> list[tuple[Path, str]]:
+    """Return what stands between single backticks in the prose of all pages, each with its page."""
+    return [(page, code) for page in PAGES for code in read_code(page)]
+
+
 def read_links(page: Path) -> list[str]:
     """Return the targets of the links of a page, those of pictures in HTML included."""
     prose = read_prose(page)
@@ -119,6 +124,10 @@ def read_section(page: Path, heading: str) -> str:
     )
     end = re.compile(rf"^#{{1,{level}}} ", re.MULTILINE).search(text, start)
     return text[start : end.start() if end else len(text)]
+
+
+def is_in_section(block: Block, heading: str) -> bool:
+    return block.text in read_section(block.page, heading)
 
 
 def read_table(page: Path, heading: str) -> list[list[str]]:

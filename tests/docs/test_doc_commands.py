@@ -1,0 +1,84 @@
+"""Commands in the docs exist with the options that they are given, and each command and option is explained."""
+
+import re
+
+import click
+import pytest
+
+from rowferry_cli.command import name_variable
+from support.docs.command_line import find_command, list_commands, list_make_targets, list_options, parse_command
+from support.docs.doc_pages import ROOT, SHELLS, list_code, read_blocks, read_table
+
+pytestmark = pytest.mark.texts
+
+RUNNING = ROOT / "docs" / "running.md"
+WORKERS = ROOT / "docs" / "workers.md"
+
+SHELL_WORDS = {
+    *(".", "cd", "cp", "curl", "docker", "doctl", "export", "git", "install", "kill", "kubectl", "mkdir", "pip"),
+    *("promtool", "psql", "python3", "sha256sum", "ssh", "systemctl", "tar"),
+}
+"""Commands of others that the docs may use."""
+
+
+def check_command(program: str, words: list[str], targets: set[str]) -> None:
+    if program == "rowferry":
+        parse_command(words)
+    elif program == "make":
+        assert {word for word in words if "=" not in word} <= targets, words
+    elif "/" in program:
+        assert (ROOT / program).exists() or program.startswith("."), program
+    else:
+        assert program in SHELL_WORDS, f"{program} is not known to the tests of the docs"
+
+
+def test_every_command_in_a_block_exists(subtests: pytest.Subtests) -> None:
+    blocks, targets = read_blocks(*SHELLS), list_make_targets()
+    assert len(blocks) > 50, "a test without a subject cannot fail"
+    for block in blocks:
+        for program, *words in block.commands:
+            with subtests.test(f"{block} {program}"):
+                check_command(program, words, targets)
+
+
+def test_every_command_in_the_prose_exists(subtests: pytest.Subtests) -> None:
+    commands, targets = list_commands(), list_make_targets()
+    for page, code in list_code():
+        match code.split():
+            case ["rowferry", name, *words] if re.fullmatch("[a-z]+", name):
+                with subtests.test(f"{page.relative_to(ROOT)}: {code}"):
+                    assert name in commands
+                    known = {option for parameter in find_command(name).params for option in parameter.opts}
+                    assert {word for word in words if word.startswith("-")} <= known | {"--help"}
+            case ["make", *words]:
+                with subtests.test(f"{page.relative_to(ROOT)}: {code}"):
+                    assert {word for word in words if re.fullmatch("[a-z]+", word)} <= targets
+            case _:
+                pass
+
+
+def test_every_command_has_its_place_in_the_docs() -> None:
+    assert {
+        row[0].strip("`").removeprefix("rowferry ") for row in read_table(RUNNING, "Commands and exit statuses")
+    } == set(list_commands())
+
+
+def test_the_variables_that_follow_no_rule_are_all_named() -> None:
+    told = {row[0].strip("`"): row[1].strip("`") for row in read_table(RUNNING, "Set options")}
+    options = [(name, option) for name in list_commands() for option in list_options(name) if not option.hidden]
+    assert told == {
+        option.opts[-1]: option.envvar
+        for name, option in options
+        if option.envvar != name_variable(name, option.opts[-1])
+    }
+
+
+def test_the_options_of_a_worker_are_all_explained() -> None:
+    explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(WORKERS, "Run a worker")}
+    options = [parameter for parameter in find_command("worker").params if isinstance(parameter, click.Option)]
+    assert set(explained) == {option.opts[-1] for option in options if not option.is_eager and not option.hidden}
+    for option in (one for one in options if not one.hidden):
+        default = explained[option.opts[-1]]
+        if option.show_default:
+            shown = option.default[0] if isinstance(option.default, list | tuple) else option.default
+            assert default == (f"{shown:g}" if isinstance(shown, float) else str(shown)), option.name

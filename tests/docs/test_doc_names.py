@@ -1,0 +1,114 @@
+"""Paths, links, variables and words in the docs lead to what is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rowferry.plan import LegacySide, ProductionSide
+from rowferry.s3.credentials import _name_variables
+from support.docs.command_line import list_commands, list_options
+from support.docs.doc_pages import PAGES, ROOT, list_code, read_anchors, read_links, read_table
+
+pytestmark = pytest.mark.texts
+
+README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+
+TREES = (
+    *("rowferry", "enqueue", "worker", "cli", "exporter", "lab", "sql", "tests", "tools", "docs", "requirements"),
+    *("dashboards", ".ci"),
+)
+PATH = re.compile(rf"(?:\./)?(?:{'|'.join(map(re.escape, TREES))})/[\w.*/{{}}-]*")
+FILE_NAME = re.compile(r"[\w-]+\.(?:py|sql|toml|md|txt)")
+VARIABLE = re.compile(r"\b(?:ROWFERRY_[A-Z_]*[A-Z]|DATABASE_URL(?:_FILE)?)\b")
+
+OWN_FILES = {"rowferry.toml", "look.py"}
+"""Names of files that are the reader's own, or an example's."""
+
+
+def list_links() -> list[tuple[Path, str]]:
+    """Return the links to files and headings of the project, each with its page."""
+    links = [(page, link) for page in PAGES for link in read_links(page)]
+    return [(page, link) for page, link in links if not link.startswith(("https://", "http://"))]
+
+
+def show(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def test_every_path_exists(subtests: pytest.Subtests) -> None:
+    files = {path.name for path in ROOT.iterdir()}
+    files |= {path.name for tree in TREES for path in (ROOT / tree).rglob("*.*")}
+    for page, code in list_code():
+        if PATH.fullmatch(code):
+            pattern = re.sub(r"\{.*?\}", "*", code.removeprefix("./").rstrip("/"))
+            with subtests.test(show(page)):
+                assert list(ROOT.glob(pattern)), f"{code} does not exist"
+        elif FILE_NAME.fullmatch(code) and code not in OWN_FILES:
+            with subtests.test(show(page)):
+                assert code in files, f"there is no file {code}"
+
+
+def test_every_link_leads_somewhere(subtests: pytest.Subtests) -> None:
+    anchors: dict[Path, set[str]] = {}
+    for page, link in list_links():
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        with subtests.test(f"{show(page)}: {link}"):
+            assert target.exists()
+            if anchor:
+                anchors.setdefault(target, read_anchors(target))
+                assert anchor in anchors[target]
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, new = {README}, {README}
+    while new:
+        found = {
+            (page.parent / link.split("#")[0]).resolve() for page in new for link in read_links(page) if ".md" in link
+        }
+        folders = {(page.parent / link).resolve() for page in new for link in read_links(page) if link.endswith("/")}
+        found |= {page for page in PAGES if page.parent in folders}
+        new = found - reached
+        reached |= found
+    assert set(PAGES) <= reached
+
+
+def list_variables() -> set[str]:
+    """Return the variables that rowferry, its compose.yaml or its lab read."""
+    sources = "".join(
+        path.read_text() for tree in ("rowferry", "queues", "cli", "lab") for path in (ROOT / tree).rglob("*.py")
+    )
+    known = {"DATABASE_URL", *re.findall(r'"(ROWFERRY_\w+)"', sources)}
+    for side in (LegacySide("old"), ProductionSide("new")):
+        known |= set(_name_variables(side))
+    known |= {f"{name}_FILE" for name in known}
+    known |= {str(option.envvar) for name in list_commands() for option in list_options(name)}
+    return known | set(re.findall(r"\$\{(ROWFERRY_\w+)", (ROOT / "compose.yaml").read_text()))
+
+
+def test_every_variable_is_one_that_rowferry_reads(subtests: pytest.Subtests) -> None:
+    known = list_variables()
+    for page in PAGES:
+        with subtests.test(show(page)):
+            text = page.read_text()
+            found = set(VARIABLE.findall(text))
+            families = {name for name in found if f"`{name}_…`" in text or f"{name}_*" in text}
+            assert found - families <= known
+            assert all(any(name.startswith(f"{family}_") for name in known) for family in families)
+
+
+def test_every_word_is_used_as_the_schema_has_it() -> None:
+    words = [word for row in read_table(ARCHITECTURE, "The words") for word in re.findall(r"\*\*(\w+)\*\*", row[0])]
+    schema = " ".join(path.read_text() for path in (ROOT / "sql").rglob("*.sql"))
+    python_only = {"step"}
+    missing = [word for word in words if word not in python_only and not re.search(rf"{word}", schema)]
+    assert not missing
+    modules = " ".join(path.read_text() for path in (ROOT / "worker").rglob("*.py"))
+    assert all(word in modules.lower() for word in python_only)
+
+
+def test_no_page_speaks_of_what_is_not_there() -> None:
+    for page in PAGES:
+        assert not re.search(r"\b(TODO|FIXME|TBD|coming soon|not yet implemented)\b|@@", page.read_text()), page
