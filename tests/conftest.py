@@ -15,8 +15,10 @@ from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from rowferry_worker.batch import verdict
 from support.entries.entry_table import TO, EntryTable
 from support.entries.migration import Migration
+from support.postgres.ordinary import reason_to_be_superuser
 from support.postgres.servers import INSTALLATIONS, POSTGRES, Buckets, DatabaseServers, find_versitygw, fresh_buckets
 from support.processes.cli import Run, run_rowferry_in
+from support.processes.time_limit import pytest_timeout_set_timer  # noqa: F401 - a hook of pytest-timeout
 from support.queue.plug_in import NOTES, PlugIn, write_plan
 from support.s3.request_log import RequestLog, logged
 
@@ -51,6 +53,14 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture(autouse=True)
+def _ordinary(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let only a test that is marked so be a superuser."""
+    marker = request.node.get_closest_marker("superuser")
+    with reason_to_be_superuser(marker and marker.args[0]):
+        yield
 
 
 @pytest.fixture(scope="session")

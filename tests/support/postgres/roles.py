@@ -4,26 +4,29 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
-import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rowferry.db.connection import connect
 from rowferry.db.grants import PURPOSES, Purpose, apply_grants, compose_grants
-from support.entries.entry_table import EntryTable
-from support.postgres.servers import as_superuser
+from support.entries.entry_table import EntryTable, trusted
+from support.postgres.ordinary import OWNER, administrator
 
 Roles = dict[Purpose, str]
 PASSWORD = "not a secret"
 
 
 @contextmanager
-def new_role(dsn: str) -> Iterator[str]:
-    """Yield the name of a role that has been granted nothing; drop it afterwards."""
+def new_role(dsn: str, options: str = "") -> Iterator[str]:
+    """Yield the name of a role that has been granted nothing; drop it afterwards.
+
+    The owner of the database may take it (`set role`). `options` as `create role` takes them.
+    """
     name = sql.Identifier(f"a {uuid4().hex}")
-    make, drop = "create role {} login password {}", "drop owned by {0}; drop role {0}"
-    with psycopg.connect(as_superuser(dsn), autocommit=True) as connection:
-        connection.execute(sql.SQL(make).format(name, sql.Literal(PASSWORD)))
+    make, drop = "create role {} login password {} {}; grant {} to {}", "drop owned by {0}; drop role {0}"
+    with administrator(dsn) as connection:
+        words = (name, sql.Literal(PASSWORD), trusted(options), name, sql.Identifier(OWNER))
+        connection.execute(sql.SQL(make).format(*words))
         try:
             yield name.as_string().strip('"')
         finally:

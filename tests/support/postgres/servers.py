@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import boto3
@@ -29,12 +28,10 @@ from rowferry_lab.servers.postgres_programs import (
 from rowferry_lab.servers.s3_servers import S3Server
 from rowferry_lab.servers.server_process import choose_account
 from support.checkout import ROOT
+from support.postgres.ordinary import administrator, drop_database, make_own_database, ordinary_postgres
 
 OLDEST_POSTGRES = 14
 TEMPLATE = "rowferry_template"
-SUPERUSER = "postgres"
-OWNER = "rowferry"
-"""The ordinary role that owns the template and each test's database; it has the superuser's password."""
 MEMORY = Path("/dev/shm")
 MANY = 50
 """Objects to remove in one request; few are removed one by one, since not every key can be written in its XML."""
@@ -96,33 +93,39 @@ class DatabaseServers:
     def __init__(self, until: ExitStack) -> None:
         self._until = until
         self._servers: dict[Path, EmbeddedPostgres] = {}
+        self._copies: dict[int, sql.Composed] = {}
 
     @contextmanager
     def fresh_database(self, binaries: Path | None) -> Iterator[str]:
-        """Yield the DSN of a database of its own to which `rowferry init` has been applied; drop it afterwards."""
+        """Yield the DSN of a database of its own to which `rowferry init` has been applied; drop it afterwards.
+
+        It belongs to the ordinary role of the DSN.
+        """
         server = self._find_or_start(binaries or choose_postgres_binaries())
         name = f"test_{uuid4().hex}"
-        drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
-        with psycopg.connect(server.dsn(), autocommit=True) as connection:
-            # From PostgreSQL 15 on, copying the template's files has to be asked for: it is seven times faster.
-            strategy = sql.SQL("strategy file_copy" if connection.info.server_version >= 150_000 else "")
-            create = sql.SQL("create database {} owner {} template {} {}")
-            named = map(sql.Identifier, (name, OWNER, TEMPLATE))
-            connection.execute(create.format(*named, strategy))
         try:
-            yield as_owner(server.dsn(name))
+            yield make_own_database(server.dsn(), name, self._copies[server.port])
         finally:
-            execute(server.dsn(), drop)
+            drop_database(server.dsn(), name)
 
     def _find_or_start(self, binaries: Path) -> EmbeddedPostgres:
         if binaries not in self._servers:
             with temporary_folders_in_memory():
-                server = self._until.enter_context(
-                    EmbeddedPostgres(binaries=binaries, user=SUPERUSER, settings=TEST_SETTINGS)
-                )
-            make_template(server)
+                server = self._until.enter_context(ordinary_postgres(binaries=binaries, settings=TEST_SETTINGS))
+            make_schema(make_own_database(server.dsn(), TEMPLATE))
+            self._copies[server.port] = choose_copy(server)
             self._servers[binaries] = server
         return self._servers[binaries]
+
+
+def choose_copy(server: EmbeddedPostgres) -> sql.Composed:
+    """Return how to copy the template.
+
+    From PostgreSQL 15 on, copying its files has to be asked for: it is seven times faster.
+    """
+    with administrator(server.dsn()) as connection:
+        strategy = sql.SQL("strategy file_copy" if connection.info.server_version >= 150_000 else "")
+    return sql.SQL("template {} {}").format(sql.Identifier(TEMPLATE), strategy)
 
 
 @contextmanager
@@ -142,40 +145,12 @@ def is_noexec(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
 
 
-def make_template(server: EmbeddedPostgres) -> None:
-    """Make the ordinary role that owns the tests' databases, and the database that each of them is a copy of."""
-    owner = sql.Identifier(OWNER)
-    execute(server.dsn(), sql.SQL("create role {} login password {}").format(owner, sql.Literal(server.password)))
-    execute(server.dsn(), sql.SQL("create database {} owner {}").format(sql.Identifier(TEMPLATE), owner))
-    make_schema(as_owner(server.dsn(TEMPLATE)))
-
-
-def as_owner(dsn: str) -> str:
-    """Return the same DSN for the role that owns the tests' databases."""
-    return _for_role(dsn, OWNER)
-
-
-def as_superuser(dsn: str) -> str:
-    """Return the same DSN for the superuser of the tests' servers."""
-    return _for_role(dsn, SUPERUSER)
-
-
-def _for_role(dsn: str, role: str) -> str:
-    parts = urlsplit(dsn)
-    return urlunsplit(parts._replace(netloc=f"{role}:{parts.netloc.partition(':')[2]}"))
-
-
 def make_schema(dsn: str) -> None:
     """Prepare a database as `rowferry init` does."""
     from rowferry.db.schema import initialise
 
     with psycopg.Connection[DictRow].connect(dsn, row_factory=dict_row) as connection:
         initialise(connection)
-
-
-def execute(dsn: str, statement: sql.Composed) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(statement)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,85 @@
+"""Servers on which an ordinary role owns every database, and the few ways to be more than that."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from rowferry_lab.servers.postgres import EmbeddedPostgres
+
+OWNER = "rowferry"
+"""The role that tests, and with them rowferry, log in as: no superuser, may make neither roles nor databases."""
+SUPERUSER = "postgres"
+
+NO_OPTIONS = sql.SQL("")
+MAKE_OWNER = "create role {} login nosuperuser nocreaterole nocreatedb password {}"
+
+_passwords: dict[str, str] = {}
+"""That of the superuser and of the owner alike, by the port of a server."""
+_why_superuser: list[str] = []
+"""Why the running test needs a superuser, as its marker says; empty where it has none."""
+
+
+@contextmanager
+def ordinary_postgres(**chosen: Any) -> Iterator[EmbeddedPostgres]:
+    """Yield a running server with both roles; `chosen` as EmbeddedPostgres takes it."""
+    with EmbeddedPostgres(user=SUPERUSER, **chosen) as server:
+        _passwords[str(server.port)] = server.password
+        with administrator(server.dsn()) as connection:
+            connection.execute(sql.SQL(MAKE_OWNER).format(sql.Identifier(OWNER), sql.Literal(server.password)))
+        yield server
+
+
+@contextmanager
+def administrator(dsn: str, database: str | None = None) -> Iterator[psycopg.Connection[Any]]:
+    """Yield a superuser's session in autocommit, for what is done before rowferry comes: roles, databases, settings.
+
+    `dsn` may be any role's; `database` None means that of `dsn`.
+    """
+    with psycopg.connect(_url(dsn, SUPERUSER, database), autocommit=True) as connection:
+        yield connection
+
+
+def make_own_database(dsn: str, name: str, options: sql.Composable = NO_OPTIONS) -> str:
+    """Make a database that belongs to the ordinary role, on the server of `dsn`, and return the role's DSN of it."""
+    with administrator(dsn, "postgres") as connection:
+        create = sql.SQL("create database {} owner {} {}")
+        connection.execute(create.format(sql.Identifier(name), sql.Identifier(OWNER), options))
+    return _url(dsn, OWNER, name)
+
+
+def drop_database(dsn: str, name: str) -> None:
+    """Drop a database on the server of `dsn`, whoever is still in it."""
+    with administrator(dsn, "postgres") as connection:
+        connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def as_owner(dsn: str) -> str:
+    """Return the DSN of the same database for the ordinary role that owns it."""
+    return _url(dsn, OWNER)
+
+
+def as_superuser(dsn: str) -> str:
+    """Return the DSN of the same database for the superuser; only for tests marked `superuser`, which are counted."""
+    assert _why_superuser, "a test that is a superuser itself says why: @pytest.mark.superuser('...')"
+    return _url(dsn, SUPERUSER)
+
+
+@contextmanager
+def reason_to_be_superuser(reason: str | None) -> Iterator[None]:
+    """While one test runs: what its marker `superuser` says; None where it has none."""
+    _why_superuser[:] = [reason] if reason else []
+    yield
+    _why_superuser.clear()
+
+
+def _url(dsn: str, role: str, database: str | None = None) -> str:
+    """Return the URL of a database for one of the two roles, whichever form and role `dsn` has."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    words = (role, _passwords[parts["port"]], database or parts["dbname"])
+    user, password, name = (quote(word, safe="") for word in words)
+    return f"postgresql://{user}:{password}@{parts['host']}:{parts['port']}/{name}"
