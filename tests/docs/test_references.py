@@ -1,92 +1,51 @@
-"""The pages that are written from commands, metrics, views and functions have all of them, as they are now."""
+"""The pages that are written from commands and metrics have all of them, as they are now."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import psycopg
 import pytest
 
-from references.__main__ import write_pages
 from references.command_pages import write_man_pages
 from references.command_tree import read_paragraphs, word_range
 from references.metrics_page import read_labels
 from references.sql_heads import split_paragraphs
 from references.words import fill, mark_help, table
-from rowferry.db.connection import connect
-from rowferry.db.statements import list_sql, read_head
-from rowferry_cli import cli
+from rowferry.db.statements import read_head
 from rowferry_exporter.metrics import describe
 from rowferry_worker.monitoring import metrics
-from support.docs.doc_pages import ROOT, read_anchors, read_section
+from support.docs.command_line import list_commands, list_options
+from support.docs.doc_pages import ROOT, read_section
 from support.screens.known_metrics import known_metrics
 
-COMMANDS, FUNCTIONS, METRICS, VIEWS = (
-    ROOT / "docs" / f"{name}.md" for name in ("commands", "functions", "metrics", "views")
-)
+pytestmark = pytest.mark.texts
 
-each_command = pytest.mark.parametrize("name", cli.list_commands(click.Context(cli)))
+COMMANDS, METRICS = (ROOT / "docs" / f"{name}.md" for name in ("commands", "metrics"))
 
 
-def list_options(name: str) -> Iterator[click.Option]:
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    yield from (one for one in command.params if isinstance(one, click.Option) and not one.hidden)
+def list_shown_options(name: str) -> list[click.Option]:
+    return [option for option in list_options(name) if not option.hidden]
 
 
-def test_the_pages_are_what_their_sources_say_now(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where this fails: `make references`."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("DATABASE_URL", database)
-    with connect("test") as connection:
-        written = write_pages(connection)
-    assert {name: (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in written} == written
+def test_every_command_is_there_with_all_its_options(subtests: pytest.Subtests) -> None:
+    for name in list_commands():
+        section = read_section(COMMANDS, f"rowferry {name}")
+        for option in list_shown_options(name):
+            with subtests.test(f"{name} {option.opts[-1]}"):
+                assert f"{option.opts[-1]}" in section
+                assert str(option.envvar or "") in section
 
 
-@each_command
-def test_a_command_is_there_with_all_its_options(name: str) -> None:
-    section = read_section(COMMANDS, f"rowferry {name}")
-    for option in list_options(name):
-        assert f"{option.opts[-1]}" in section
-        assert str(option.envvar or "") in section
-
-
-@each_command
-def test_a_command_has_a_man_page_with_all_its_options(name: str) -> None:
+def test_every_command_has_a_man_page_with_all_its_options(subtests: pytest.Subtests) -> None:
     pages = {page: (line, text) for page, line, text in write_man_pages("https://docs.example")}
-    line, text = pages[f"rowferry-{name}"]
-    assert line
-    assert f"**rowferry-{name}**(1)" in pages["rowferry"][1]
-    for option in list_options(name):
-        assert re.search(rf"^`.*{option.opts[-1]}.*`\n: ", text, re.MULTILINE), option.opts
-
-
-@pytest.mark.parametrize(("page", "catalogue"), [(VIEWS, "relname"), (FUNCTIONS, "proname")])
-def test_every_view_and_function_of_the_schema_is_there(page: Path, catalogue: str, database: str) -> None:
-    queries = {
-        "relname": "select relname from pg_class where relkind = 'v' and relnamespace = 'rowferry'::regnamespace",
-        "proname": "select distinct proname from pg_proc where pronamespace = 'rowferry'::regnamespace",
-    }
-    with psycopg.connect(database) as connection:
-        names = {name for (name,) in connection.execute(queries[catalogue].encode()).fetchall()}
-    headings = {anchor.removeprefix("rowferry") for anchor in read_anchors(page) if anchor.startswith("rowferry")}
-    assert names
-    assert headings == names
-
-
-def test_the_database_says_the_same_to_psql(database: str) -> None:
-    query = """
-        select c.relname, obj_description(c.oid, 'pg_class') from pg_class as c
-        where c.relkind = 'v' and c.relnamespace = 'rowferry'::regnamespace
-        union all
-        select p.proname, obj_description(p.oid, 'pg_proc') from pg_proc as p
-        where p.pronamespace = 'rowferry'::regnamespace
-    """
-    with psycopg.connect(database) as connection:
-        described = dict(connection.execute(query).fetchall())
-    paths = [*list_sql("views"), *list_sql("functions")]
-    assert described == {path.stem: "\n".join(read_head(path)) for path in paths}
+    for name in list_commands():
+        line, text = pages[f"rowferry-{name}"]
+        with subtests.test(name):
+            assert line
+            assert f"**rowferry-{name}**(1)" in pages["rowferry"][1]
+        for option in list_shown_options(name):
+            with subtests.test(f"{name} {option.opts[-1]}"):
+                assert re.search(rf"^`.*{option.opts[-1]}.*`\n: ", text, re.MULTILINE)
 
 
 def test_every_metric_is_there_with_its_labels() -> None:
@@ -97,12 +56,9 @@ def test_every_metric_is_there_with_its_labels() -> None:
     assert rows["rowferry_entries_total"].split() == ["`migration`", "`queue`", "`outcome`"]
 
 
-@pytest.mark.parametrize(
-    ("bounds", "words"),
-    [("1<=x<=64", "1 to 64"), ("x>=1", "at least 1"), ("x<=9", "at most 9"), ("0.0<x<1.0", "0.0<x<1.0")],
-)
-def test_bounds_are_said_in_words(bounds: str, words: str) -> None:
-    assert word_range(bounds) == words
+def test_bounds_are_said_in_words() -> None:
+    said = {"1<=x<=64": "1 to 64", "x>=1": "at least 1", "x<=9": "at most 9", "0.0<x<1.0": "0.0<x<1.0"}
+    assert {bounds: word_range(bounds) for bounds in said} == said
 
 
 def test_paragraphs_that_click_does_not_wrap_keep_their_lines() -> None:

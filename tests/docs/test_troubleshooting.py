@@ -54,9 +54,11 @@ def read_messages(cell: str) -> list[str]:
     return [quoted.strip() for _, quoted in re.findall(r"(`+)(.+?)\1", cell)]
 
 
-QUOTED = [
-    (heading, message) for heading in MESSAGES for cell in read_first_cells(heading) for message in read_messages(cell)
-]
+@cache
+def list_quoted() -> list[tuple[str, str]]:
+    """Return the messages that the page quotes, each with its heading."""
+    cells = [(heading, cell) for heading in MESSAGES for cell in read_first_cells(heading)]
+    return [(heading, message) for heading, cell in cells for message in read_messages(cell)]
 
 
 @cache
@@ -101,13 +103,14 @@ def is_said(message: str) -> bool:
 
 
 def test_the_page_quotes_messages_of_every_kind() -> None:
-    assert {heading for heading, _ in QUOTED} == set(MESSAGES)
+    assert {heading for heading, _ in list_quoted()} == set(MESSAGES)
 
 
-@pytest.mark.parametrize(("heading", "message"), QUOTED)
-def test_every_message_is_one_that_the_code_prints(heading: str, message: str) -> None:
-    is_status = re.fullmatch(r"HTTP \d{3}", message) is not None
-    assert is_status or is_said(message), f"{heading}: nothing in the code says {message!r}"
+def test_every_message_is_one_that_the_code_prints(subtests: pytest.Subtests) -> None:
+    for heading, message in list_quoted():
+        with subtests.test(f"{heading}: {message}"):
+            is_status = re.fullmatch(r"HTTP \d{3}", message) is not None
+            assert is_status or is_said(message), "nothing in the code says it"
 
 
 def test_every_row_quotes_a_message() -> None:
@@ -116,7 +119,7 @@ def test_every_row_quotes_a_message() -> None:
 
 
 def test_every_reason_of_a_failed_entry_is_explained() -> None:
-    told = {message for heading, message in QUOTED if heading == "Reasons of failed entries"}
+    told = {message for heading, message in list_quoted() if heading == "Reasons of failed entries"}
     made = set(find_error_codes()) - OUR_MISTAKES
     assert len(made) > 15, "a test without a subject cannot fail"
     assert not made - told
