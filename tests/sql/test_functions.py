@@ -7,26 +7,26 @@ import pytest
 from rowferry.db.statements import list_sql
 from support.checkout import ROOT
 
+pytestmark = pytest.mark.texts
+
 FILES = {path.stem: path.read_text() for path in list_sql("functions")}
 SIGNATURE = re.compile(r"create or replace function rowferry\.(\w+)\((.*?)\)\nreturns", re.DOTALL)
 NAME = re.compile(r"(?:^|,)\s*(\w+)")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_the_header_names_the_parameters_of_the_function(name: str) -> None:
+def check_parameters(name: str) -> None:
     text = FILES[name]
     (found,) = SIGNATURE.findall(text)
     parameters = NAME.findall(re.sub(r" default .*?(?=,|$)", "", found[1]))
     header = " ".join(line.removeprefix("--").strip() for line in text.partition("create or replace")[0].splitlines())
     told = re.match(r"rowferry\.(\w+)\((.*?)\)", header)
-    assert told, f"{name} begins without its signature"
+    assert told, "it begins without its signature"
     assert (found[0], told[1]) == (name, name)
     assert NAME.findall(told[2]) == parameters
     assert [parameter for parameter in parameters if not parameter.startswith("p_")] == []
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_the_header_says_what_is_written_and_by_whom_it_is_called(name: str) -> None:
+def check_writes_and_callers(name: str) -> None:
     header = FILES[name].partition("create or replace")[0]
     writes, _, callers = header.partition("Called by: ")
     assert "--   Writes: " in writes
@@ -34,14 +34,13 @@ def test_the_header_says_what_is_written_and_by_whom_it_is_called(name: str) -> 
         found = [
             file for folder in (".", "worker", "enqueue", "queues", "cli") if (file := ROOT / folder / path).is_file()
         ]
-        assert found, f"{name}: there is no {path}"
-        assert f'"{name}"' in found[0].read_text(), f"{name} is not called by {path}"
+        assert found, f"there is no {path}"
+        assert f'"{name}"' in found[0].read_text(), f"it is not called by {path}"
     for function in re.findall(r"rowferry\.(\w+)", callers):
-        assert f"rowferry.{name}(" in FILES[function], f"{name} is not called by {function}"
+        assert f"rowferry.{name}(" in FILES[function], f"it is not called by {function}"
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_bodies_use_names_and_not_positions(name: str) -> None:
+def check_names_in_body(name: str) -> None:
     """But for the text of a statement that is made there."""
     body = re.sub(r"'[^']*'", "", FILES[name].partition("as $$\n")[2])
     assert re.findall(r"\$\d|#variable_conflict", body) == []
@@ -51,3 +50,22 @@ def test_bodies_use_names_and_not_positions(name: str) -> None:
 def _declared(body: str) -> str:
     """Return the declarations of a function in PL/pgSQL, each from a new line."""
     return body.partition("begin\n")[0].removeprefix("declare") if body.startswith("declare") else ""
+
+
+def test_the_header_names_the_parameters_of_the_function(subtests: pytest.Subtests) -> None:
+    assert FILES, "a test without a subject cannot fail"
+    for name in FILES:
+        with subtests.test(name):
+            check_parameters(name)
+
+
+def test_the_header_says_what_is_written_and_by_whom_it_is_called(subtests: pytest.Subtests) -> None:
+    for name in FILES:
+        with subtests.test(name):
+            check_writes_and_callers(name)
+
+
+def test_bodies_use_names_and_not_positions(subtests: pytest.Subtests) -> None:
+    for name in FILES:
+        with subtests.test(name):
+            check_names_in_body(name)

@@ -4,8 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
-from pathlib import Path
+from functools import cache
 
 import pytest
 from psycopg.sql import SQL
@@ -16,16 +15,28 @@ from rowferry_lab.queries import statement as lab_statement
 from support.checkout import ROOT
 
 PRODUCT = ("rowferry", "enqueue", "worker", "queues", "exporter", "cli", "lab")
-SOURCES = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
-TREES = [ast.parse(path.read_text()) for path in SOURCES]
+pytestmark = pytest.mark.texts
+
 FILES = [*list_sql("queries"), LAB_QUERIES]
-QUERIES = [(path.stem, *query) for path in FILES for query in split_queries(path.read_text())]
-NAMES = [name for _, name, _ in QUERIES]
+
+
+def list_queries() -> list[tuple[str, str, str]]:
+    """Return file, name and text of each query."""
+    return [(path.stem, *query) for path in FILES for query in split_queries(path.read_text())]
+
+
+def list_query_names() -> list[str]:
+    return [name for _, name, _ in list_queries()]
+
+
+@cache
+def read_sources() -> list[str]:
+    return [path.read_text() for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
 
 
 def strings_of_product() -> Iterator[str]:
     """Every string in the code of the product, as a pattern: an f-string matches whatever it may become."""
-    for node in chain.from_iterable(map(ast.walk, TREES)):
+    for node in (node for source in read_sources() for node in ast.walk(ast.parse(source))):
         if isinstance(node, ast.JoinedStr):
             parts = [re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+" for part in node.values]
             yield "".join(parts)
@@ -35,31 +46,32 @@ def strings_of_product() -> Iterator[str]:
 
 def names_asked_for() -> set[str]:
     """Every name that stands right in a call of statement() or compose()."""
-    text = "\n".join(map(Path.read_text, SOURCES))
+    text = "\n".join(read_sources())
     return set(re.findall(r'\b(?:statement|printed_statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
 
 
 def test_no_name_stands_twice() -> None:
-    assert [name for name, times in Counter(NAMES).items() if times > 1] == []
+    assert [name for name, times in Counter(list_query_names()).items() if times > 1] == []
 
 
 def test_every_query_is_used() -> None:
     asked = re.compile("|".join({text for text in strings_of_product() if re.search(r"[a-z]_|^[a-z]+$", text)}))
-    assert [name for name in NAMES if not asked.fullmatch(name)] == []
+    assert [name for name in list_query_names() if not asked.fullmatch(name)] == []
 
 
 def test_every_query_that_is_asked_for_is_there() -> None:
-    asked = names_asked_for()
-    assert len(asked) > len(NAMES) / 2
-    assert sorted(asked - set(NAMES)) == []
+    asked, names = names_asked_for(), set(list_query_names())
+    assert len(asked) > len(names) / 2
+    assert sorted(asked - names) == []
 
 
-@pytest.mark.parametrize(("file", "name", "query"), QUERIES, ids=NAMES)
-def test_a_query_has_a_description_and_no_more_than_itself(file: str, name: str, query: str) -> None:
-    first, *others = query.splitlines()
-    assert re.fullmatch(r"-- [A-Z].+", first), f"{file}.sql: {name} has no description"
-    assert any(not line.startswith("--") for line in others), f"{file}.sql: {name} is empty"
-    assert not query.endswith(";")
+def test_a_query_has_a_description_and_no_more_than_itself(subtests: pytest.Subtests) -> None:
+    for file, name, query in list_queries():
+        with subtests.test(f"{file}.sql: {name}"):
+            first, *others = query.splitlines()
+            assert re.fullmatch(r"-- [A-Z].+", first), "it has no description"
+            assert any(not line.startswith("--") for line in others), "it is empty"
+            assert not query.endswith(";")
 
 
 def test_names_are_found_wherever_they_stand_and_no_text_is_lost() -> None:
