@@ -1,22 +1,19 @@
 """The requests of one object's tags: read, merge, write what changes; a tag of another client is not lost in vain."""
 
-import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
-from unittest.mock import patch
 
 import pytest
 
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, ServerFault, Throttled
 from rowferry.plan import SideName
-from rowferry.s3 import retry
-from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_queues.tag.merge import TagConflict
 from rowferry_queues.tag.object import TagWrites, tag_object
 from rowferry_worker.objects.requests import ObjectRequests
-from support.s3.fake_buckets import FakeBuckets, Result, Stored, query, refuse
+from support.s3.fake_buckets import FakeBuckets, changed, refuse, stored
 
 KEY = "cold/1.png"
 COLD = {"tier": "cold"}
@@ -24,7 +21,7 @@ GET, PUT = "GetObjectTagging production", "PutObjectTagging production"
 
 
 def fake_with(tags: Mapping[str, str]) -> FakeBuckets:
-    return FakeBuckets(production={KEY: Stored(b"body", tags=dict(tags))})
+    return FakeBuckets(production={KEY: stored(b"body", tags=dict(tags))})
 
 
 def tag(fake: FakeBuckets, wanted: Mapping[str, str] = COLD, *, are_kept: bool = True) -> Outcome:
@@ -33,8 +30,13 @@ def tag(fake: FakeBuckets, wanted: Mapping[str, str] = COLD, *, are_kept: bool =
     return fake.run(tag_object(fake.s3, writes, KEY, wanted)).outcome
 
 
-def tags_of(fake: FakeBuckets) -> dict[str, str]:
+def tags_of(fake: FakeBuckets) -> Mapping[str, str]:
     return fake.production[KEY].tags
+
+
+def give(fake: FakeBuckets, name: str, value: str) -> None:
+    """Have the application set a tag."""
+    fake.production[KEY] = changed(fake.production[KEY], tags={**tags_of(fake), name: value})
 
 
 def test_other_tags_stay() -> None:
@@ -73,10 +75,8 @@ def test_a_missing_object_is_not_found() -> None:
 def test_a_delete_marker_is_no_object() -> None:
     fake = fake_with({})
 
-    def interfere(_request: Request) -> Result:
-        error = refuse(405, "MethodNotAllowed")
-        error.headers = {"x-amz-delete-marker": "true"}
-        return error
+    def interfere(_request: Request) -> Response:
+        return refuse(405, "MethodNotAllowed", x_amz_delete_marker="true")
 
     fake.interfere = interfere
     with pytest.raises(ObjectNotFound, match="delete marker"):
@@ -87,9 +87,9 @@ def test_a_retry_of_the_write_reads_anew() -> None:
     """An application sets a tag of its own while the first try fails: both are there in the end."""
     fake = fake_with({})
 
-    def interfere(request: Request) -> Result | None:
+    def interfere(request: Request) -> Response | None:
         if request.operation == "PutObjectTagging" and fake.operations.count(PUT) == 1:
-            tags_of(fake)["owner"] = "me"
+            give(fake, "owner", "me")
             return refuse(503, "SlowDown")
         return None
 
@@ -102,9 +102,9 @@ def test_a_retry_of_the_write_reads_anew() -> None:
 def test_a_write_whose_response_was_lost_counts_as_written() -> None:
     fake = fake_with({})
 
-    def interfere(request: Request) -> Result | None:
+    def interfere(request: Request) -> Response | None:
         if request.operation == "PutObjectTagging":
-            fake._PutObjectTagging(request)
+            fake.carry_out(request)
             return refuse(500, "InternalError")
         return None
 
@@ -119,12 +119,12 @@ def test_the_turn_of_the_write_is_waited_for_before_the_read() -> None:
 
     def reserve(_side: SideName, operation: str) -> timedelta:
         if operation == "PutObjectTagging":
-            tags_of(fake)["owner"] = "me"  # while it waits
+            give(fake, "owner", "me")  # while it waits
         return waits.get(operation, timedelta())
 
     s3, writes = ObjectRequests(fake.send, reserve=reserve), TagWrites()
     writes.are_kept = True
-    assert asyncio.run(tag_object(s3, writes, KEY, COLD)).outcome is Outcome.MIGRATED
+    assert fake.run(tag_object(s3, writes, KEY, COLD)).outcome is Outcome.MIGRATED
     assert tags_of(fake) == {"owner": "me", "tier": "cold"}
 
 
@@ -132,12 +132,11 @@ def test_the_version_that_was_read_is_tagged_where_the_server_tells_it() -> None
     fake = fake_with({"owner": "me"})
     asked: list[str] = []
 
-    def interfere(request: Request) -> Result | None:
+    def interfere(request: Request) -> Response | None:
         if request.operation == "GetObjectTagging":
-            found = fake._GetObjectTagging(request)
-            assert isinstance(found, Response)
-            return Response(200, {"x-amz-version-id": "3/L4kqtJ+v"}, found.body)
-        asked.append(query(request, "versionId"))
+            body = fake.carry_out(request).partition(b"\r\n\r\n")[2]
+            return Response(200, {"x-amz-version-id": "3/L4kqtJ+v"}, body)
+        asked.append(request.query["versionId"])
         assert request.target.endswith("?tagging=&versionId=3%2FL4kqtJ%2Bv")
         return None
 
@@ -185,7 +184,7 @@ def test_a_server_that_lists_no_set_of_tags_has_none() -> None:
 def test_what_is_written_is_looked_at_until_it_was_found_once() -> None:
     fake, writes = fake_with({}), TagWrites()
     for _ in range(3):
-        fake.production[KEY].tags = {}
+        fake.production[KEY] = changed(fake.production[KEY], tags={})
         fake.run(tag_object(fake.s3, writes, KEY, COLD))
     assert fake.operations == [GET, PUT, GET, GET, PUT, GET, PUT]
 
@@ -197,9 +196,3 @@ def test_a_server_that_loses_tags_never_counts_as_one_that_keeps_them() -> None:
         with pytest.raises(ServerFault, match="TagsLost"):
             fake.run(tag_object(fake.s3, writes, KEY, COLD))
     assert not writes.are_kept
-
-
-@pytest.fixture(autouse=True)
-def _without_pauses() -> object:
-    with patch.object(retry, "REQUEST_BASE", timedelta(0)):
-        yield

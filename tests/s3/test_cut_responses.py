@@ -3,12 +3,12 @@
 import pytest
 
 from rowferry.errors import ServerFault
-from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions, copy_object
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
-from support.s3.fake_buckets import FakeBuckets, Result, Stored
+from support.s3.fake_buckets import FakeBuckets, stored
 
 CUT = Response(200, {}, b'<?xml version="1.0" encoding="UTF-8"?>\n')
 
@@ -16,18 +16,20 @@ CUT = Response(200, {}, b'<?xml version="1.0" encoding="UTF-8"?>\n')
 def fake_that_cuts(*operations: str) -> FakeBuckets:
     """Return fake that answer these operations with the beginning of an answer, and do nothing."""
 
-    def cut(request: Request) -> Result | None:
+    def cut(request: Request) -> Response | None:
         return CUT if request.operation in operations else None
 
-    return FakeBuckets(legacy={"image/a": Stored(b"0123456789")}, interfere=cut, too_large_bytes=4)
+    fake = FakeBuckets(legacy={"image/a": stored(b"0123456789")})
+    fake.interfere = cut
+    return fake
 
 
 @pytest.mark.parametrize(
     ("method", "operation"),
     [
-        (ServerCopy("old"), "CopyObject"),
-        (ServerCopy("old", 4), "UploadPartCopy"),
-        (ServerCopy("old", 4), "CompleteMultipartUpload"),
+        (ServerCopy("legacy"), "CopyObject"),
+        (ServerCopy("legacy", 4), "UploadPartCopy"),
+        (ServerCopy("legacy", 4), "CompleteMultipartUpload"),
         (StreamCopy(threshold_bytes=4), "UploadPart"),
         (StreamCopy(threshold_bytes=4), "CompleteMultipartUpload"),
     ],

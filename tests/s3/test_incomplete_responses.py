@@ -7,8 +7,8 @@ import pytest
 from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault
 from rowferry.keys import StandingObject
 from rowferry.plan import OnConflict
-from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteGuard
 from rowferry_worker.objects.multipart import send_in_parts
@@ -18,7 +18,7 @@ from rowferry_worker.objects.verify import VerifyOptions, verify_object
 from support.entries.migration import Migration
 from support.postgres.servers import Buckets
 from support.s3.copies import NEW, OLD, copy_once, fake_with, options_of
-from support.s3.fake_buckets import FakeBuckets, Result, Stored, describe, header, refuse
+from support.s3.fake_buckets import FakeBuckets, changed, headers_of, refuse, stored
 from support.s3.request_log import logged
 from support.s3.stand_in import StandIn, answer
 
@@ -26,7 +26,7 @@ PAGE = b"<html>ETag please log in</html>"
 LOGIN_PAGE = Response(200, {"content-type": "text/html", "content-length": str(len(PAGE))}, PAGE)
 
 
-def serve_page_from_file(request: Request) -> Result | None:
+def serve_page_from_file(request: Request) -> Response | None:
     """Response as a web server does that knows one file and reading only."""
     headers = {**LOGIN_PAGE.headers, "etag": '"65f0a1b2-1e"', "last-modified": "Tue, 12 Mar 2024 10:00:00 GMT"}
     if request.method == "HEAD":
@@ -67,7 +67,7 @@ def test_a_login_page_before_both_sides_moves_no_row(migration: Migration) -> No
 
 
 @pytest.mark.parametrize("on_conflict", ["fail", "keep"])
-@pytest.mark.parametrize("method", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+@pytest.mark.parametrize("method", [ServerCopy("legacy"), StreamCopy()], ids=["server", "stream"])
 def test_a_web_server_that_has_the_same_page_for_every_key_moves_no_row(
     method: CopyMethod, on_conflict: OnConflict
 ) -> None:
@@ -82,7 +82,7 @@ def test_a_web_server_that_has_the_same_page_for_every_key_moves_no_row(
 
 def test_the_page_of_a_web_server_is_not_written_for_an_object() -> None:
     fake = fake_with()
-    fake.interfere = lambda request: serve_page_from_file(request) if request.side == "legacy" else None
+    fake.interfere = lambda request: serve_page_from_file(request) if request.bucket == "legacy" else None
     with pytest.raises(ServerFault, match="NoS3Server"):
         copy_once(fake, options_of(StreamCopy()))
     assert fake.production == {}
@@ -90,13 +90,13 @@ def test_the_page_of_a_web_server_is_not_written_for_an_object() -> None:
 
 def test_an_object_with_an_etag_of_another_kind_is_asked_for_no_more_than_that() -> None:
     fake = fake_with()
-    fake.legacy[OLD].etag = "no-digest"
+    fake.legacy[OLD] = changed(fake.legacy[OLD], etag="no-digest")
     assert copy_once(fake, options_of(StreamCopy(), "supported")).outcome == "migrated"
     assert fake.operations == ["GetObject legacy", "HeadObject legacy", "PutObject production"]
 
 
 @pytest.mark.parametrize("is_file", [False, True])
-@pytest.mark.parametrize("method", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+@pytest.mark.parametrize("method", [ServerCopy("legacy"), StreamCopy()], ids=["server", "stream"])
 def test_a_write_that_is_answered_with_a_page_is_none(method: CopyMethod, is_file: bool) -> None:
     fake = fake_with()
     page = Response(200, {**LOGIN_PAGE.headers, **({"etag": '"65f0a1b2-1e"'} if is_file else {})}, PAGE)
@@ -116,14 +116,14 @@ def test_a_page_is_not_read_for_an_object() -> None:
 # Sizes
 
 
-def without(name: str, side: str, fake: FakeBuckets) -> Callable[[Request], Result | None]:
-    def interfere(request: Request) -> Result | None:
-        if request.operation != "HeadObject" or request.side != side:
+def without(name: str, side: str, fake: FakeBuckets) -> Callable[[Request], Response | None]:
+    def interfere(request: Request) -> Response | None:
+        if request.operation != "HeadObject" or request.bucket != side:
             return None
-        found = fake.bucket(request).get(request.key)
+        found = fake.store.buckets[request.bucket].find(request.key)
         if found is None:
             return refuse(404, "NoSuchKey")
-        return Response(200, {n: v for n, v in describe(found).headers.items() if n != name})
+        return Response(200, {n: v for n, v in headers_of(found).items() if n != name})
 
     return interfere
 
@@ -133,22 +133,22 @@ def without(name: str, side: str, fake: FakeBuckets) -> Callable[[Request], Resu
 def test_a_head_that_leaves_something_out_proves_no_two_objects_equal(name: str, words: str, side: str) -> None:
     """Two different objects of unknown size were taken for equal: the row moved to another object."""
     fake = fake_with()
-    fake.legacy[OLD].etag = "W/legacy"
-    fake.production[NEW] = Stored(b"different", etag="W/production")
+    fake.legacy[OLD] = changed(fake.legacy[OLD], etag="W/legacy")
+    fake.production[NEW] = stored(b"different", etag="W/production")
     for one in ("legacy", "production"):
         fake.interfere = without(name, one, fake)
         if one == side:
             break
     with pytest.raises(ServerFault, match=words) as caught:
-        copy_once(fake, options_of(ServerCopy("old")))
+        copy_once(fake, options_of(ServerCopy("legacy")))
     assert caught.value.where == f"HeadObject {side}"
     with pytest.raises(ServerFault, match=words):
-        fake.run(verify_object(fake.s3, options_of(ServerCopy("old")), StandingObject(NEW, OLD), VerifyOptions()))
+        fake.run(verify_object(fake.s3, options_of(ServerCopy("legacy")), StandingObject(NEW, OLD), VerifyOptions()))
 
 
-@pytest.mark.parametrize("method", [ServerCopy("old", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
+@pytest.mark.parametrize("method", [ServerCopy("legacy", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
 def test_a_large_object_of_unknown_size_does_not_arrive_empty(method: CopyMethod) -> None:
-    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake = fake_with(b"0123456789")
     fake.interfere = without("content-length", "legacy", fake)
     with pytest.raises(ServerFault, match="NoContentLength"):
         copy_once(fake, options_of(method))
@@ -176,8 +176,8 @@ RANGES = {
 
 
 def answer_ranges(fake: FakeBuckets, headers: dict[str, str]) -> None:
-    def interfere(request: Request) -> Result | None:
-        is_second = request.operation == "GetObject" and header(request, "Range") == "bytes=4-7"
+    def interfere(request: Request) -> Response | None:
+        is_second = request.operation == "GetObject" and request.header(b"range") == "bytes=4-7"
         return Response(206, {"etag": f'"{fake.legacy[OLD].etag}"', **headers}, b"0123") if is_second else None
 
     fake.interfere = interfere
@@ -186,8 +186,8 @@ def answer_ranges(fake: FakeBuckets, headers: dict[str, str]) -> None:
 @pytest.mark.parametrize("kind", RANGES)
 def test_a_part_with_the_bytes_of_another_is_refused(kind: str) -> None:
     """The legacy object's ETag is no MD5, so the bytes alone would not tell."""
-    fake = fake_with(b"0123456789", too_large_bytes=4)
-    fake.legacy[OLD].etag = f"{'a' * 32}-2"
+    fake = fake_with(b"0123456789")
+    fake.legacy[OLD] = changed(fake.legacy[OLD], etag=f"{'a' * 32}-2")
     answer_ranges(fake, RANGES[kind])
     with pytest.raises(ObjectDamaged, match="WrongRange"):
         copy_once(fake, options_of(StreamCopy(threshold_bytes=4)))
@@ -195,9 +195,9 @@ def test_a_part_with_the_bytes_of_another_is_refused(kind: str) -> None:
 
 
 def test_a_server_that_sends_the_whole_for_a_part_is_refused() -> None:
-    fake = fake_with(b"0123456789", too_large_bytes=4)
+    fake = fake_with(b"0123456789")
     fake.interfere = lambda request: (
-        Response(200, describe(fake.legacy[OLD]).headers, b"0123456789") if header(request, "Range") else None
+        Response(200, headers_of(fake.legacy[OLD]), b"0123456789") if request.header(b"range") else None
     )
     with pytest.raises(ObjectDamaged, match="WrongRange"):
         copy_once(fake, options_of(StreamCopy(threshold_bytes=4)))
@@ -205,22 +205,22 @@ def test_a_server_that_sends_the_whole_for_a_part_is_refused() -> None:
 
 def test_an_object_is_not_compared_by_the_bytes_of_another_range() -> None:
     fake = fake_with(b"0123456789")
-    fake.production[NEW] = Stored(b"0123456789", etag=f"{'e' * 32}-2")
+    fake.production[NEW] = stored(b"0123456789", etag=f"{'e' * 32}-2")
     fake.interfere = lambda request: (
-        Response(206, {"content-range": "bytes 0-3/10"}, b"0123") if header(request, "Range") else None
+        Response(206, {"content-range": "bytes 0-3/10"}, b"0123") if request.header(b"range") else None
     )
     with pytest.raises(ObjectDamaged, match="WrongRange"):
-        copy_once(fake, options_of(ServerCopy("old")))
+        copy_once(fake, options_of(ServerCopy("legacy")))
 
 
 def test_a_range_without_an_etag_may_be_of_another_object() -> None:
     """Neither the pin nor the answer tells, and the ETag that was seen is no MD5: two objects would be patched."""
-    fake = fake_with(b"0123456789", too_large_bytes=4)
-    fake.heeds_pins = False
-    fake.legacy[OLD].etag = f"{'a' * 32}-2"
+    fake = fake_with(b"0123456789")
+    fake.deviate(read_if_match=False)
+    fake.legacy[OLD] = changed(fake.legacy[OLD], etag=f"{'a' * 32}-2")
 
-    def interfere(request: Request) -> Result | None:
-        if request.operation != "GetObject" or (span := header(request, "Range")) is None:
+    def interfere(request: Request) -> Response | None:
+        if request.operation != "GetObject" or (span := request.header(b"range")) is None:
             return None
         first, last = (int(each) for each in span.removeprefix("bytes=").split("-"))
         body = (b"0123456789" if first == 0 else b"9876543210")[first : last + 1]
@@ -235,6 +235,6 @@ def test_a_range_without_an_etag_may_be_of_another_object() -> None:
 def test_an_equal_etag_that_is_no_digest_is_not_believed() -> None:
     """Web servers make them of time and size."""
     fake = fake_with(b"abc")
-    fake.legacy[OLD].etag = "W/65f-3"
-    fake.production[NEW] = Stored(b"abd", etag="W/65f-3")
-    assert copy_once(fake, options_of(ServerCopy("old"))).outcome == "conflict"
+    fake.legacy[OLD] = changed(fake.legacy[OLD], etag="W/65f-3")
+    fake.production[NEW] = stored(b"abd", etag="W/65f-3")
+    assert copy_once(fake, options_of(ServerCopy("legacy"))).outcome == "conflict"

@@ -62,8 +62,8 @@ class Request:
         self.size = 0
         """Bytes of the body."""
         line = head[: head.find(b"\r\n")] if b"\r\n" in head else head
-        self.method, target, _ = line.decode().split(" ", 2)
-        path, _, query = target.partition("?")
+        self.method, self.target, _ = line.decode().split(" ", 2)
+        path, _, query = self.target.partition("?")
         bucket, _, key = path[1:].partition("/")
         self.bucket, self.key = (unquote(bucket), unquote(key)) if "%" in path else (bucket, key)
         self.query = dict(parse_qsl(query, keep_blank_values=True)) if query else {}

@@ -21,6 +21,8 @@ class Deviations:
     """The operations that honour If-None-Match."""
     if_match: frozenset[str] = frozenset({"PutObject", "CompleteMultipartUpload"})
     """The operations that honour If-Match when they write."""
+    read_if_match: bool = True
+    """Whether a GET or HEAD honours If-Match."""
     source_if_match: bool = True
     """Whether x-amz-copy-source-if-match is honoured."""
     tagging_count: bool = True
@@ -49,6 +51,8 @@ class Deviations:
     """Whether ListParts is known."""
     keeps_cut_parts: bool = False
     """Whether a part whose connection ends in its body is kept, at its full size, with zeros in place of the rest."""
+    largest_copy_bytes: int = 5 * 1024**3
+    """CopyObject refuses a larger object, as EntityTooLarge."""
     checks_md5: bool = True
     """Whether a body with another MD5 than Content-MD5 says is refused."""
     md5_of_parts: bool = True

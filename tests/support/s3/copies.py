@@ -8,7 +8,7 @@ from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.tags import Tagging
 from rowferry_worker.objects.transfer import CopyMethod
-from support.s3.fake_buckets import FakeBuckets, Stored
+from support.s3.fake_buckets import FakeBuckets, stored
 
 OLD, NEW = "image/a.png", "avatar/a.png"
 
@@ -39,9 +39,9 @@ def support_of(options: CopyOptions, operation: WriteOperation | None = None) ->
 
 
 def fake_with(body: bytes = b"legacy", existing: bytes | None = None, **more: Any) -> FakeBuckets:
-    fake = FakeBuckets(legacy={OLD: Stored(body)}, **more)
+    fake = FakeBuckets(legacy={OLD: stored(body)}, **more)
     if existing is not None:
-        fake.production[NEW] = Stored(existing)
+        fake.production[NEW] = stored(existing)
     return fake
 
 

@@ -8,16 +8,16 @@ import pytest
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault, Throttled
 from rowferry.plan import OnConflict
-from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_worker.objects import compare, transfer
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
-from support.s3.copies import NEW, OLD, Support, fake_with, options_of, support_of
-from support.s3.fake_buckets import WRITING, FakeBuckets, Result, Stored, header, query, refuse
+from support.s3.copies import NEW, OLD, Support, copy_once, fake_with, options_of, support_of
+from support.s3.fake_buckets import WRITING, FakeBuckets, changed, refuse, stored
 
 
-@pytest.fixture(params=[ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+@pytest.fixture(params=[ServerCopy("legacy"), StreamCopy()], ids=["server", "stream"])
 def method(request: pytest.FixtureRequest) -> CopyMethod:
     return request.param
 
@@ -33,16 +33,16 @@ def writes(fake: FakeBuckets) -> int:
 
 def test_where_the_condition_is_honoured_one_request_copies() -> None:
     fake = fake_with(honours=WRITING)
-    assert outcome_of(fake, options_of(ServerCopy("old"), "supported")) is Outcome.MIGRATED
+    assert outcome_of(fake, options_of(ServerCopy("legacy"), "supported")) is Outcome.MIGRATED
     assert fake.operations == ["CopyObject production"]
-    assert header(fake.seen[0], "If-None-Match") == "*"
+    assert fake.seen[0].header(b"if-none-match") == "*"
 
 
 def test_where_it_is_ignored_a_look_comes_first() -> None:
     fake = fake_with()
-    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.MIGRATED
+    assert outcome_of(fake, options_of(ServerCopy("legacy"))) is Outcome.MIGRATED
     assert fake.operations == ["HeadObject production", "CopyObject production"]
-    assert header(fake.seen[1], "If-None-Match") is None
+    assert fake.seen[1].header(b"if-none-match") is None
 
 
 @pytest.mark.parametrize("honours", [True, False])
@@ -66,8 +66,8 @@ def test_only_one_copy_asks(method: CopyMethod) -> None:
     [(400, "NotImplemented", "ignored"), (501, "NotImplemented", "ignored"), (503, "SlowDown", "unknown")],
 )
 def test_a_refusal_of_the_question_is_no_failure_of_the_copy(status: int, code: str, support: str) -> None:
-    fake, options = fake_with(), options_of(ServerCopy("old"), "unknown")
-    fake.interfere = lambda request: refuse(status, code) if header(request, "If-None-Match") else None
+    fake, options = fake_with(), options_of(ServerCopy("legacy"), "unknown")
+    fake.interfere = lambda request: refuse(status, code) if request.header(b"if-none-match") else None
     assert outcome_of(fake, options) is Outcome.MIGRATED
     assert support_of(options) == support
 
@@ -108,8 +108,8 @@ def test_without_a_legacy_object_the_entry_is_missing(
 def test_an_object_that_came_and_went_is_tried_again(method: CopyMethod) -> None:
     fake = fake_with(honours=WRITING, existing=b"another")
 
-    def vanish(request: Request) -> Result | None:
-        if request.operation == "HeadObject" and request.side == "production":
+    def vanish(request: Request) -> Response | None:
+        if request.operation == "HeadObject" and request.bucket == "production":
             fake.production.clear()
         return None
 
@@ -136,7 +136,7 @@ def test_a_copy_never_writes_to_the_legacy_side(method: CopyMethod) -> None:
         for on_conflict in ("fail", "keep", "overwrite"):
             fake = fake_with(existing=existing)
             outcome_of(fake, options_of(method, "unknown", on_conflict))
-            assert {request.method for request in fake.seen if request.side == "legacy"} <= {"GET", "HEAD"}
+            assert {request.method for request in fake.seen if request.bucket == "legacy"} <= {"GET", "HEAD"}
 
 
 # Are two objects the same?
@@ -149,26 +149,26 @@ def test_objects_whose_etags_say_nothing_are_compared_by_their_bytes(
     monkeypatch.setattr(compare, "RANGE_BYTES", 3)
     body = b"abc" * parts + b"d"
     fake = fake_with(body)
-    fake.production[NEW] = Stored(body, etag=f"{'e' * 32}-2")
-    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.KEPT
+    fake.production[NEW] = stored(body, etag=f"{'e' * 32}-2")
+    assert outcome_of(fake, options_of(ServerCopy("legacy"))) is Outcome.KEPT
     gets = [request for request in fake.seen if request.operation == "GetObject"]
     assert len(gets) == 2 * (parts + 1)
-    assert {header(request, "If-Match") for request in gets} == {f'"{Stored(body).etag}"', f'"{"e" * 32}-2"'}
-    fake.production[NEW] = Stored(body[:-1] + b"e", etag=f"{'e' * 32}-2")
-    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.CONFLICT
+    assert {request.header(b"if-match") for request in gets} == {f'"{stored(body).etag}"', f'"{"e" * 32}-2"'}
+    fake.production[NEW] = stored(body[:-1] + b"e", etag=f"{'e' * 32}-2")
+    assert outcome_of(fake, options_of(ServerCopy("legacy"))) is Outcome.CONFLICT
 
 
 def test_objects_whose_digests_differ_are_not_read() -> None:
     fake = fake_with(b"abc", existing=b"abd")
-    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.CONFLICT
+    assert outcome_of(fake, options_of(ServerCopy("legacy"))) is Outcome.CONFLICT
     assert "GetObject legacy" not in fake.operations
 
 
 def test_an_etag_of_an_encrypted_object_is_no_digest() -> None:
     fake = fake_with(b"abc", existing=b"abc")
-    fake.production[NEW].etag = "f" * 32
-    fake.production[NEW].headers["x-amz-server-side-encryption"] = "aws:kms"
-    assert outcome_of(fake, options_of(ServerCopy("old"))) is Outcome.KEPT
+    fake.production[NEW] = changed(fake.production[NEW], etag="f" * 32)
+    fake.production[NEW] = changed(fake.production[NEW], headers={"x-amz-server-side-encryption": "aws:kms"})
+    assert outcome_of(fake, options_of(ServerCopy("legacy"))) is Outcome.KEPT
 
 
 # Streaming, and large objects
@@ -186,19 +186,19 @@ DESCRIBED = {
 
 def test_a_streamed_object_takes_along_what_describes_it() -> None:
     fake = fake_with()
-    fake.legacy[OLD].headers |= {**DESCRIBED, "server": "not this"}
-    fake.legacy[OLD].tags = {"kind": "a b"}
+    fake.legacy[OLD] = stored(b"legacy", {**DESCRIBED, "server": "not this"}, tags={"kind": "a b"})
     assert outcome_of(fake, options_of(StreamCopy())) is Outcome.MIGRATED
-    written = fake.production[NEW].headers
-    assert {name: written.get(name) for name in DESCRIBED} == DESCRIBED
-    assert written["x-amz-tagging"] == "kind=a%20b"
-    assert "server" not in written
-    assert written["content-md5"]
+    written, put = fake.production[NEW], fake.seen[-1]
+    assert {name: written.headers.get(name) for name in DESCRIBED} == DESCRIBED
+    assert written.tags == {"kind": "a b"}
+    assert put.header(b"x-amz-tagging") == "kind=a%20b"
+    assert put.header(b"server") is None
+    assert put.header(b"content-md5")
 
 
 def test_bytes_that_changed_on_the_way_are_not_written() -> None:
     fake = fake_with()
-    fake.legacy[OLD].etag = hashlib.md5(b"others", usedforsecurity=False).hexdigest()
+    fake.legacy[OLD] = changed(fake.legacy[OLD], etag=hashlib.md5(b"others", usedforsecurity=False).hexdigest())
     with pytest.raises(ObjectDamaged, match="read"):
         outcome_of(fake, options_of(StreamCopy()))
     assert fake.production == {}
@@ -214,7 +214,7 @@ def test_bytes_that_arrived_differently_are_noticed() -> None:
 
 def test_a_website_redirect_is_refused_rather_than_lost() -> None:
     fake = fake_with()
-    fake.legacy[OLD].headers["x-amz-website-redirect-location"] = "/elsewhere"
+    fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-website-redirect-location": "/elsewhere"})
     with pytest.raises(ObjectRejected, match="redirect"):
         outcome_of(fake, options_of(StreamCopy()))
 
@@ -224,31 +224,59 @@ def large(monkeypatch: pytest.MonkeyPatch) -> FakeBuckets:
     """FakeBuckets with an object of ten bytes, of which at most four go into one request."""
     monkeypatch.setattr(transfer, "COPY_PART_BYTES", 4)
     monkeypatch.setattr(transfer, "STREAM_PART_BYTES", 4)
-    fake = fake_with(b"0123456789", too_large_bytes=4)
-    fake.legacy[OLD].headers |= DESCRIBED
+    monkeypatch.setattr(transfer, "ONE_PUT_BYTES", 4)
+    fake = fake_with(b"0123456789", largest_copy_bytes=4)
+    fake.legacy[OLD] = changed(fake.legacy[OLD], headers=DESCRIBED)
     return fake
 
 
 def test_a_large_object_goes_in_parts_that_are_pinned_to_one_version(large: FakeBuckets, method: CopyMethod) -> None:
     assert large.run(copy_object(large.s3, options_of(method), OLD, NEW)) == CopyResult(Outcome.MIGRATED, 10)
     assert large.production[NEW].body == b"0123456789"
-    pins = {header(request, "If-Match") or header(request, "x-amz-copy-source-if-match") for request in large.seen}
+    pins = {request.header(b"if-match") or request.header(b"x-amz-copy-source-if-match") for request in large.seen}
     assert pins == {None, f'"{large.legacy[OLD].etag}"'}
     (started,) = [request for request in large.seen if request.operation == "CreateMultipartUpload"]
-    assert DESCRIBED.items() <= dict(started.headers).items()
+    assert DESCRIBED.items() <= started.describe().items()
 
 
 def test_parts_are_numbered_from_one_without_a_gap(large: FakeBuckets, method: CopyMethod) -> None:
     large.run(copy_object(large.s3, options_of(method), OLD, NEW))
-    numbers = [query(request, "partNumber") for request in large.seen if "partNumber" in dict(request.query)]
+    numbers = [request.query["partNumber"] for request in large.seen if "partNumber" in request.query]
     assert numbers == ["1", "2", "3"]
+
+
+def parts_of(large: FakeBuckets) -> list[int]:
+    """Stream the object and return the sizes of its parts in bytes, in order."""
+    large.run(copy_object(large.s3, options_of(StreamCopy()), OLD, NEW))
+    return [len(request.body) for request in large.seen if request.operation == "UploadPart"]
+
+
+@pytest.mark.parametrize(
+    ("etag", "parts"), [("", [3, 3, 3, 1]), (f"{'e' * 32}-2", [4, 4, 2])], ids=["its MD5", "no digest"]
+)
+def test_of_a_streamed_object_whose_md5_is_known_the_parts_are_small(
+    large: FakeBuckets, monkeypatch: pytest.MonkeyPatch, etag: str, parts: list[int]
+) -> None:
+    """Those that come early are held for the digest of the whole; where none is to be had, fewer requests are best."""
+    monkeypatch.setattr(transfer, "SMALLEST_PART_BYTES", 3)
+    large.legacy[OLD] = changed(large.legacy[OLD], etag=etag or large.legacy[OLD].etag)
+    assert parts_of(large) == parts
+    assert large.production[NEW].body == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("method", "size_bytes"), [(ServerCopy("legacy"), 0), (StreamCopy(), 6)], ids=["server", "stream"]
+)
+def test_a_copy_counts_the_bytes_that_it_knows_of(method: CopyMethod, size_bytes: int) -> None:
+    """A server does not tell how large what it has copied is."""
+    assert copy_once(fake_with(b"legacy"), options_of(method)).size_bytes == size_bytes
 
 
 @pytest.mark.parametrize("part", ["1", "3", "the end"])
 def test_an_upload_that_fails_is_aborted(part: str, large: FakeBuckets, method: CopyMethod) -> None:
-    def fail(request: Request) -> Result | None:
+    def fail(request: Request) -> Response | None:
         at_end = request.operation == "CompleteMultipartUpload" and part == "the end"
-        return refuse(500, "InternalError") if at_end or dict(request.query).get("partNumber") == part else None
+        return refuse(500, "InternalError") if at_end or request.query.get("partNumber") == part else None
 
     large.interfere = fail
     with pytest.raises(ServerFault, match="InternalError"):
@@ -261,7 +289,8 @@ def test_an_upload_that_fails_is_aborted(part: str, large: FakeBuckets, method: 
 def test_a_large_object_is_protected_by_the_condition_as_well(
     honours: bool, large: FakeBuckets, method: CopyMethod
 ) -> None:
-    large.honours, large.production[NEW] = WRITING if honours else (), Stored(b"another!!!")
+    large.deviate(if_none_match=frozenset(WRITING if honours else ()))
+    large.production[NEW] = stored(b"another!!!")
     assert outcome_of(large, options_of(method, "supported" if honours else "ignored")) is Outcome.CONFLICT
     assert large.production[NEW].body == b"another!!!"
     assert large.uploads == {}

@@ -1,29 +1,32 @@
 """No different object is overwritten, whatever a server honours on whichever operation."""
 
+from itertools import count
 from typing import Any
 
 import pytest
 
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ServerFault
-from rowferry.s3.operations import Request
+from rowferry.s3 import operations
 from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_worker.objects.copy import CopyResult, copy_object, overwrite
+from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from support.s3.copies import NEW, OLD, Support, copy_once, fake_with, options_of, support_of
-from support.s3.fake_buckets import RGW, WRITING, FakeBuckets, Result, Stored, header, refuse
+from support.s3.fake_buckets import LOST, RGW, WRITING, FakeBuckets, refuse, stored
 
 LARGE = b"0123456789"
 COMPLETE = "CompleteMultipartUpload"
 
 
-@pytest.fixture(params=[ServerCopy("old", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
+@pytest.fixture(params=[ServerCopy("legacy", 4), StreamCopy(threshold_bytes=4)], ids=["server", "stream"])
 def by_parts(request: pytest.FixtureRequest) -> CopyMethod:
     return request.param
 
 
 def large_fake(existing: bytes | None = None, **more: Any) -> FakeBuckets:
-    return fake_with(LARGE, existing, too_large_bytes=4, **more)
+    return fake_with(LARGE, existing, **more)
 
 
 def write_at(fake: FakeBuckets, operation: str, body: bytes = b"another!!!") -> None:
@@ -31,7 +34,7 @@ def write_at(fake: FakeBuckets, operation: str, body: bytes = b"another!!!") -> 
 
     def write(request: Request) -> None:
         if request.operation == operation:
-            fake.production[NEW] = Stored(body)
+            fake.production[NEW] = stored(body)
 
     fake.interfere = write
 
@@ -63,10 +66,10 @@ def test_the_last_look_comes_right_before_the_completion_and_the_condition_goes_
     copy_once(fake, options_of(by_parts, "supported"))
     at = fake.operations.index(f"{COMPLETE} production")
     assert fake.operations[at - 1] == "HeadObject production"
-    assert header(fake.seen[at], "If-None-Match") == "*"
+    assert fake.seen[at].header(b"if-none-match") == "*"
 
 
-@pytest.mark.parametrize("method", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+@pytest.mark.parametrize("method", [ServerCopy("legacy"), StreamCopy()], ids=["server", "stream"])
 def test_where_a_look_is_all_there_is_it_comes_last(method: CopyMethod) -> None:
     fake = fake_with()
     copy_once(fake, options_of(method, "ignored"))
@@ -85,8 +88,8 @@ def test_a_server_that_refuses_the_condition_of_a_completion_is_asked_without(
 ) -> None:
     fake, options = large_fake(), options_of(by_parts)
 
-    def refuse_condition(request: Request) -> Result | None:
-        is_condition = request.operation == COMPLETE and header(request, "If-None-Match")
+    def refuse_condition(request: Request) -> Response | None:
+        is_condition = request.operation == COMPLETE and request.header(b"if-none-match")
         return refuse(status, code) if is_condition else None
 
     fake.interfere = refuse_condition
@@ -97,13 +100,13 @@ def test_a_server_that_refuses_the_condition_of_a_completion_is_asked_without(
     assert fake.operations.count(f"{COMPLETE} production") == 1, "it is not asked again"
 
 
-@pytest.mark.parametrize("method", [ServerCopy("old"), StreamCopy()], ids=["server", "stream"])
+@pytest.mark.parametrize("method", [ServerCopy("legacy"), StreamCopy()], ids=["server", "stream"])
 def test_what_has_replaced_our_object_is_not_overwritten_to_learn_the_condition(method: CopyMethod) -> None:
     fake, options = fake_with(), options_of(method, "unknown")
 
     def write_behind(request: Request) -> None:
         if fake.operations.count(f"{method.operation} production") == 1 and NEW in fake.production:
-            fake.production[NEW] = Stored(b"the application's")
+            fake.production[NEW] = stored(b"the application's")
 
     fake.interfere = write_behind
     copy_once(fake, options)
@@ -113,7 +116,7 @@ def test_what_has_replaced_our_object_is_not_overwritten_to_learn_the_condition(
 
 def test_a_409_does_not_prove_that_the_condition_is_honoured() -> None:
     fake, options = fake_with(), options_of(StreamCopy(), "unknown")
-    fake.interfere = lambda request: refuse(409, "OperationAborted") if header(request, "If-None-Match") else None
+    fake.interfere = lambda request: refuse(409, "OperationAborted") if request.header(b"if-none-match") else None
     copy_once(fake, options)
     assert support_of(options) == "unknown"
 
@@ -154,46 +157,51 @@ def test_keeping_whatever_stands_reads_nothing() -> None:
 # A copy that was cancelled
 
 
+def cancelled_at(number: int, fake: FakeBuckets) -> ObjectRequests:
+    """Return what sends to a fake all requests but one, counted from 0: the worker is told to stop before that."""
+    numbers = count()
+
+    async def send(request: operations.Request) -> Response:
+        if next(numbers) == number:
+            raise Cancelled("Cancelled", "told to stop")
+        return await fake.send(request)
+
+    return ObjectRequests(send)
+
+
 @pytest.mark.parametrize(
     "method",
-    [ServerCopy("old", 4), StreamCopy(threshold_bytes=4), ServerCopy("old"), StreamCopy()],
+    [ServerCopy("legacy", 4), StreamCopy(threshold_bytes=4), ServerCopy("legacy"), StreamCopy()],
     ids=["server by parts", "stream by parts", "server", "stream"],
 )
 def test_a_cancelled_copy_completes_no_upload_and_writes_nothing_more(method: CopyMethod) -> None:
     """Whichever request is under way when the worker is told to stop: nothing follows but the abort."""
-    complete = fake_with(LARGE, too_large_bytes=getattr(method, "_threshold_bytes", None) or 100)
+    complete = fake_with(LARGE)
     copy_once(complete, options_of(method, "unknown"))
     for number in range(len(complete.seen)):
-        fake = fake_with(LARGE, too_large_bytes=getattr(method, "_threshold_bytes", None) or 100)
-
-        def cancel(request: Request, fake: FakeBuckets = fake, number: int = number) -> Result | None:
-            del request
-            return Cancelled("Cancelled", "told to stop") if len(fake.seen) == number + 1 else None
-
-        fake.interfere = cancel
+        fake = fake_with(LARGE)
         with pytest.raises(Cancelled):
-            fake.run(copy_object(fake.s3, options_of(method, "unknown"), OLD, NEW))
-        assert {request.operation for request in fake.seen[number + 1 :]} <= {"AbortMultipartUpload"}
+            fake.run(copy_object(cancelled_at(number, fake), options_of(method, "unknown"), OLD, NEW))
+        assert {request.operation for request in fake.seen[number:]} <= {"AbortMultipartUpload"}
 
 
 # Completions whose answer leaves doubt
 
 
-def answer_completion(fake: FakeBuckets, answer: Result, *, done: bool) -> None:
+def answer_completion(fake: FakeBuckets, answer: Response, *, done: bool) -> None:
     """Have the server complete, or not, and say something else about it."""
 
-    def interfere(request: Request) -> Result | None:
+    def interfere(request: Request) -> Response | None:
         if request.operation != COMPLETE:
             return None
         if done:
-            fake._CompleteMultipartUpload(request)
+            fake.carry_out(request)
         return answer
 
     fake.interfere = interfere
 
 
 EMPTY = Response(200, {}, f"<{COMPLETE}Result><ETag></ETag></{COMPLETE}Result>".encode())
-LOST = refuse(0, "ConnectionLost")
 DOUBTS = {
     "empty ETag": EMPTY,
     "cut off": Response(200, {}, b"<?xml"),
@@ -227,7 +235,7 @@ def test_an_upload_that_may_still_be_completed_is_not_aborted(doubt: str, by_par
 
 
 @pytest.mark.parametrize("answer", [LOST, refuse(500, "InternalError")])
-def test_a_completion_that_has_not_happened_is_asked_for_again(answer: Result, by_parts: CopyMethod) -> None:
+def test_a_completion_that_has_not_happened_is_asked_for_again(answer: Response, by_parts: CopyMethod) -> None:
     fake = large_fake()
     fake.interfere = lambda request: (
         answer if request.operation == COMPLETE and fake.operations.count(f"{COMPLETE} production") == 1 else None
@@ -239,11 +247,11 @@ def test_a_completion_that_has_not_happened_is_asked_for_again(answer: Result, b
 def test_another_object_is_not_taken_for_the_one_that_was_completed(parts_have_digests: bool) -> None:
     fake = large_fake()
 
-    def interfere(request: Request) -> Result | None:
+    def interfere(request: Request) -> Response | None:
         if request.operation == "UploadPart" and not parts_have_digests:
             return Response(200, {"etag": '"no-digest"'})
         if request.operation == COMPLETE:
-            fake.production[NEW] = Stored(b"another!!!")
+            fake.production[NEW] = stored(b"another!!!")
             return LOST
         return None
 
@@ -261,11 +269,11 @@ def test_a_legacy_object_that_changes_during_a_copy_by_parts_is_not_patched_toge
 ) -> None:
     """moto and Ceph RGW ignore x-amz-copy-source-if-match."""
     fake = large_fake()
-    fake.heeds_pins = heeds_pins
+    fake.deviate(read_if_match=heeds_pins, source_if_match=heeds_pins)
 
     def rewrite(request: Request) -> None:
-        if dict(request.query).get("partNumber") == "2" or header(request, "Range") == "bytes=4-7":
-            fake.legacy[OLD] = Stored(LARGE[::-1])
+        if request.query.get("partNumber") == "2" or request.header(b"range") == "bytes=4-7":
+            fake.legacy[OLD] = stored(LARGE[::-1])
 
     fake.interfere = rewrite
     with pytest.raises(ServerFault, match="ObjectChanged"):
@@ -284,7 +292,7 @@ def test_a_legacy_object_that_changes_during_a_copy_by_parts_is_not_patched_toge
 def test_only_an_object_that_is_too_large_goes_by_parts(code: str, parts: bool) -> None:
     fake = fake_with(LARGE)
     fake.interfere = lambda request: refuse(400, code) if request.operation == "CopyObject" else None
-    options = options_of(ServerCopy("old"))
+    options = options_of(ServerCopy("legacy"))
     if parts:
         assert copy_once(fake, options).outcome is Outcome.MIGRATED
         return
@@ -297,4 +305,4 @@ def test_an_empty_object_never_goes_by_parts() -> None:
     fake = fake_with(b"")
     fake.interfere = lambda request: refuse(400, "EntityTooLarge") if request.operation == "CopyObject" else None
     with pytest.raises(ObjectError, match="EntityTooLarge"):
-        copy_once(fake, options_of(ServerCopy("old")))
+        copy_once(fake, options_of(ServerCopy("legacy")))

@@ -6,21 +6,24 @@ import pytest
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectRejected, ServerFault
-from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
 from rowferry_worker.objects.tags import ASKED_FIRST
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from support.s3.copies import NEW, OLD, copy_once, fake_with
-from support.s3.fake_buckets import FakeBuckets, Result, Stored, header, refuse
+from support.s3.fake_buckets import FakeBuckets, changed, headers_of, refuse, stored
 
 TAGS = {"kind": "a b", "owner": "me", "empty": ""}
 LONG = {f"tag-{number}": "ä€" * 128 for number in range(10)}
+KEEPING = Deviations().keeps_tags
+"""The operations that keep tags, as Amazon S3's do."""
 METHODS = {
-    "server": (ServerCopy("old"), "CopyObject"),
+    "server": (ServerCopy("legacy"), "CopyObject"),
     "stream": (StreamCopy(), "PutObject"),
-    "server by parts": (ServerCopy("old", 4), "CreateMultipartUpload"),
+    "server by parts": (ServerCopy("legacy", 4), "CreateMultipartUpload"),
     "stream by parts": (StreamCopy(threshold_bytes=4), "CreateMultipartUpload"),
 }
 
@@ -33,17 +36,13 @@ def way(request: pytest.FixtureRequest) -> tuple[CopyMethod, str]:
 
 def tagged_fake(tags: dict[str, str] = TAGS, **more: Any) -> FakeBuckets:
     fake = fake_with(b"0123456789", **more)
-    fake.legacy[OLD].tags = dict(tags)
+    fake.legacy[OLD] = changed(fake.legacy[OLD], tags=dict(tags))
     return fake
 
 
 def new_options(method: CopyMethod) -> CopyOptions:
     """Return options of which the worker knows nothing but that conditions are ignored."""
     return CopyOptions(method, ConditionalWriteSupport("new", {method.operation: False}))
-
-
-def size_limit(method: CopyMethod) -> int:
-    return getattr(method, "_threshold_bytes", None) or 10**9
 
 
 def tagging_requests(fake: FakeBuckets) -> list[str]:
@@ -60,12 +59,10 @@ def test_every_object_arrives_with_its_tags(
     method, operation = way
     options = new_options(method)
     for _ in range(3):
-        fake = tagged_fake(
-            tags, announces=announces, drops_tags=[operation] if drops else [], too_large_bytes=size_limit(method)
-        )
+        fake = tagged_fake(tags, tagging_count=announces, keeps_tags=KEEPING - {operation} if drops else KEEPING)
         assert copy_once(fake, options).outcome is Outcome.MIGRATED
         assert fake.production[NEW].tags == tags
-        headers = [header(request, "x-amz-tagging") or "" for request in fake.seen]
+        headers = [request.header(b"x-amz-tagging") or "" for request in fake.seen]
         assert max(map(len, headers)) < 4096
 
 
@@ -85,7 +82,7 @@ def test_where_servers_do_it_right_small_objects_soon_cost_nothing_more(name: st
 def test_a_server_that_turns_out_not_to_announce_tags_is_asked_for_those_of_every_object() -> None:
     options = new_options(StreamCopy())
     for number in range(ASKED_FIRST + 5):
-        fake = tagged_fake({} if number == 3 else TAGS, announces=False)
+        fake = tagged_fake({} if number == 3 else TAGS, tagging_count=False)
         copy_once(fake, options)
         assert fake.production[NEW].tags == fake.legacy[OLD].tags
 
@@ -102,14 +99,14 @@ def test_a_count_without_its_tags_migrates_nothing() -> None:
 
 def test_a_count_that_is_no_number_fails_its_object_alone() -> None:
     fake = tagged_fake({})
-    fake.legacy[OLD].headers["x-amz-tagging-count"] = "abc"
+    fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-tagging-count": "abc"})
     with pytest.raises(ServerFault, match="'abc' tags"):
         copy_once(fake, new_options(StreamCopy()))
 
 
 def test_a_server_that_keeps_no_tags_at_all_is_told_of_in_a_sentence(way: tuple[CopyMethod, str]) -> None:
     method, operation = way
-    fake = tagged_fake(drops_tags=[operation], too_large_bytes=size_limit(method))
+    fake = tagged_fake(keeps_tags=KEEPING - {operation})
     fake.interfere = lambda request: Response(200) if request.operation == "PutObjectTagging" else None
     with pytest.raises(ObjectRejected, match="TagsLost: the production server keeps no tags of"):
         copy_once(fake, new_options(method))
@@ -120,9 +117,9 @@ def test_a_legacy_server_without_tags_is_no_obstacle(status: int, code: str, way
     method, _ = way
     options, fake = new_options(method), tagged_fake()
     for _ in range(2):
-        fake = tagged_fake({}, too_large_bytes=size_limit(method))
+        fake = tagged_fake({})
 
-        def interfere(request: Request) -> Result | None:
+        def interfere(request: Request) -> Response | None:
             return refuse(status, code) if request.operation == "GetObjectTagging" else None
 
         fake.interfere = interfere
@@ -134,12 +131,12 @@ def test_a_legacy_server_without_tags_is_no_obstacle(status: int, code: str, way
 def test_a_space_in_a_tag_is_none_that_a_server_can_take_for_a_plus() -> None:
     fake = tagged_fake()
     copy_once(fake, new_options(StreamCopy()))
-    (sent,) = [header(request, "x-amz-tagging") for request in fake.seen if header(request, "x-amz-tagging")]
+    (sent,) = [request.header(b"x-amz-tagging") for request in fake.seen if request.header(b"x-amz-tagging")]
     assert sent == "kind=a%20b&owner=me&empty="
 
 
 def test_tags_that_an_earlier_attempt_did_not_come_to_are_put_by_the_next() -> None:
-    fake, options = tagged_fake(drops_tags=["PutObject"]), new_options(StreamCopy())
+    fake, options = tagged_fake(keeps_tags=KEEPING - {"PutObject"}), new_options(StreamCopy())
     fake.interfere = lambda request: refuse(503, "SlowDown") if request.operation == "PutObjectTagging" else None
     with pytest.raises(ObjectError, match="SlowDown"):
         copy_once(fake, options)
@@ -151,15 +148,15 @@ def test_tags_that_an_earlier_attempt_did_not_come_to_are_put_by_the_next() -> N
 
 def test_an_identical_object_keeps_the_tags_that_it_has() -> None:
     for announces in (True, False):
-        fake = tagged_fake(announces=announces)
-        fake.production[NEW] = Stored(b"0123456789", tags={"mine": "1"})
-        assert copy_once(fake, new_options(ServerCopy("old"))).outcome is Outcome.KEPT
+        fake = tagged_fake(tagging_count=announces)
+        fake.production[NEW] = stored(b"0123456789", tags={"mine": "1"})
+        assert copy_once(fake, new_options(ServerCopy("legacy"))).outcome is Outcome.KEPT
         assert fake.production[NEW].tags == {"mine": "1"}
 
 
 def test_metadata_that_does_not_fit_into_headers_is_not_lost_silently() -> None:
     fake = tagged_fake({})
-    fake.legacy[OLD].headers["x-amz-missing-meta"] = "2"
+    fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-missing-meta": "2"})
     with pytest.raises(ObjectRejected, match="MissingMetadata"):
         copy_once(fake, new_options(StreamCopy()))
 
@@ -170,16 +167,16 @@ def test_metadata_that_does_not_fit_into_headers_is_not_lost_silently() -> None:
 @pytest.mark.parametrize("tags", [TAGS, LONG], ids=["few", "long"])
 @pytest.mark.parametrize("body", [b"0123456789", b""], ids=["some bytes", "empty"])
 def test_a_server_that_knows_no_tags_never_has_an_object_replaced_by_them(body: bytes, tags: dict[str, str]) -> None:
-    fake = tagged_fake(tags, announces=False)
-    fake.legacy[OLD] = Stored(body, tags=tags)
+    fake = tagged_fake(tags, tagging_count=False)
+    fake.legacy[OLD] = stored(body, tags=tags)
 
-    def interfere(request: Request) -> Result | None:
-        if request.side == "legacy":
+    def interfere(request: Request) -> Response | None:
+        if request.bucket == "legacy":
             return None
         if request.operation == "GetObjectTagging":
-            return Response(200, {"content-length": str(len(body))}, fake.production[request.key].body)
+            return Response(200, {}, fake.production[request.key].body)
         if request.operation == "PutObjectTagging":
-            fake.production[request.key] = Stored(request.body)
+            fake.production[request.key] = stored(request.body)
             return Response(200)
         return None
 
@@ -203,16 +200,14 @@ def test_a_legacy_server_that_knows_no_tags_is_found_out() -> None:
 def test_an_empty_answer_of_a_server_that_counts_tags_means_none(name: str) -> None:
     """Ceph RGW 16 answers so for an object whose tags an upload has lost."""
     method, operation = METHODS[name]
-    fake = tagged_fake(drops_tags=[operation], too_large_bytes=size_limit(method))
+    fake = tagged_fake(keeps_tags=KEEPING - {operation})
 
-    def interfere(request: Request) -> Result | None:
-        stored = fake.production.get(request.key)
-        if request.side == "legacy" or stored is None or stored.tags:
+    def interfere(request: Request) -> Response | None:
+        found = fake.production.get(request.key)
+        if request.bucket == "legacy" or found is None or found.tags:
             return None
         if request.operation == "HeadObject":
-            stored.headers["x-amz-tagging-count"] = "0"
-        if request.operation == "PutObjectTagging":
-            del stored.headers["x-amz-tagging-count"]
+            return Response(200, {**headers_of(found), "x-amz-tagging-count": "0"})
         return Response(200) if request.operation == "GetObjectTagging" else None
 
     fake.interfere = interfere
