@@ -5,6 +5,7 @@ import re
 import click
 
 from rowferry_cli import cli
+from rowferry_cli.command import Command
 from support.checkout import ROOT
 
 
@@ -20,6 +21,17 @@ def find_command(name: str) -> click.Command:
 
 def list_options(name: str) -> list[click.Option]:
     return [parameter for parameter in find_command(name).params if isinstance(parameter, click.Option)]
+
+
+def find_own_command(name: str) -> Command:
+    command = find_command(name)
+    assert isinstance(command, Command), f"{name} has no --help-advanced"
+    return command
+
+
+def list_own_options() -> list[tuple[Command, click.Option]]:
+    """Return each option of each command."""
+    return [(command, option) for command in map(find_own_command, list_commands()) for option in command.options]
 
 
 def parse_command(words: list[str]) -> None:
