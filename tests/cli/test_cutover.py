@@ -27,7 +27,7 @@ from support.entries.files import (
 )
 from support.entries.listed_objects import PREFIX, TO, name_objects, put_objects
 from support.entries.migration import Migration
-from support.processes.processes import DEADLINE, wait_for
+from support.processes.processes import wait_for, wait_for_end
 
 
 @pytest.fixture
@@ -249,8 +249,8 @@ def at_terminal(migration: Migration, *arguments: str) -> Iterator[tuple[subproc
         yield process, primary, shown
     finally:
         process.kill()
-        process.wait(DEADLINE.total_seconds())
-        reader.join(DEADLINE.total_seconds())
+        process.wait()
+        reader.join(100)
         os.close(primary)
 
 
@@ -259,7 +259,7 @@ def test_a_person_switches_and_presses_enter(staying: Migration) -> None:
         wait_for(lambda: "then press Enter" in "".join(shown))
         replace_file(staying, 1, "v2")
         os.write(terminal, b"\n")
-        assert process.wait(DEADLINE.total_seconds()) == 0, "".join(shown)
+        assert wait_for_end(process) == 0, "".join(shown)
     assert "is complete: 5 entries verified" in "".join(shown)
     assert read_production(staying, 5) == ["v2", "v1", "v1", "v1", "v1"]
 
@@ -273,7 +273,7 @@ def test_passes_that_wait_for_the_person_overwrite_nothing(staying: Migration) -
         staying.execute("update public.files set updated_at = %s where id = 3", (now(),))
         wait_for(lambda: len(passes(staying)) > made and staying.statuses() <= {"DONE", "ERROR"})
         os.write(terminal, b"\n")
-        assert process.wait(DEADLINE.total_seconds()) == 0, "".join(shown)
+        assert wait_for_end(process) == 0, "".join(shown)
     assert staying.production.read("f3") == b"written after the switch"
 
 
@@ -288,13 +288,13 @@ def test_a_cutover_that_ends_at_any_moment_goes_on(staying: Migration, number: s
     with at_terminal(staying, "--yes", "--processes", "1", "--batch-size", "5") as (process, _, _):
         wait_for(lambda: "DONE" in staying.statuses())
         process.send_signal(number)
-        process.wait(DEADLINE.total_seconds())
+        wait_for_end(process)
     done = staying.run("cutover", "--yes", "--processes", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     with at_terminal(staying, "--finish", "--yes", "--processes", "1", "--batch-size", "5") as (process, _, _):
         wait_for(lambda: staying.execute("select from rowferry.batch_queue where queue_name = 'verify'") != [])
         process.send_signal(number)
-        process.wait(DEADLINE.total_seconds())
+        wait_for_end(process)
     done = staying.run("cutover", "--yes", "--processes", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "is complete: 199 entries verified" in done.stdout

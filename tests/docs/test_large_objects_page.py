@@ -1,7 +1,6 @@
 """docs/large-objects.md: its plans and commands do what it says, and its table has all settings."""
 
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +12,7 @@ from rowferry_queues.parts.spec import PartsSettings
 from support.docs.doc_pages import ROOT, Block, read_blocks, read_plan_document, read_section, read_table
 from support.entries.entry_table import FROM
 from support.entries.parts_site import BODY, NAME, PARTS, MakeMigration, Site, site_on_fake
-from support.processes.processes import DEADLINE
+from support.processes.processes import run_to_end
 
 PAGE = ROOT / "docs" / "large-objects.md"
 SHARE, AHEAD = "Share one object among workers", "Copy ahead, then only what has changed"
@@ -45,16 +44,8 @@ def take_plan(site: Site, heading: str, **own: Any) -> None:
 
 def run_command(site: Site, heading: str) -> str:
     script = f'rowferry() {{ {shlex.quote(sys.executable)} -m rowferry_cli "$@"; }}\n{block_of(heading, "sh").text}'
-    done = subprocess.run(
-        ["sh", "-ec", script],
-        env={**site.migration.environment},
-        cwd=site.migration.folder,
-        input="y\n",
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE.total_seconds(),
-        check=False,
-    )
+    migration = site.migration
+    done = run_to_end(["sh", "-ec", script], typed="y\n", env=migration.environment, cwd=migration.folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -1,7 +1,6 @@
 """`rowferry enqueue --queue` and `--items`: entries of any queue, and items of a file, in bounded memory."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from rowferry_enqueue.items import ItemsEnqueued, enqueue_items, read_items
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import grant, log_in, new_roles
 from support.processes.cli import Run
-from support.processes.processes import DEADLINE
+from support.processes.processes import run_to_end
 from support.queue.plug_in import notes
 
 QUEUE = "items_alone"
@@ -71,15 +70,7 @@ def test_items_come_from_standard_input(noted: EntryTable, tmp_path: Path) -> No
     lines = "".join(f'{{"id": "{number}"}}\n' for number in range(7))
     arguments = ["enqueue", "--queue", QUEUE, "--items", "-"]
     for more, status in (([], 2), (["--yes"], 0)):
-        done = subprocess.run(
-            [sys.executable, "-m", "rowferry_cli", *arguments, *more],
-            input=lines,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE.total_seconds(),
-            check=False,
-        )
+        done = run_to_end([sys.executable, "-m", "rowferry_cli", *arguments, *more], typed=lines, cwd=tmp_path)
         assert done.returncode == status, done.stderr
     assert item_ids(noted) == [[str(number) for number in range(7)]]
 

@@ -27,7 +27,7 @@ from support.entries.files import (
 )
 from support.entries.migration import Migration
 from support.postgres.roles import new_role
-from support.processes.processes import DEADLINE, wait_for
+from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
 
 
@@ -467,13 +467,13 @@ def test_after_the_last_pass_production_has_the_newest_of_all(staying: Migration
                 staying.wait_until_done()
             wait_for(lambda: application.acted > 20 or application.errors)
             application.stopping.set()
-            application.join(DEADLINE.total_seconds())
+            application.join(100)
             assert not application.errors
             staying.enqueue(7)
             staying.wait_until_done()
     finally:
         application.stopping.set()
-        application.join(DEADLINE.total_seconds())
+        application.join(100)
     conflicts = {int(failure["entry_id"]) for failure in staying.failures() if failure["outcome"] == "conflict"}
     assert application.find_stale().keys() <= conflicts  # replaced within the second of its copy: a person decides
     staying.check_balance()

@@ -1,7 +1,6 @@
 """One queue at a test's command: its entries, its batches, workers of every kind, and what the end must be."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from rowferry.plan import SideName
 from rowferry_worker.batch.context import BatchContext, Perform
 from support.entries.entry_table import Record
 from support.entries.migration import Migration
-from support.processes.processes import DEADLINE
+from support.processes.processes import run_to_end
 
 TESTS = Path(__file__).parent.parent
 LOOK_AT_TRANSACTION = """
@@ -131,16 +130,8 @@ class Stand:
 
     def _run(self, *arguments: str, **environment: str) -> int:
         paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
-            cwd=self.migration.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE.total_seconds(),
-            check=False,
-        )
+        found = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment}
+        done = run_to_end([sys.executable, *arguments], env=found, cwd=self.migration.folder)
         sys.stdout.write(done.stderr)  # which pytest shows where a test fails
         return done.returncode
 

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 
 from rowferry.queues import find_queue, list_following, list_queues, read_settings
 from support.docs.doc_pages import ROOT, read_blocks
-from support.processes.processes import DEADLINE, wait_for
+from support.processes.processes import wait_for, wait_for_end
 from support.queue.plug_in import forget
 
 EXAMPLE = ROOT / "examples" / "import"
@@ -126,7 +126,7 @@ def test_each_item_is_written_once_in_each_table_whoever_is_killed(example: Exam
         for worker in workers:
             worker.terminate()
         for worker in workers:
-            worker.wait(DEADLINE.total_seconds())
+            wait_for_end(worker)
     assert "count each item once" in example.run("python", "-m", "book_import", "check", items.name)
     assert [row for row in example.fetch(SUMS) if (row["entries"], row["written"]) != (600, 600)] == []
     assert example.fetch("select 1 from rowferry.batch_attempt where verdict is null"), "a worker died at its work"
@@ -180,7 +180,7 @@ def test_rows_that_another_session_writes_are_tried_again(example: Example, monk
             wait_for(lambda: not example.fetch("select 1 from rowferry.batch_queue where status <> 'DONE' limit 1"))
         finally:
             worker.terminate()
-            worker.wait(DEADLINE.total_seconds())
+            wait_for_end(worker)
     example.run("python", "-m", "book_import", "check", items.name)
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from unittest.mock import patch
 
 from rowferry_cli import main
-from support.processes.processes import DEADLINE
+from support.processes.processes import run_to_end
 
 Done = subprocess.CompletedProcess[str]
 
@@ -48,16 +48,7 @@ def run_rowferry(arguments: Sequence[str], environment: Mapping[str, str], folde
 
 
 def run_in_own_process(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:
-    return subprocess.run(
-        [sys.executable, "-m", "rowferry_cli", *arguments],
-        env=dict(environment),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE.total_seconds(),
-        check=False,
-    )
+    return run_to_end([sys.executable, "-m", "rowferry_cli", *arguments], env=dict(environment), cwd=folder)
 
 
 def run_in_this_process(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:

@@ -4,17 +4,23 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from subprocess import PIPE
+from typing import Any, Protocol
 
 import pytest
 
-DEADLINE = timedelta(seconds=200)
-"""How long others may take on a machine that has twenty times too much to do; what comes at all, comes sooner."""
+from support.processes.clock import LoadClock
+
+DEADLINE = timedelta(seconds=20)
+"""How long others may take, on a `LoadClock`: what comes at all, comes sooner."""
+
+COMMAND_DEADLINE = timedelta(seconds=60)
+"""How long a command may take to its end, on the same clock."""
 
 START_AND_WAIT = """
 import sys
@@ -36,12 +42,53 @@ def is_running(pid: int) -> bool:
     return False
 
 
-def wait_for(condition: Callable[[], object], *, deadline: timedelta = DEADLINE) -> None:
-    """Return once the condition holds; fail the test at the deadline."""
-    give_up_at = time.monotonic() + deadline.total_seconds()
-    while not condition():
-        assert time.monotonic() < give_up_at, "the condition did not come true before the deadline"
+class Ending(Protocol):
+    """A process, as far as its end is of interest."""
+
+    def poll(self) -> int | None: ...
+
+
+def wait_for(condition: Callable[[], object], *, deadline: timedelta = DEADLINE, by: Collection[Ending] = ()) -> None:
+    """Return once the condition holds; fail the test at the deadline, which a `LoadClock` tells.
+
+    `by` are the processes that make it come true: the test fails as soon as all of them have ended without that.
+    """
+    clock = LoadClock()
+    while True:
+        ended = [process.poll() for process in by]
+        if seen := condition():
+            return
+        assert not ended or None in ended, f"all processes ended, with {ended}, and the condition is still {seen!r}"
+        assert clock.look() < deadline.total_seconds(), f"the condition is still {seen!r} after {clock}"
         time.sleep(0.01)
+
+
+def wait_for_end(process: subprocess.Popen[Any], *, deadline: timedelta = DEADLINE) -> int:
+    """Return the exit status of a process; fail the test at the deadline, and leave the process as it is."""
+    wait_for(lambda: process.poll() is not None, deadline=deadline)
+    return process.returncode
+
+
+def run_to_end(
+    command: Sequence[str], *, typed: str = "", deadline: timedelta = COMMAND_DEADLINE, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with `typed` as its input, and return its status and output; at the deadline, end it and fail."""
+    clock, left = LoadClock(), typed or None
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True, **options) as process:
+        while True:
+            try:
+                out, err = process.communicate(left, timeout=0.1)
+            except subprocess.TimeoutExpired:
+                left = None
+                if clock.look() > deadline.total_seconds():
+                    process.kill()
+                    out, err = process.communicate()
+                    pytest.fail(f"{' '.join(command)} did not end within {clock}; it wrote:\n{out}\n{err}")
+            except BaseException:
+                process.kill()
+                raise
+            else:
+                return subprocess.CompletedProcess(list(command), process.returncode, out, err)
 
 
 @dataclass(frozen=True)

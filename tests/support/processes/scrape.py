@@ -45,7 +45,7 @@ def values_by(samples: list[Sample], name: str, label: str) -> dict[str, float]:
 
 def served_port(worker: WorkerProcess) -> int:
     """Return the port on which a worker serves its metrics, once it says which."""
-    wait_for(lambda: "serving metrics" in worker.messages())
+    wait_for(lambda: "serving metrics" in worker.messages(), by=[worker.process])
     (line,) = [line for line in worker.log.splitlines() if '"serving metrics"' in line]
     return find_served_port(line)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Thread
 
-from support.processes.processes import DEADLINE, wait_for
+from support.processes.processes import wait_for, wait_for_end
 
 TAKE_TERMINAL = """
 import fcntl, os, sys, termios
@@ -92,7 +92,7 @@ class Terminal:
 
     def wait(self) -> int:
         """Return the exit status."""
-        return self.process.wait(DEADLINE.total_seconds())
+        return wait_for_end(self.process)
 
     def close(self) -> None:
         if self.process.poll() is None:

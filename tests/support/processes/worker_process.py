@@ -6,7 +6,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from support.processes.processes import DEADLINE, wait_for
+from support.processes.processes import COMMAND_DEADLINE, wait_for, wait_for_end
+
+RUNNING: list[subprocess.Popen[bytes]] = []
+"""The processes of all workers that no test has given up yet."""
 
 
 class WorkerProcess:
@@ -22,6 +25,7 @@ class WorkerProcess:
                 stdout=log,
                 stderr=log,
             )
+        RUNNING.append(self.process)
 
     @property
     def log(self) -> str:
@@ -42,14 +46,16 @@ class WorkerProcess:
 
     def wait(self) -> int:
         """Return the exit status."""
-        return self.process.wait(DEADLINE.total_seconds())
+        return wait_for_end(self.process, deadline=COMMAND_DEADLINE)
 
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        if self.process in RUNNING:
+            RUNNING.remove(self.process)
 
 
 def eventually(condition: Callable[[], object]) -> None:
-    """Return once the condition holds, which may take worker processes their time on a busy machine."""
-    wait_for(condition)
+    """Return once the condition holds, which workers make come true; fail as soon as all of them have ended."""
+    wait_for(condition, by=RUNNING)

@@ -1,0 +1,138 @@
+"""A test that waits in vain ends within seconds on a quiet machine, is patient on a busy one, and says what it saw."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from support.processes import processes, time_limit
+from support.processes.clock import LoadClock, count_running
+from support.processes.processes import run_to_end, wait_for, wait_for_end
+
+NOW = timedelta(0)
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+@dataclass
+class Machine:
+    """A machine of two cores on which so many threads want to run, and whose time passes while a test waits."""
+
+    running: int = 1
+    now: float = 1000.0
+    waits: list[float] = field(default_factory=list)
+
+    def clock(self) -> LoadClock:
+        return LoadClock(lambda: self.running, lambda: self.now, cores=2)
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(processes, "LoadClock", machine.clock)
+    monkeypatch.setattr(processes.time, "sleep", machine.sleep)
+    return machine
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(SLEEP) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(("running", "counted"), [(1, 0.5), (2, 0.5), (4, 0.25), (40, 0.025)])
+def test_a_second_counts_as_much_of_it_as_a_thread_would_have_had(running: int, counted: float) -> None:
+    machine = Machine(running)
+    clock = machine.clock()
+    machine.now += 0.5
+    assert clock.look() == pytest.approx(counted)
+
+
+def test_a_pause_of_the_machine_counts_as_one_second() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    machine.now += 600
+    assert clock.look() == 1
+
+
+def test_what_runs_on_this_machine_is_counted() -> None:
+    assert count_running() >= 1, "this thread runs"
+
+
+def test_a_deadline_is_ten_times_as_far_where_ten_times_as_much_wants_to_run(machine: Machine) -> None:
+    for running, seconds in ((2, 20), (20, 200)):
+        machine.running, machine.waits = running, []
+        with pytest.raises(AssertionError, match=r"still 0 after 20 s of a core, \d+ s on the wall"):
+            wait_for(lambda: 0)
+        assert sum(machine.waits) == pytest.approx(seconds, rel=0.01)
+
+
+def test_what_holds_is_seen_although_the_deadline_has_passed(machine: Machine) -> None:
+    wait_for(lambda: True, deadline=NOW)
+    assert machine.waits == []
+
+
+def test_waiting_ends_with_the_last_of_the_processes_that_it_depends_on(machine: Machine) -> None:
+    @dataclass
+    class Ends:
+        status: int
+        turns: int
+
+        def poll(self) -> int | None:
+            self.turns -= 1
+            return self.status if self.turns < 0 else None
+
+    with pytest.raises(AssertionError, match=r"all processes ended, with \[1, -9\], and the condition is still \[\]"):
+        wait_for(list, by=[Ends(1, turns=0), Ends(-9, turns=3)])
+    assert len(machine.waits) == 3
+
+
+def test_what_a_process_did_last_is_seen_although_it_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        wait_for(lambda: process.returncode is not None, by=[process])
+
+
+def test_a_process_that_does_not_end_fails_the_test(sleeper: subprocess.Popen[bytes]) -> None:
+    with pytest.raises(AssertionError):
+        wait_for_end(sleeper, deadline=NOW)
+    sleeper.kill()
+    assert wait_for_end(sleeper) == -9
+
+
+def test_a_command_is_given_what_is_typed_and_returns_what_it_wrote() -> None:
+    done = run_to_end([sys.executable, "-c", "import sys; print(input()); sys.exit('no')"], typed="yes\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "yes\n", "no\n")
+
+
+def test_a_command_that_does_not_end_is_killed_and_shown() -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)did not end within .*it wrote:\nhello\n"):
+        run_to_end(["sh", "-c", "echo hello; exec sleep 600"], deadline=timedelta(seconds=0.5))
+
+
+def test_a_test_that_takes_too_long_is_interrupted() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: heard.append(number))
+    try:
+        limit = time_limit.TimeLimit(0)
+        wait_for(lambda: heard)
+        limit.cancel()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_time_limit_is_held_no_longer_than_its_test(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limit, "LoadClock", machine.clock)
+    limit = time_limit.TimeLimit(100)
+    limit.cancel()
+    machine.now += 1000
+    assert not limit._thread.is_alive()
