@@ -1,138 +1,18 @@
-"""deploy/kubernetes: built by kustomize, held against the schemas of Kubernetes, and against what rowferry does."""
+"""deploy/kubernetes, held against what rowferry does and what compose.yaml says."""
 
 import re
-import shutil
-import subprocess
 import tomllib
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import psycopg
 import pytest
 import yaml
 
-from rowferry.db.grants import compose_grants
 from support.docs.doc_pages import ROOT
-from support.docs.kubernetes import FOLDER, VERSIONS, Object, find_pods, read
-from support.entries.entry_table import EntryTable
+from support.docs.kubernetes import FOLDER, Object, find_pods, list_containers, read
 
-KUSTOMIZE = ROOT / ".tools" / "bin" / "kustomize"
-VALIDATE = ROOT / ".tools" / "kubernetes" / "bin" / "kubernetes-validate"
-EXTENSIONS = {"PodMonitor", "ScaledObject", "TriggerAuthentication"}
-"""Kinds of operators: Kubernetes itself has no schema of them."""
-FILES = sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "kustomization.yaml")
-BUILDS = ("base", "job", "overlays/example", "overlays/example/job")
+pytestmark = pytest.mark.texts
 
-
-def build(folder: Path) -> list[Object]:
-    if not KUSTOMIZE.exists():
-        pytest.skip("kustomize is not here: `make test` builds it where `go` is installed")
-    ended = subprocess.run([KUSTOMIZE, "build", folder], capture_output=True, text=True, timeout=200, check=False)
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
-    return list(yaml.safe_load_all(ended.stdout))
-
-
-def list_containers(pod: Object) -> list[Object]:
-    return [*pod.get("initContainers", []), *pod["containers"]]
-
-
-@pytest.fixture
-def validate(tmp_path: Path) -> Callable[..., str]:
-    """Return what asks the schemas of a version, strictly: it returns the complaints about these objects."""
-    if not VALIDATE.exists():
-        pytest.skip("the schemas of Kubernetes are not here: `make test` installs them")
-
-    def ask(objects: Iterable[Object], version: str) -> str:
-        path = tmp_path / "objects.yaml"
-        path.write_text(yaml.safe_dump_all(objects))
-        command = [VALIDATE, "--strict", "--quiet", "--kubernetes-version", version, path]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-        complaints = [line for line in (ended.stdout + ended.stderr).splitlines() if not is_of_an_operator(line)]
-        assert ended.returncode == 0 or complaints
-        return "\n".join(complaints)
-
-    return ask
-
-
-def is_of_an_operator(line: str) -> bool:
-    return "WARN" in line and any(f"for kind {kind} with" in line for kind in EXTENSIONS)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(FOLDER)))
-def test_kubernetes_takes_every_file(file: Path, version: str, validate: Callable[..., str]) -> None:
-    assert validate(yaml.safe_load_all(file.read_text()), version) == ""
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("folder", BUILDS)
-def test_kubernetes_takes_what_kustomize_builds(folder: str, version: str, validate: Callable[..., str]) -> None:
-    assert validate(build(FOLDER / folder), version) == ""
-
-
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [
-        (lambda found: found["spec"].update(replica=2), "replica"),
-        (lambda found: found["spec"].update(replicas="two"), "'two' is not of type 'integer'"),
-        (lambda found: found["spec"].pop("selector"), "'selector' is a required property"),
-        (lambda found: found["spec"]["template"]["spec"]["containers"][0].update(livenessprobe={}), "livenessprobe"),
-        (lambda found: found.update(kind="Deploymnet"), "Couldn't find schema for kind Deploymnet"),
-    ],
-)
-def test_a_broken_manifest_is_refused(
-    spoil: Callable[[Object], object], complaint: str, validate: Callable[..., str]
-) -> None:
-    found = read("base/worker.yaml")["Deployment"]
-    assert validate([found], VERSIONS[-1]) == ""
-    spoil(found)
-    assert complaint in validate([found], VERSIONS[-1])
-
-
-def test_the_overlay_needs_no_operator() -> None:
-    """Without its operator, kubectl would refuse an object."""
-    assert not EXTENSIONS & {found["kind"] for found in build(FOLDER / "overlays" / "example")}
-
-
-def copy_with(component: str, folder: Path) -> Path:
-    """Return a copy of the example that takes a component in."""
-    copy = folder / "kubernetes"
-    shutil.copytree(FOLDER, copy)
-    example = copy / "overlays" / "example" / "kustomization.yaml"
-    words = example.read_text()
-    line = f"  # - ../../components/{component} #"
-    assert line in words
-    example.write_text(words.replace(line, line.replace("# -", "-", 1)))
-    return example.parent
-
-
-def test_the_overlay_reaches_every_object(tmp_path: Path) -> None:
-    example = copy_with("pod-monitor", tmp_path)
-    objects = [*build(example), *build(example / "job")]
-    namespace = yaml.safe_load((FOLDER / "overlays" / "example" / "namespace.yaml").read_text())["metadata"]["name"]
-    assert {found["metadata"]["namespace"] for found in objects} == {namespace}
-    assert {found["metadata"]["labels"]["app.kubernetes.io/part-of"] for found in objects if is_own(found)}
-    images = {container["image"] for pod in find_pods(objects) for container in list_containers(pod)}
-    assert len(images) == 1
-    (image,) = images
-    assert image.startswith("registry.example.com/rowferry:")
-    assert {found["kind"] for found in objects} == {"Deployment", "Service", "PodMonitor", "Job"}
-
-
-def is_own(found: Object) -> bool:
-    return found["kind"] not in EXTENSIONS
-
-
-def test_keda_sets_the_number_of_workers_alone(tmp_path: Path) -> None:
-    example = copy_with("keda", tmp_path)
-    settings = example / "kustomization.yaml"
-    settings.write_text(settings.read_text().partition("replicas:")[0])
-    objects = {(found["kind"], found["metadata"]["name"]): found for found in build(example)}
-    assert "replicas" not in objects["Deployment", "rowferry-worker"]["spec"]
-    scaled = objects["ScaledObject", "rowferry-worker"]["spec"]
-    assert scaled["scaleTargetRef"]["name"] == "rowferry-worker"
-    (trigger,) = scaled["triggers"]
-    assert ("TriggerAuthentication", trigger["authenticationRef"]["name"]) in objects
+PODS = ("base/worker.yaml", "base/exporter.yaml", "job/enqueue.yaml")
 
 
 def test_the_images_are_of_this_version() -> None:
@@ -142,7 +22,7 @@ def test_the_images_are_of_this_version() -> None:
     assert re.findall(r"newTag: (\S+) ", words) == [version]
 
 
-@pytest.mark.parametrize("path", ["base/worker.yaml", "base/exporter.yaml", "job/enqueue.yaml"])
+@pytest.mark.parametrize("path", PODS)
 def test_every_pod_fits_the_restricted_profile(path: str) -> None:
     """Kubernetes' Pod Security Standards, the profile `restricted`, and what the image allows beyond it."""
     (pod,) = find_pods(read(path).values())
@@ -178,7 +58,7 @@ def read_files_of(container: Object) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name.endswith("_FILE")}
 
 
-@pytest.mark.parametrize("path", ["base/worker.yaml", "base/exporter.yaml", "job/enqueue.yaml"])
+@pytest.mark.parametrize("path", PODS)
 def test_no_secret_is_in_an_environment_and_each_file_is_mounted(path: str) -> None:
     (pod,) = find_pods(read(path).values())
     for container in list_containers(pod):
@@ -191,7 +71,7 @@ def test_no_secret_is_in_an_environment_and_each_file_is_mounted(path: str) -> N
         assert {mount["name"] for mount in mounted.values()} <= {volume["name"] for volume in pod["volumes"]}
 
 
-@pytest.mark.parametrize("path", ["base/worker.yaml", "base/exporter.yaml", "job/enqueue.yaml"])
+@pytest.mark.parametrize("path", PODS)
 def test_a_pod_holds_no_secret_that_it_does_not_read(path: str) -> None:
     (pod,) = find_pods(read(path).values())
     containers = list_containers(pod)
@@ -205,7 +85,7 @@ def test_a_pod_holds_no_secret_that_it_does_not_read(path: str) -> None:
     assert given == {file for container in containers for file in read_files_of(container).values()}
 
 
-@pytest.mark.parametrize("path", ["base/worker.yaml", "base/exporter.yaml", "job/enqueue.yaml"])
+@pytest.mark.parametrize("path", PODS)
 def test_the_program_takes_what_a_pod_gives_it(path: str) -> None:
     from rowferry_cli import cli
 
@@ -254,28 +134,3 @@ def test_selectors_find_their_pods() -> None:
         (job,) = endpoint["relabelings"]
         assert f"job_name: {job['replacement']}\n" in scraped
         assert endpoint["honorLabels"] is True
-
-
-def count_work(table: EntryTable) -> int:
-    """Ask what KEDA asks, as a worker's own role."""
-    (trigger,) = read("components/keda/scaler.yaml")["ScaledObject"]["spec"]["triggers"]
-    with psycopg.connect(table.dsn) as connection:
-        connection.execute("create role scaler")
-        connection.execute(compose_grants("scaler", ["worker"], None))
-        connection.execute("set role scaler")
-        (row,) = connection.execute(trigger["metadata"]["query"]).fetchall()
-        connection.rollback()
-    return row[0]
-
-
-def test_keda_counts_the_batches_that_may_be_worked_on_now_and_no_others(table: EntryTable) -> None:
-    assert count_work(table) == 0
-    table.add_legacy(range(1, 31))
-    table.enqueue(batch_size=10)
-    assert count_work(table) == 3
-    table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour' where id = 1")
-    assert count_work(table) == 2
-    table.execute("update rowferry.batch_queue set queue_name = 'verify' where id = 2")
-    assert count_work(table) == 1, "these workers do not serve that queue"
-    table.execute("update rowferry.migration set paused_at = now()")
-    assert count_work(table) == 0

@@ -23,3 +23,7 @@ def read(path: str) -> Object:
 
 def find_pods(objects: Iterable[Object]) -> list[Object]:
     return [found["spec"]["template"]["spec"] for found in objects if found["kind"] in {"Deployment", "Job"}]
+
+
+def list_containers(pod: Object) -> list[Object]:
+    return [*pod.get("initContainers", []), *pod["containers"]]

@@ -1,0 +1,138 @@
+"""deploy/kubernetes: built by kustomize, held against the schemas of Kubernetes."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.docs.doc_pages import ROOT
+from support.docs.kubernetes import FOLDER, VERSIONS, Object, find_pods, list_containers, read
+
+KUSTOMIZE = ROOT / ".tools" / "bin" / "kustomize"
+VALIDATE = ROOT / ".tools" / "kubernetes" / "bin" / "kubernetes-validate"
+EXTENSIONS = {"PodMonitor", "ScaledObject", "TriggerAuthentication"}
+"""Kinds of operators: Kubernetes itself has no schema of them."""
+FILES = sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "kustomization.yaml")
+BUILDS = ("base", "job", "overlays/example", "overlays/example/job")
+SPOILS: dict[str, tuple[Callable[[Object], object], str]] = {
+    "an unknown field": (lambda found: found["spec"].update(replica=2), "replica"),
+    "a wrong type": (lambda found: found["spec"].update(replicas="two"), "'two' is not of type 'integer'"),
+    "a missing field": (lambda found: found["spec"].pop("selector"), "'selector' is a required property"),
+    "an unknown field below": (
+        lambda found: found["spec"]["template"]["spec"]["containers"][0].update(livenessprobe={}),
+        "livenessprobe",
+    ),
+    "an unknown kind": (lambda found: found.update(kind="Deploymnet"), "Couldn't find schema for kind Deploymnet"),
+}
+"""What is wrong in a manifest, how it is made so, and what the schemas say of it."""
+
+
+def build(folder: Path) -> list[Object]:
+    if not KUSTOMIZE.exists():
+        pytest.skip("kustomize is not here: `make test` builds it where `go` is installed")
+    ended = subprocess.run([KUSTOMIZE, "build", folder], capture_output=True, text=True, timeout=200, check=False)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    return list(yaml.safe_load_all(ended.stdout))
+
+
+@pytest.fixture
+def validate() -> Callable[..., str]:
+    """Return what asks the schemas of a version, strictly: it returns the complaints about files, which name them."""
+    if not VALIDATE.exists():
+        pytest.skip("the schemas of Kubernetes are not here: `make test` installs them")
+
+    def ask(paths: Iterable[Path], version: str) -> str:
+        command = [VALIDATE, "--strict", "--quiet", "--kubernetes-version", version, *paths]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+        complaints = [line for line in (ended.stdout + ended.stderr).splitlines() if not is_of_an_operator(line)]
+        assert ended.returncode == 0 or complaints
+        return "\n".join(complaints)
+
+    return ask
+
+
+def is_of_an_operator(line: str) -> bool:
+    return "WARN" in line and any(f"for kind {kind} with" in line for kind in EXTENSIONS)
+
+
+def write(path: Path, objects: Iterable[Object]) -> Path:
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
+
+
+def test_kubernetes_takes_every_file(validate: Callable[..., str], subtests: pytest.Subtests) -> None:
+    assert len(FILES) > 5, "a test without a subject cannot fail"
+    for version in VERSIONS:
+        with subtests.test(version):
+            assert validate(FILES, version) == ""
+
+
+def test_kubernetes_takes_what_kustomize_builds(
+    validate: Callable[..., str], tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    built = [write(tmp_path / f"{name.replace('/', '-')}.yaml", build(FOLDER / name)) for name in BUILDS]
+    for version in VERSIONS:
+        with subtests.test(version):
+            assert validate(built, version) == ""
+
+
+def test_a_broken_manifest_is_refused(validate: Callable[..., str], tmp_path: Path, subtests: pytest.Subtests) -> None:
+    paths = [write(tmp_path / "sound.yaml", [read("base/worker.yaml")["Deployment"]])]
+    for name, (spoil, _) in SPOILS.items():
+        found = read("base/worker.yaml")["Deployment"]
+        spoil(found)
+        paths.append(write(tmp_path / f"{name}.yaml", [found]))
+    complaints = validate(paths, VERSIONS[-1]).splitlines()
+    assert not [line for line in complaints if "sound.yaml" in line]
+    for name, (_, complaint) in SPOILS.items():
+        with subtests.test(name):
+            assert any(complaint in line for line in complaints if f"{name}.yaml" in line)
+
+
+def test_the_overlay_needs_no_operator() -> None:
+    """Without its operator, kubectl would refuse an object."""
+    assert not EXTENSIONS & {found["kind"] for found in build(FOLDER / "overlays" / "example")}
+
+
+def copy_with(component: str, folder: Path) -> Path:
+    """Return a copy of the example that takes a component in."""
+    copy = folder / "kubernetes"
+    shutil.copytree(FOLDER, copy)
+    example = copy / "overlays" / "example" / "kustomization.yaml"
+    words = example.read_text()
+    line = f"  # - ../../components/{component} #"
+    assert line in words
+    example.write_text(words.replace(line, line.replace("# -", "-", 1)))
+    return example.parent
+
+
+def test_the_overlay_reaches_every_object(tmp_path: Path) -> None:
+    example = copy_with("pod-monitor", tmp_path)
+    objects = [*build(example), *build(example / "job")]
+    namespace = yaml.safe_load((FOLDER / "overlays" / "example" / "namespace.yaml").read_text())["metadata"]["name"]
+    assert {found["metadata"]["namespace"] for found in objects} == {namespace}
+    assert {found["metadata"]["labels"]["app.kubernetes.io/part-of"] for found in objects if is_own(found)}
+    images = {container["image"] for pod in find_pods(objects) for container in list_containers(pod)}
+    assert len(images) == 1
+    (image,) = images
+    assert image.startswith("registry.example.com/rowferry:")
+    assert {found["kind"] for found in objects} == {"Deployment", "Service", "PodMonitor", "Job"}
+
+
+def is_own(found: Object) -> bool:
+    return found["kind"] not in EXTENSIONS
+
+
+def test_keda_sets_the_number_of_workers_alone(tmp_path: Path) -> None:
+    example = copy_with("keda", tmp_path)
+    settings = example / "kustomization.yaml"
+    settings.write_text(settings.read_text().partition("replicas:")[0])
+    objects = {(found["kind"], found["metadata"]["name"]): found for found in build(example)}
+    assert "replicas" not in objects["Deployment", "rowferry-worker"]["spec"]
+    scaled = objects["ScaledObject", "rowferry-worker"]["spec"]
+    assert scaled["scaleTargetRef"]["name"] == "rowferry-worker"
+    (trigger,) = scaled["triggers"]
+    assert ("TriggerAuthentication", trigger["authenticationRef"]["name"]) in objects
