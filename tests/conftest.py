@@ -22,6 +22,8 @@ from support.processes.time_limit import pytest_timeout_set_timer  # noqa: F401 
 from support.queue.plug_in import NOTES, PlugIn, write_plan
 from support.s3.request_log import RequestLog, logged
 
+pytest_plugins = ["support.running.plugin"]
+
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("wandering", settings.get_profile("steady"), derandomize=False)
 settings.load_profile("steady")
