@@ -1,21 +1,14 @@
-"""worker/Dockerfile and its health check, without an engine; `make test-image` builds and runs the image."""
+"""The health check of the image, without an engine; `make test-image` builds and runs the image."""
 
-import re
-import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
-import botocore
 import pytest
 
 from rowferry_cli.container_health import ask, find_address, main
-from support.docs.doc_pages import ROOT
 
-DOCKERFILE = (ROOT / "worker" / "Dockerfile").read_text()
 PROGRAM = ("/opt/rowferry/bin/python", "/opt/rowferry/bin/rowferry")
-LABELS = "title description licenses vendor version revision created url source documentation"
-CREDENTIALS = Path(botocore.__file__).parent / "credentials.py"
 
 
 @pytest.mark.parametrize(
@@ -90,25 +83,3 @@ def test_silence_and_noise_are_unhealthy() -> None:
         server.RequestHandlerClass = lambda request, *_: request.recv(100)  # type: ignore[assignment]
         assert ask("127.0.0.1", server.server_port) == "An empty response."
         server.shutdown()
-
-
-def test_the_health_check_is_the_one_that_is_tested_here() -> None:
-    assert 'CMD ["python", "-m", "rowferry_cli.container_health"]' in DOCKERFILE
-    assert "EXPOSE 9464 9465\n" in DOCKERFILE
-
-
-def test_the_image_has_every_label() -> None:
-    assert re.findall(r"org\.opencontainers\.image\.(\w+)=", DOCKERFILE) == LABELS.split()
-    assert 'version="${VERSION}"' in DOCKERFILE
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert f"\nARG VERSION={project['version']}\n" in DOCKERFILE
-    assert f'licenses="{project["license"]}"' in DOCKERFILE
-    assert f'source="{project["urls"]["Homepage"]}"' in DOCKERFILE
-
-
-def test_the_services_that_the_image_keeps_are_all_that_credentials_come_from() -> None:
-    """botocore's own calls of services; sso-oidc refreshes the tokens of sso."""
-    asked = set(re.findall(r"client_?creator\(\s*'([\w-]+)'", CREDENTIALS.read_text()))
-    assert {"sts", "sso", "signin"} <= asked
-    (kept,) = re.findall(r'^ARG AWS_SERVICES="(.*)"$', DOCKERFILE, re.MULTILINE)
-    assert {"s3", "sso-oidc", *asked} == set(kept.split())

@@ -1,0 +1,13 @@
+"""compose.yaml as the tests read it."""
+
+from typing import Any
+
+import yaml
+
+from support.checkout import ROOT
+
+_DOCUMENT: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = _DOCUMENT["services"]
+SECRETS: dict[str, dict[str, str]] = _DOCUMENT["secrets"]
+OWN = {"worker", "exporter", "prometheus", "grafana"}
+"""The services of users who have servers of their own."""
