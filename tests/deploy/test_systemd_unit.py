@@ -1,85 +1,24 @@
-import json
-import os
+"""The units of systemd say what the programs take, and wait as long as these need."""
+
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from socket import AF_UNIX, SOCK_DGRAM, socket
-from typing import Any
 
-import click
 import pytest
 
 from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
 from rowferry_worker.supervisor import LONGEST_SILENCE
-from support.checkout import ROOT
-from support.entries.migration import Migration
-from support.processes.processes import wait_for
-from support.processes.scrape import fetch
+from support.docs.command_line import list_options
+from support.docs.systemd import EXPORTER, UNIT, find, read_settings
 
-UNIT = ROOT / "worker" / "rowferry-worker.service"
-EXPORTER = ROOT / "exporter" / "rowferry-exporter.service"
-BOTH = pytest.mark.parametrize("unit", [UNIT, EXPORTER], ids=lambda unit: unit.stem)
-OLDEST = 250
-"""The version of systemd that the unit asks for."""
+pytestmark = pytest.mark.texts
 
-
-def read_settings(unit: Path = UNIT) -> list[tuple[str, str]]:
-    lines = [line for line in unit.read_text().splitlines() if "=" in line and not line.startswith("#")]
-    return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
-
-
-def find(name: str, unit: Path = UNIT) -> str:
-    (value,) = [value for key, value in read_settings(unit) if key == name]
-    return value
+BOTH = (UNIT, EXPORTER)
 
 
 def seconds(name: str) -> timedelta:
     return timedelta(seconds=int(find(name).removesuffix("s")))
-
-
-@pytest.fixture
-def instance(tmp_path: Path, unit: Path) -> Path:
-    """The unit as `systemctl enable` sees it, with a program that is there."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("there is no systemd-analyze here")
-    version = int(analyze("--version").stdout.split()[1])
-    if version < OLDEST:
-        pytest.skip(f"systemd {version} is older than the {OLDEST} that the unit asks for")
-    words = unit.read_text().replace("/opt/rowferry/bin/rowferry", shutil.which("true") or "/bin/true")
-    (tmp_path / unit.name).write_text(words)
-    return tmp_path / unit.name
-
-
-def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
-    command = ["systemd-analyze", *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
-
-
-@BOTH
-def test_systemd_finds_no_fault_in_the_unit(instance: Path) -> None:
-    ended = analyze("verify", instance)
-    assert (ended.returncode, ended.stderr) == (0, "")
-
-
-@BOTH
-def test_systemd_finds_the_unit_hardened(instance: Path) -> None:
-    ended = analyze("security", "--offline=yes", "--threshold=15", instance)  # tenths: 1.5 of 10 at most
-    assert ended.returncode == 0, ended.stdout[-300:]
-
-
-@BOTH
-def test_systemd_finds_a_fault(instance: Path) -> None:
-    """A unit that is not checked would pass as well."""
-    instance.write_text(instance.read_text().replace("[Install]", "NoNewPriviledges=yes\n[Install]"))
-    assert "NoNewPriviledges" in analyze("verify", instance).stderr
-    instance.write_text(instance.read_text().replace("SystemCallFilter=", "#").replace("CapabilityBoundingSet=", "#"))
-    assert analyze("security", "--offline=yes", "--threshold=15", instance).returncode != 0
 
 
 def test_a_worker_has_longer_to_stop_than_it_takes() -> None:
@@ -91,29 +30,31 @@ def test_the_watchdog_waits_for_many_beats() -> None:
     assert seconds("WatchdogSec") >= 10 * HEARTBEAT_INTERVAL
 
 
-@BOTH
-def test_every_secret_is_a_credential_and_none_is_in_the_environment(unit: Path) -> None:
-    credentials = {value.partition(":")[0] for key, value in read_settings(unit) if key == "LoadCredential"}
-    environment = [value.partition("=") for key, value in read_settings(unit) if key == "Environment"]
-    files = {variable: value.removeprefix("%d/") for variable, _, value in environment if "_FILE" in variable}
-    assert set(files.values()) == credentials
-    assert all(variable.endswith(f"{name.upper()}_FILE") for variable, name in files.items())
+def test_every_secret_is_a_credential_and_none_is_in_the_environment(subtests: pytest.Subtests) -> None:
+    for unit in BOTH:
+        with subtests.test(unit.stem):
+            credentials = {value.partition(":")[0] for key, value in read_settings(unit) if key == "LoadCredential"}
+            environment = [value.partition("=") for key, value in read_settings(unit) if key == "Environment"]
+            files = {variable: value.removeprefix("%d/") for variable, _, value in environment if "_FILE" in variable}
+            assert set(files.values()) == credentials
+            assert all(variable.endswith(f"{name.upper()}_FILE") for variable, name in files.items())
 
 
-@BOTH
-def test_the_program_takes_the_options_that_the_unit_gives(unit: Path) -> None:
-    from rowferry_cli import cli
-
+def check_options(unit: Path) -> None:
     program, name = find("ExecStart", unit).split()
     assert (program, unit.stem) == ("/opt/rowferry/bin/rowferry", f"rowferry-{name}")
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    variables = {option.envvar for option in command.params if option.envvar}
+    variables = {option.envvar for option in list_options(name) if option.envvar}
     environment = [word for key, value in read_settings(unit) if key == "Environment" for word in value.split()]
     options = [word.partition("=")[0] for word in environment if word.startswith("ROWFERRY_") and "_FILE=" not in word]
     assert options
     assert set(options) <= variables
     assert set(re.findall(rf"ROWFERRY_{name.upper()}_\w+", unit.read_text())) <= variables
+
+
+def test_the_program_takes_the_options_that_the_unit_gives(subtests: pytest.Subtests) -> None:
+    for unit in BOTH:
+        with subtests.test(unit.stem):
+            check_options(unit)
 
 
 def test_the_supervisor_is_as_patient_with_a_process_as_systemd_is_with_the_supervisor() -> None:
@@ -122,84 +63,3 @@ def test_the_supervisor_is_as_patient_with_a_process_as_systemd_is_with_the_supe
 
 def test_a_process_without_memory_takes_no_other_with_it() -> None:
     assert find("OOMPolicy") == "continue"
-
-
-REFUSE_WRITABLE_CODE = """
-import ctypes, os, sys
-if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, since Linux 6.3
-    sys.exit(77)
-os.execv(sys.executable, [sys.executable, "-m", "rowferry_cli", "worker", "--until-empty"])
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="systemd is for Linux")
-def test_a_worker_does_its_work_without_memory_that_is_writable_and_executable(migration: Migration) -> None:
-    """What MemoryDenyWriteExecute= of the unit forbids, forbidden by the kernel itself."""
-    assert find("MemoryDenyWriteExecute") == "yes"
-    migration.fill(20)
-    migration.enqueue()
-    ended = subprocess.run([sys.executable, "-c", REFUSE_WRITABLE_CODE], capture_output=True, timeout=200, check=False)
-    if ended.returncode == 77:
-        pytest.skip("this kernel has no MDWE")
-    assert ended.returncode == 0, ended.stderr
-    migration.audit()
-
-
-@pytest.fixture
-def started(migration: Migration, tmp_path: Path) -> Iterator[Callable[[Path], tuple[subprocess.Popen[str], socket]]]:
-    """Return what starts a unit's program as the unit says, without systemd: credentials, variables, no privileges."""
-    running: list[subprocess.Popen[str]] = []
-    manager = socket(AF_UNIX, SOCK_DGRAM)
-    manager.bind(str(tmp_path / "notify"))
-    manager.settimeout(60)
-
-    def start(unit: Path) -> tuple[subprocess.Popen[str], socket]:
-        given = tmp_path / "credentials"
-        given.mkdir(mode=0o700)
-        for name in (value.partition(":")[0] for key, value in read_settings(unit) if key == "LoadCredential"):
-            content = migration.dsn if name == "database_url" else os.environ.get(f"ROWFERRY_{name.upper()}", "")
-            (given / name).write_text(content)
-            (given / name).chmod(0o400)
-        lines = [value.replace("%d", str(given)) for key, value in read_settings(unit) if key == "Environment"]
-        environment = dict(word.split("=", 1) for line in lines for word in line.split())
-        environment |= {"ROWFERRY_WORKER_METRICS_PORT": "0", "ROWFERRY_EXPORTER_PORT": "0"}  # as worker.env could
-        environment |= {"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(tmp_path / "notify")}
-        command = [sys.executable, "-m", "rowferry_cli", *find("ExecStart", unit).split()[1:]]
-        drop = ["setpriv", "--no-new-privs", "--inh-caps=-all"]
-        drop += ["--bounding-set=-all"] if os.geteuid() == 0 else []
-        with (tmp_path / "log").open("w") as log:
-            running.append(subprocess.Popen([*drop, *command], env=environment, stderr=log, umask=0o077, text=True))
-        return running[0], manager
-
-    yield start
-    manager.close()
-    for process in running:
-        process.kill()
-        process.wait(60)
-
-
-needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not here")
-
-
-@needs_setpriv
-def test_the_worker_runs_as_the_unit_says(migration: Migration, started: Callable[..., Any]) -> None:
-    migration.fill(20)
-    migration.enqueue()
-    process, manager = started(UNIT)
-    states = manager.recv(4096).decode()
-    assert "READY=1" in states
-    migration.wait_until_done()
-    migration.audit()
-    process.terminate()
-    assert process.wait(60) == 0
-
-
-@needs_setpriv
-def test_the_exporter_runs_as_the_unit_says(tmp_path: Path, started: Callable[..., Any]) -> None:
-    process, _ = started(EXPORTER)
-    log = tmp_path / "log"
-    wait_for(lambda: '"message": "serving metrics"' in log.read_text())
-    port = json.loads(log.read_text().splitlines()[0])["port"]
-    wait_for(lambda: fetch(port, "/readyz")[0] == 200)
-    process.terminate()
-    assert process.wait(60) == 0
