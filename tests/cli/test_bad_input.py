@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from psycopg import sql
 
 from rowferry_lab.servers.server_process import find_free_port
 from support.entries.migration import Migration
+from support.postgres.roles import new_role
 
 ALL_OF = sql.SQL("select * from rowferry.{} order by 1")
 SECRETS = ("hush-hush", "hush-token")
@@ -198,13 +199,9 @@ def test_an_unreachable_database_gets_one_sentence(command: str, planned: Migrat
     "command", ["enqueue --yes", "worker --until-empty", "status --no-objects", "requeue --all", "init"]
 )
 def test_a_role_without_rights_gets_one_sentence(command: str, planned: Migration) -> None:
-    planned.execute("drop role if exists stranger")
-    planned.execute(sql.SQL("create role stranger login password {}").format(SECRETS[0]))
-    try:
-        url = address(planned, user="stranger", password=SECRETS[0])
+    with new_role(planned.dsn, password=SECRETS[0]) as stranger:
+        url = address(planned, user=quote(stranger), password=SECRETS[0])
         check_refusal(planned, command, "permission denied", DATABASE_URL=url)
-    finally:
-        planned.execute("drop role stranger")
 
 
 def test_no_command_at_all_shows_the_help(planned: Migration) -> None:

@@ -6,15 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from rowferry.batch import Verdict
 from rowferry.db.connection import Connection, connect
@@ -29,8 +27,9 @@ from rowferry_cli.watching.poller import LONGEST_INTERVAL, Poller, State, act, c
 from rowferry_cli.watching.queue_lines import find_window
 from rowferry_cli.watching.reading import read_snapshot
 from rowferry_cli.watching.snapshot import Snapshot
-from rowferry_lab.servers.postgres import EmbeddedPostgres
 from support.entries.entry_table import EntryTable
+from support.postgres.ordinary import as_owner, ordinary_postgres
+from support.postgres.roles import log_in, new_role
 from support.processes.processes import wait_for
 from support.processes.terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 from support.queue.queue_states import Actor, acting, denied, missing
@@ -435,11 +434,12 @@ def test_without_colours_it_says_the_same() -> None:
 
 
 def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    with EmbeddedPostgres() as server:
-        monkeypatch.setenv("DATABASE_URL", server.dsn())
+    with ordinary_postgres() as server:
+        dsn = as_owner(server.dsn())
+        monkeypatch.setenv("DATABASE_URL", dsn)
         with connect("test", autocommit=True) as connection:
             initialise(connection)
-        table = EntryTable(server.dsn())
+        table = EntryTable(dsn)
         table.add_legacy(range(1, 11))
         table.enqueue()
         table.close()
@@ -488,19 +488,15 @@ def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def log_in_as(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Purpose], None]]:
     """Return what turns DATABASE_URL into that of a new role with the grants of a purpose."""
-    roles: list[str] = []
+    with ExitStack() as until:
 
-    def log_in(purpose: Purpose) -> None:
-        role = f"test_{uuid4().hex}"
-        table.execute(sql.SQL("create role {} login password 'not a secret'").format(sql.Identifier(role)))
-        roles.append(role)
-        with connect("test", autocommit=True) as connection:
-            apply_grants(connection, compose_grants(role, [purpose], table.read_plan()))
-        monkeypatch.setenv("DATABASE_URL", make_conninfo(table.dsn, user=role, password="not a secret"))
+        def log_in_as(purpose: Purpose) -> None:
+            role = until.enter_context(new_role(table.dsn))
+            with connect("test", autocommit=True) as connection:
+                apply_grants(connection, compose_grants(role, [purpose], table.read_plan()))
+            monkeypatch.setenv("DATABASE_URL", log_in(table, role))
 
-    yield log_in
-    for role in roles:
-        table.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(role)))
+        yield log_in_as
 
 
 @pytest.mark.usefixtures("busy")

@@ -10,13 +10,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
 import yaml
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from alert_rules import ALERTS
 from rowferry.batch import Outcome
@@ -24,6 +21,7 @@ from rowferry.db.connection import connect
 from rowferry.db.grants import apply_grants, compose_grants
 from support.docs.doc_pages import read_anchors
 from support.entries.entry_table import EntryTable
+from support.postgres.roles import log_in, new_role
 from support.processes.cli import run_rowferry
 from support.queue.queue_states import acting, missing
 from support.screens.grafana import (
@@ -253,18 +251,11 @@ def busy_queue(table: EntryTable) -> Iterator[EntryTable]:
 @pytest.fixture
 def grafana(table: EntryTable) -> Iterator["psycopg.Connection[Any]"]:
     """A connection of a role that was made by `rowferry init --grants ROLE --for grafana`."""
-    name = f"grafana_{uuid4().hex}"
-    role = sql.Identifier(name)
-    with psycopg.connect(table.dsn, autocommit=True) as owner:
-        owner.execute(sql.SQL("create role {} login password 'x'").format(role))
-        try:
-            with connect("init", autocommit=True) as connection:
-                apply_grants(connection, compose_grants(name, ["grafana"], None))
-            dsn = make_conninfo(table.dsn, user=name, password="x")
-            with psycopg.connect(dsn, autocommit=True) as connection:
-                yield connection
-        finally:
-            owner.execute(sql.SQL("drop owned by {0}; drop role {0}").format(role))
+    with new_role(table.dsn) as role:
+        with connect("init", autocommit=True) as connection:
+            apply_grants(connection, compose_grants(role, ["grafana"], None))
+        with psycopg.connect(log_in(table, role), autocommit=True) as connection:
+            yield connection
 
 
 def now_shown(*queues: str) -> View:

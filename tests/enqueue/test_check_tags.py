@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from psycopg import sql
 
 from conformance.plain import make_buckets
 from rowferry.db.connection import connect
@@ -16,6 +17,7 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.checks import check, problems
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
+from support.postgres.roles import new_role
 from support.postgres.servers import connect_s3, fresh_buckets
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog
@@ -144,16 +146,11 @@ def test_columns_that_are_not_there_are_found_before_anything_is_enqueued(
 def test_an_enqueuer_need_not_read_what_only_workers_read(migration: Migration) -> None:
     prepare(migration)
     migration.execute("insert into public.avatars values (1, 'avatar/1.png', 't1')")
-    migration.execute("drop role if exists filler")
-    migration.execute("create role filler")
-    try:
-        migration.execute("grant select (id, path) on public.avatars to filler")
-        with connect("check", autocommit=True) as connection:
-            connection.execute("set role filler")
-            spec, (entries,) = find_queue("tag"), migration.read_plan().entries
-            queries, settings = EntryQueries.of(connection, entries), spec.read_settings(migration.read_plan())
-            assert list(check_queue_rows(connection, queries, spec, settings, as_worker=False)) == []
-            assert len(list(check_queue_rows(connection, queries, spec, settings))) == 1
-    finally:
-        migration.execute("drop owned by filler")
-        migration.execute("drop role filler")
+    with new_role(migration.dsn) as role, connect("check", autocommit=True) as connection:
+        filler = sql.Identifier(role)
+        migration.execute(sql.SQL("grant select (id, path) on public.avatars to {}").format(filler))
+        connection.execute(sql.SQL("set role {}").format(filler))
+        spec, (entries,) = find_queue("tag"), migration.read_plan().entries
+        queries, settings = EntryQueries.of(connection, entries), spec.read_settings(migration.read_plan())
+        assert list(check_queue_rows(connection, queries, spec, settings, as_worker=False)) == []
+        assert len(list(check_queue_rows(connection, queries, spec, settings))) == 1

@@ -16,6 +16,7 @@ from rowferry_worker.batch.rows import Move, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.checks import entries_of, row_problems
 from support.entries.entry_table import TO, EntryTable, trusted
+from support.postgres.ordinary import OWNER, administrator
 
 UNFIT = {
     "repeating ids": (
@@ -59,8 +60,7 @@ UNFIT = {
         "is a materialized view; name the table that it is made from",
     ),
     "foreign table": (
-        "create foreign data wrapper w; create server s foreign data wrapper w; "
-        "create foreign table odd (id bigint not null, path text) server s",
+        "create server s foreign data wrapper w; create foreign table odd (id bigint not null, path text) server s",
         "is a foreign table; run rowferry in the database that holds its rows",
     ),
     "sequence": ("create sequence odd", "is no table; correct `table` in the plan"),
@@ -77,7 +77,10 @@ UNFIT = {
 
 @pytest.fixture
 def table(table: EntryTable) -> EntryTable:
-    """The usual table, with a connection that makes others beside it."""
+    """The usual table, with a connection that makes others beside it, foreign ones too."""
+    with administrator(table.dsn) as connection:
+        connection.execute("create foreign data wrapper w")
+        connection.execute(sql.SQL("grant usage on foreign data wrapper w to {}").format(sql.Identifier(OWNER)))
     table.execute("set search_path = public")
     return table
 

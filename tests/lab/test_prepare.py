@@ -2,21 +2,24 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
 from rowferry_lab.simulated.buckets import Uploads, ready_bucket
 from rowferry_lab.simulated.prepare import Prepared, prepare
+from support.entries.entry_table import trusted
 from support.entries.key_forms import production_key
 from support.entries.migration import Migration
+from support.postgres.ordinary import OWNER, administrator
 from support.postgres.servers import Buckets, remove_bucket
 
 
@@ -25,6 +28,16 @@ def simulated(migration: Migration) -> Migration:
     """A migration that may be thrown away."""
     migration.plan["migration"]["simulated"] = True
     return migration
+
+
+@pytest.fixture
+def making_roles(simulated: Migration) -> Iterator[Migration]:
+    """The same, whose owner may make roles; most may not."""
+    for right in ("createrole", "nocreaterole"):
+        with administrator(simulated.dsn) as connection:
+            connection.execute(sql.SQL("alter role {} {}").format(sql.Identifier(OWNER), trusted(right)))
+        if right == "createrole":
+            yield simulated
 
 
 def make(migration: Migration, number: int, **more: Any) -> Prepared:
@@ -143,35 +156,36 @@ def test_every_key_column_of_every_table_gets_a_picture(simulated: Migration) ->
     assert simulated.execute("select count(name) as n, count(title) as m from gallery.pieces") == [{"n": 2, "m": 2}]
 
 
-def test_the_role_may_migrate_with_its_password(simulated: Migration) -> None:
-    prepared = make(simulated, 6, role_password="it's 50%")
+def test_the_role_may_migrate_with_its_password(making_roles: Migration) -> None:
+    prepared = make(making_roles, 6, role_password="it's 50%")
     assert (prepared.role.name, prepared.role.is_there, prepared.role.has_own_grants) == (
         "rowferry_avatars",
         True,
         True,
     )
-    dsn = make_conninfo(simulated.dsn, user="rowferry_avatars", password="it's 50%")
-    simulated.write_plan()
-    assert simulated.run("enqueue", "--yes", DATABASE_URL=dsn).returncode == 0
-    assert simulated.run("worker", "--until-empty", DATABASE_URL=dsn).returncode == 0
+    dsn = make_conninfo(making_roles.dsn, user="rowferry_avatars", password="it's 50%")
+    making_roles.write_plan()
+    assert making_roles.run("enqueue", "--yes", DATABASE_URL=dsn).returncode == 0
+    assert making_roles.run("worker", "--until-empty", DATABASE_URL=dsn).returncode == 0
     with psycopg.connect(dsn) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("delete from public.avatars")
-    simulated.execute("alter role rowferry_avatars nologin password null")
+    making_roles.execute("alter role rowferry_avatars nologin password null")
 
 
-def test_the_password_reaches_the_server_as_a_verifier_only(simulated: Migration) -> None:
-    make(simulated, 1, role_password="very secret")
-    (row,) = simulated.execute("select rolpassword from pg_authid where rolname = 'rowferry_avatars'")
-    assert row["rolpassword"].startswith("SCRAM-SHA-256$")
-    simulated.execute("alter role rowferry_avatars nologin password null")
+def test_the_password_reaches_the_server_as_a_verifier_only(making_roles: Migration) -> None:
+    make(making_roles, 1, role_password="very secret")
+    with administrator(making_roles.dsn) as connection:
+        verifier = "select rolpassword from pg_authid where rolname = 'rowferry_avatars'"
+        assert connection.execute(verifier).fetchall()[0][0].startswith("SCRAM-SHA-256$")
+    making_roles.execute("alter role rowferry_avatars nologin password null")
 
 
-def test_before_init_the_role_gets_the_tables_only(simulated: Migration) -> None:
-    simulated.execute("drop schema rowferry cascade")
-    prepared = make(simulated, 1)
+def test_before_init_the_role_gets_the_tables_only(making_roles: Migration) -> None:
+    making_roles.execute("drop schema rowferry cascade")
+    prepared = make(making_roles, 1)
     assert (prepared.role.is_there, prepared.role.has_own_grants) == (True, False)
     query = "select has_column_privilege('rowferry_avatars', 'public.avatars', 'path', 'update') as may"
-    assert simulated.execute(query) == [{"may": True}]
+    assert making_roles.execute(query) == [{"may": True}]
 
 
 def test_a_plan_that_is_not_simulated_is_refused_and_nothing_is_touched(migration: Migration) -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 from psycopg import sql
 
 from support.entries.migration import Migration
+from support.postgres.ordinary import OWNER, administrator
 
 
 def prepare_once(migration: Migration, **environment: str) -> str:
@@ -28,12 +29,14 @@ def test_what_is_not_there_is_made(migration: Migration) -> None:
 
 def test_the_roles_password_may_come_from_a_file(migration: Migration, tmp_path: Path) -> None:
     migration.execute("drop table public.avatars")
+    with administrator(migration.dsn) as connection:
+        connection.execute(sql.SQL("alter role {} createrole").format(sql.Identifier(OWNER)))
     secret = tmp_path / "role_password"
     secret.write_text("of the role\n")
     prepare_once(migration, ROWFERRY_ROLE_PASSWORD_FILE=str(secret))
-    role = "rowferry_avatars"
-    try:
-        (found,) = migration.execute("select rolpassword as verifier from pg_authid where rolname = %s", (role,))
-        assert found["verifier"].startswith("SCRAM-SHA-256$")
-    finally:
-        migration.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(role)))
+    with administrator(migration.dsn) as connection:
+        connection.execute(sql.SQL("alter role {} nocreaterole").format(sql.Identifier(OWNER)))
+    with administrator(migration.dsn) as connection:
+        verifier = "select rolpassword from pg_authid where rolname = 'rowferry_avatars'"
+        assert connection.execute(verifier).fetchall()[0][0].startswith("SCRAM-SHA-256$")
+        connection.execute("drop owned by rowferry_avatars; drop role rowferry_avatars")

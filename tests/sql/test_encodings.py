@@ -1,10 +1,9 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from uuid import uuid4
 
-import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
@@ -13,6 +12,7 @@ from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
+from support.postgres.ordinary import drop_database, make_own_database
 
 KEY = "image/zoë-😀.png"
 
@@ -20,18 +20,15 @@ KEY = "image/zoë-😀.png"
 @contextmanager
 def encoded(database: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     """Yield a connection to a prepared database of this encoding."""
-    identifier = sql.Identifier(f"encoded_{encoding.lower()}")
-    with psycopg.connect(database, autocommit=True) as admin:
-        create = "create database {} encoding {} template template0 locale 'C'"
-        admin.execute(sql.SQL(create).format(identifier, sql.Literal(encoding)))
-        dbname = f"encoded_{encoding.lower()}"
-        monkeypatch.setenv("DATABASE_URL", make_conninfo(database, dbname=dbname))
-        try:
-            with connect("test", autocommit=True) as connection:
-                initialise(connection)
-                yield connection
-        finally:
-            admin.execute(sql.SQL("drop database {}").format(identifier))
+    name = f"encoded_{encoding.lower()}_{uuid4().hex}"
+    options = sql.SQL("encoding {} template template0 locale 'C'").format(sql.Literal(encoding))
+    try:
+        monkeypatch.setenv("DATABASE_URL", make_own_database(database, name, options))
+        with connect("test", autocommit=True) as connection:
+            initialise(connection)
+            yield connection
+    finally:
+        drop_database(database, name)
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "SQL_ASCII"])

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from rowferry.db.connection import Connection, call, connect
 from rowferry.db.grants import compose_grants
 from support.entries.entry_table import EntryTable
+from support.postgres.roles import new_role
 from support.queue.held_batches import split
 
 DONE: tuple[Any, ...] = ("DONE", None, None, 10, 0, 0, [], [], [], [], [], [])
@@ -24,18 +25,11 @@ ACTS = {
 @pytest.fixture
 def worker(ten: EntryTable) -> Iterator[Connection]:
     """A session of a role that may do what workers do, and no more."""
-    role = sql.Identifier(f"worker_of_{ten.dsn.rpartition('_')[2]}")
-    with closing(connect("test")) as connection:
-        connection.execute(sql.SQL("create role {}").format(role))
-        connection.execute(compose_grants(role.as_string().strip('"'), ["worker"], None))
-        connection.execute(sql.SQL("set role {}").format(role))
+    with new_role(ten.dsn) as role, closing(connect("test")) as connection:
+        connection.execute(compose_grants(role, ["worker"], None))
+        connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
         connection.commit()
         yield connection
-        connection.rollback()
-        connection.execute("reset role")
-        connection.execute(sql.SQL("drop owned by {}").format(role))
-        connection.execute(sql.SQL("drop role {}").format(role))
-        connection.commit()
 
 
 def claim(worker: Connection) -> tuple[int, int]:

@@ -15,6 +15,8 @@ from rowferry.db.connection import connect
 from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql
 from rowferry.errors import UsageError
+from support.postgres.ordinary import drop_database, make_own_database
+from support.postgres.roles import PASSWORD, new_role
 from support.processes.cli import Run
 
 pytestmark = pytest.mark.versions
@@ -26,12 +28,10 @@ NAMES = [path.stem for path in list_sql("migrations")]
 def empty_database(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A database without the schema, to which DATABASE_URL leads."""
     name = f"empty_{uuid4().hex}"
-    dsn = make_conninfo(database, dbname=name)
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        monkeypatch.setenv("DATABASE_URL", dsn)
-        yield dsn
-        connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    dsn = make_own_database(database, name)
+    monkeypatch.setenv("DATABASE_URL", dsn)
+    yield dsn
+    drop_database(database, name)
 
 
 def ask(dsn: str, query: str | sql.Composed) -> list[tuple[object, ...]]:
@@ -178,13 +178,9 @@ def test_the_command_says_what_it_did_and_what_comes_next(empty_database: str, r
 
 
 def test_a_role_that_may_not_make_a_schema_gets_one_sentence(empty_database: str, run_rowferry: Run) -> None:
-    name = f"nobody_{uuid4().hex}"
-    ask(empty_database, sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
-    try:
-        dsn = make_conninfo(empty_database, user=name, password="x")
+    with new_role(empty_database) as name:
+        dsn = make_conninfo(empty_database, user=name, password=PASSWORD)
         done = run_rowferry("init", DATABASE_URL=dsn)
-    finally:
-        ask(empty_database, sql.SQL("drop role {}").format(sql.Identifier(name)))
     assert done.returncode == 2
     assert "PostgreSQL does not allow this role" in done.stderr
     assert done.stderr.count("\n") == 1

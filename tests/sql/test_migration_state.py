@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 from psycopg.rows import DictRow
 
+from support.postgres.ordinary import administrator
 from support.queue.lines import Lines
 from support.queue.rows import add, add_worker, change
 
@@ -247,14 +248,16 @@ def test_the_oldest_transaction_is_told_for_rowferry_and_for_others(lines: Lines
 
 
 def test_the_age_of_a_transaction_that_postgresql_hides_is_unknown(lines: Lines, any_database: str) -> None:
-    lines.session.execute("alter function rowferry.measure_transactions owner to pg_signal_backend")
+    with administrator(any_database) as connection:
+        connection.execute("alter function rowferry.measure_transactions owner to pg_signal_backend")
     ages = "select seconds from rowferry.oldest_transactions where of = 'others'"
     assert lines.session.execute(ages).fetchall() == [{"seconds": 0}]
     with closing(Lines(any_database)) as other:
         other.session.execute("begin isolation level repeatable read")
         other.session.execute("select 1 from rowferry.migration")
         assert lines.session.execute(ages).fetchall() == [{"seconds": None}]
-        lines.session.execute("alter function rowferry.measure_transactions owner to pg_read_all_stats")
+        with administrator(any_database) as connection:
+            connection.execute("alter function rowferry.measure_transactions owner to pg_read_all_stats")
         (row,) = lines.session.execute(ages)
         assert row["seconds"] > 0
 

@@ -18,6 +18,7 @@ from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.rows import Move, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from rowferry_worker.batch.verdict import write_verdict
+from support.postgres.ordinary import OWNER, administrator
 from support.postgres.plans import Plan, explained
 from support.postgres.servers import INSTALLATIONS, DatabaseServers
 from support.queue.held_batches import split
@@ -42,8 +43,9 @@ def large_queue(request: pytest.FixtureRequest, database_servers: DatabaseServer
     The tests of one version share it, and roll back what they do.
     """
     with database_servers.fresh_database(INSTALLATIONS[request.param]) as dsn:
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        with administrator(dsn) as connection:
             fill(connection)
+            connection.execute(sql.SQL("alter table public.entries owner to {}").format(sql.Identifier(OWNER)))
         yield dsn
 
 

@@ -11,6 +11,7 @@ from psycopg import errors
 
 from rowferry.db.grants import PURPOSES, Purpose
 from support.entries.entry_table import EntryTable
+from support.postgres.ordinary import administrator
 from support.postgres.privileges import list_privileges, may, write_trials
 from support.postgres.roles import Roles, grant, log_in, new_role, new_roles
 
@@ -167,7 +168,8 @@ def test_a_role_may_do_what_is_written_here_and_nothing_else(table: EntryTable, 
 def test_a_grant_too_many_is_seen(table: EntryTable, roles: Roles, mistake: str, seen: str) -> None:
     worker = roles["worker"]
     before = list_privileges(table.dsn, worker)
-    table.execute(mistake.replace("{role}", f'"{worker}"'))
+    with administrator(table.dsn) as connection:
+        connection.execute(mistake.replace("{role}", f'"{worker}"').encode())
     added = set(list_privileges(table.dsn, worker)) - set(before)
     assert seen in added
 

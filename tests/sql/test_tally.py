@@ -21,6 +21,7 @@ from psycopg.rows import tuple_row
 
 from rowferry.db.connection import Connection, call, connect
 from rowferry.db.schema import initialise
+from support.postgres.ordinary import as_superuser
 from support.postgres.plans import explained
 
 SCAN = """
@@ -177,9 +178,10 @@ def compare(dsn: str) -> None:
         assert read(connection, TALLY) == read(connection, SCAN)
 
 
+@pytest.mark.superuser("turns triggers off: session_replication_role")
 def test_a_change_behind_the_triggers_back_would_be_seen(database: str) -> None:
     """The proof that the comparison can fail, and what mends it."""
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(as_superuser(database), autocommit=True) as connection:
         connection.execute(MIGRATIONS)
         connection.execute(INSERT, {"many": 50})
         compare(database)

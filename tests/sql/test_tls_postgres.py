@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rowferry.db.connection import connect
-from rowferry_lab.servers.postgres import EmbeddedPostgres
+from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.servers import INSTALLATIONS, make_schema
 from support.processes.cli import Run
 from support.processes.processes import wait_for
@@ -65,9 +65,10 @@ def secure() -> Iterator[Secure]:
             "ssl_key_file": str(server.key),
             "ssl_ca_file": str(authority.bundle),
         }
-        with EmbeddedPostgres(binaries=find_tls_binaries(), settings=settings) as postgres:
-            make_schema(postgres.dsn())
-            yield Secure(postgres.dsn(), authority.bundle, stranger.bundle, authority.sign("rowferry"))
+        with ordinary_postgres(binaries=find_tls_binaries(), settings=settings) as postgres:
+            dsn = as_owner(postgres.dsn())
+            make_schema(dsn)
+            yield Secure(dsn, authority.bundle, stranger.bundle, authority.sign("rowferry"))
 
 
 def look() -> dict[str, object]:

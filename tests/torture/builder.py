@@ -9,6 +9,7 @@ from typing import Any
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from support.entries.migration import Migration
+from support.postgres.ordinary import SUPERUSER, add_owner
 from support.postgres.servers import Buckets, connect_s3, find_versitygw, make_schema, temporary_folders_in_memory
 from torture.auditor import Auditor
 from torture.oracle import Oracle
@@ -36,7 +37,8 @@ def make_world(
     with ExitStack() as until:
         if postgres is None:
             with temporary_folders_in_memory():
-                postgres = until.enter_context(EmbeddedPostgres(settings=settings))
+                postgres = until.enter_context(EmbeddedPostgres(user=SUPERUSER, settings=settings))
+                dsn = add_owner(postgres)
         dsn = dsn or postgres.dsn()
         folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
         make_schema(dsn)

@@ -7,6 +7,7 @@ import pytest
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres, StopMode
 from support.entries.migration import Migration
+from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.servers import make_schema
 from support.processes.worker_process import eventually
 from support.s3.request_log import RequestLog, writes_of
@@ -15,14 +16,14 @@ from support.s3.request_log import RequestLog, writes_of
 @pytest.fixture
 def own_postgres() -> Iterator[EmbeddedPostgres]:
     """A PostgreSQL that the test may restart."""
-    with EmbeddedPostgres() as server:
-        make_schema(server.dsn())
+    with ordinary_postgres() as server:
+        make_schema(as_owner(server.dsn()))
         yield server
 
 
 @pytest.fixture
 def database(own_postgres: EmbeddedPostgres) -> str:
-    return own_postgres.dsn()
+    return as_owner(own_postgres.dsn())
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])

@@ -11,6 +11,7 @@ from rowferry.db.connection import translate
 from rowferry.errors import DatabaseUnavailable
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from support.entries.migration import Migration
+from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.servers import make_schema
 from support.processes.worker_process import eventually
 
@@ -20,14 +21,14 @@ AWAY = "database unavailable, retrying"
 @pytest.fixture
 def own_postgres() -> Iterator[EmbeddedPostgres]:
     """A PostgreSQL that the test may make read-only."""
-    with EmbeddedPostgres() as server:
-        make_schema(server.dsn())
+    with ordinary_postgres() as server:
+        make_schema(as_owner(server.dsn()))
         yield server
 
 
 @pytest.fixture
 def database(own_postgres: EmbeddedPostgres) -> str:
-    return own_postgres.dsn()
+    return as_owner(own_postgres.dsn())
 
 
 def write_anyway(server: EmbeddedPostgres) -> psycopg.Connection[Any]:

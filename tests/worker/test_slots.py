@@ -7,9 +7,7 @@ from contextlib import closing
 from datetime import timedelta
 from threading import Event, Thread
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from rowferry_worker import daemon, slot
 from rowferry_worker.claim_turns import ClaimTurns
@@ -235,10 +233,8 @@ def test_a_worker_makes_do_with_the_connections_that_it_gets(migration: Migratio
     """The role may have three: the ledger's and two slots'; each refusal is logged, and not repeated all the time."""
     migration.fill(60)
     migration.enqueue(2)
-    with new_role(migration.dsn) as role:
+    with new_role(migration.dsn, "connection limit 3") as role:
         grant(migration, {"worker": role})
-        with psycopg.connect(migration.dsn, autocommit=True) as connection:
-            connection.execute(sql.SQL("alter role {} connection limit 3").format(sql.Identifier(role)))
         dsn = log_in(migration, role)
         arguments = ("--until-empty", "--min-parallel=16", "--parallel=16")
         with migration.workers(1, *arguments, DATABASE_URL=dsn) as (worker,):

@@ -1,5 +1,7 @@
 """A crowded queue: a million batches DONE, a million INIT, a million attempts and a million entries."""
 
+from typing import Any
+
 import psycopg
 from psycopg import sql
 
@@ -26,8 +28,11 @@ where schemaname = 'rowferry' and tablename = 'batch_queue' and indexname not li
 """
 
 
-def fill(connection: psycopg.Connection[tuple[str, ...]]) -> None:
-    """Fill the tables before their indexes, and without asking for each batch whether its migration is there."""
+def fill(connection: psycopg.Connection[Any]) -> None:
+    """Fill the tables before their indexes, and without asking for each batch whether its migration is there.
+
+    The connection is an administrator's; the tables of the queue stay their owner's.
+    """
     connection.execute("set session_replication_role = replica")
     indexes = connection.execute(INDEXES).fetchall()
     for name, _ in indexes:

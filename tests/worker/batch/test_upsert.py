@@ -12,12 +12,14 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from rowferry.db.connection import Connection, connect
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
 from rowferry_worker.batch.writes import Upserted, upsert
-from support.entries.entry_table import EntryTable
+from support.entries.entry_table import EntryTable, trusted
+from support.postgres.roles import new_role
 
 pytestmark = pytest.mark.versions
 
@@ -197,18 +199,17 @@ def test_rows_of_keys_alone_are_inserted_once(facts: EntryTable, connection: Con
         ("select", "public.fact", "no column name of a table public.fact"),
         ("alter table public.facts drop column words", "public.facts", "no column words of a table public.facts"),
         ("alter table public.facts drop constraint facts_pkey", "public.facts", "has no unique index of name alone"),
-        ("create role {role}; set role {role}", "public.facts", "may not write public.facts.name"),
+        ("set role {role}", "public.facts", "may not write public.facts.name"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_the_migrations_fault(
     facts: EntryTable, connection: Connection, change: str, table: str, words: str
 ) -> None:
-    role = "writer_" + str(facts.execute("select current_database() as name")[0]["name"])
-    for one in change.format(role=role).split("; "):
-        connection.execute(one.encode())
-    with pytest.raises(MigrationFault, match=words):
-        upsert(connection, table, ["name"], ["number", "words"], [("a", 1, ""), ("b", 1, "")])
-    connection.rollback()
+    with new_role(facts.dsn) as role:
+        connection.execute(trusted(change).format(role=sql.Identifier(role)))
+        with pytest.raises(MigrationFault, match=words):
+            upsert(connection, table, ["name"], ["number", "words"], [("a", 1, ""), ("b", 1, "")])
+        connection.rollback()
 
 
 def test_a_lost_connection_is_no_rows_fault(facts: EntryTable, connection: Connection) -> None:
@@ -222,16 +223,16 @@ def test_a_lost_connection_is_no_rows_fault(facts: EntryTable, connection: Conne
 
 
 def test_a_row_level_policy_costs_one_row(facts: EntryTable, connection: Connection) -> None:
-    role = "policed_" + str(facts.execute("select current_database() as name")[0]["name"])
-    facts.execute(f"create role {role}; grant all on public.facts to {role}; grant usage on schema public to {role}")
-    facts.execute("alter table public.facts enable row level security")
-    facts.execute("create policy p on public.facts using (true) with check (number > 0)")
-    connection.execute(f"set role {role}".encode())
-    good, bad = upsert(connection, "public.facts", ["name"], ["number"], [("a", 1), ("b", -1)])
-    assert good is True
-    assert "row-level security policy" in str(bad)
-    connection.rollback()
-    facts.execute(f"drop owned by {role}; drop role {role}")
+    with new_role(facts.dsn) as name:
+        role = sql.Identifier(name)
+        facts.execute(sql.SQL("grant all on public.facts to {0}; grant usage on schema public to {0}").format(role))
+        facts.execute("alter table public.facts enable row level security")
+        facts.execute("create policy p on public.facts using (true) with check (number > 0)")
+        connection.execute(sql.SQL("set role {}").format(role))
+        good, bad = upsert(connection, "public.facts", ["name"], ["number"], [("a", 1), ("b", -1)])
+        assert good is True
+        assert "row-level security policy" in str(bad)
+        connection.rollback()
 
 
 def test_json_of_columns_without_json_is_a_text(facts: EntryTable, connection: Connection) -> None:
