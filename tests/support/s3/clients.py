@@ -17,6 +17,7 @@ from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, find_error
 from support.postgres.servers import Buckets
+from support.s3.fake_s3 import endpoint_at
 from support.s3.stand_in import Behaviour, StandIn
 
 WAIT_SECONDS = 100
@@ -64,7 +65,7 @@ def begin(
 def opened(side: Side, credentials: Any = None, **settings: Any) -> Iterator[ObjectClient]:
     """A client of `side` that retries without long waits."""
     chosen = {
-        "endpoint": resolve_endpoint(side),
+        "endpoint": settings.get("endpoint") or resolve_endpoint(side),
         "max_in_flight": 8,
         "deadline": timedelta(seconds=90),
         **settings,
@@ -79,8 +80,10 @@ def opened(side: Side, credentials: Any = None, **settings: Any) -> Iterator[Obj
 @contextmanager
 def facing(*behaviours: Behaviour, **settings: Any) -> Iterator[tuple[ObjectClient, StandIn]]:
     """A client of a server that answers as told."""
-    with StandIn(*behaviours) as server, opened(side_of(server), **settings) as client:
-        yield client, server
+    with StandIn(*behaviours) as server:
+        settings.setdefault("endpoint", endpoint_at(server.endpoint_url))
+        with opened(side_of(server), **settings) as client:
+            yield client, server
 
 
 def side_of(server: StandIn, name: SideName = "production") -> Side:
