@@ -7,7 +7,8 @@ from psycopg import sql
 from rowferry.db.connection import connect
 from rowferry.s3.listing import ignore_progress
 from rowferry_enqueue.check import Finding, check_plan, check_rows
-from support.entries.entry_table import EntryTable
+from support.entries.entry_table import EntryTable, trusted
+from support.postgres.roles import new_role
 
 
 def check(table: EntryTable, **more: Any) -> list[Finding]:
@@ -43,15 +44,9 @@ def add_second_table(table: EntryTable, **entries: str) -> None:
     table.plan["entries"].append({**entries_of(table), "table": "public.banners", **entries})
 
 
-def check_as_role(table: EntryTable, grant: str | sql.Composed) -> list[Finding]:
-    """Check tables and keys as a role that has been granted just this."""
-    table.execute("drop role if exists checker")
-    table.execute("create role checker")
-    try:
-        table.execute(grant)
-        with connect("check", autocommit=True) as connection:
-            connection.execute("set role checker")
-            return list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
-    finally:
-        table.execute("drop owned by checker")
-        table.execute("drop role checker")
+def check_as_role(table: EntryTable, granted: str) -> list[Finding]:
+    """Check tables and keys as a role that has been granted just this: `select on public.avatars`, for example."""
+    with new_role(table.dsn) as role, connect("check", autocommit=True) as connection:
+        table.execute(sql.SQL("grant {} to {}").format(trusted(granted), sql.Identifier(role)))
+        connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+        return list(check_rows(connection, table.read_plan(), "fail", ignore_progress))

@@ -28,10 +28,18 @@ _why_superuser: list[str] = []
 def ordinary_postgres(**chosen: Any) -> Iterator[EmbeddedPostgres]:
     """Yield a running server with both roles; `chosen` as EmbeddedPostgres takes it."""
     with EmbeddedPostgres(user=SUPERUSER, **chosen) as server:
-        _passwords[str(server.port)] = server.password
-        with administrator(server.dsn()) as connection:
-            connection.execute(sql.SQL(MAKE_OWNER).format(sql.Identifier(OWNER), sql.Literal(server.password)))
+        add_owner(server)
         yield server
+
+
+def add_owner(server: EmbeddedPostgres) -> str:
+    """Make the ordinary role on a server whose superuser is SUPERUSER, and return its DSN: `postgres` belongs to it."""
+    _passwords[str(server.port)] = server.password
+    owner = sql.Identifier(OWNER)
+    with administrator(server.dsn()) as connection:
+        connection.execute(sql.SQL(MAKE_OWNER).format(owner, sql.Literal(server.password)))
+        connection.execute(sql.SQL("alter database postgres owner to {}").format(owner))
+    return as_owner(server.dsn())
 
 
 @contextmanager

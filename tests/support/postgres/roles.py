@@ -17,7 +17,7 @@ PASSWORD = "not a secret"
 
 
 @contextmanager
-def new_role(dsn: str, options: str = "") -> Iterator[str]:
+def new_role(dsn: str, options: str = "", *, password: str = PASSWORD) -> Iterator[str]:
     """Yield the name of a role that has been granted nothing; drop it afterwards.
 
     The owner of the database may take it (`set role`). `options` as `create role` takes them.
@@ -25,7 +25,7 @@ def new_role(dsn: str, options: str = "") -> Iterator[str]:
     name = sql.Identifier(f"a {uuid4().hex}")
     make, drop = "create role {} login password {} {}; grant {} to {}", "drop owned by {0}; drop role {0}"
     with administrator(dsn) as connection:
-        words = (name, sql.Literal(PASSWORD), trusted(options), name, sql.Identifier(OWNER))
+        words = (name, sql.Literal(password), trusted(options), name, sql.Identifier(OWNER))
         connection.execute(sql.SQL(make).format(*words))
         try:
             yield name.as_string().strip('"')

@@ -48,14 +48,20 @@ def find_installations() -> dict[int, Path]:
 
     ROWFERRY_TEST_POSTGRES names them; without it they are the embedded one, and the oldest that is here.
     """
-    fetched = filter(is_runnable, sorted((ROOT / ".tools" / "postgres").glob("*/bin")))
-    found: dict[int, Path] = {}
-    for binaries in (*find_postgres_binaries(), *fetched):
-        found.setdefault(read_version(binaries), binaries)
+    found = find_programs()
     named = [int(version) for version in os.environ.get("ROWFERRY_TEST_POSTGRES", "").split()]
     usable = [version for version in found if version >= OLDEST_POSTGRES]
     chosen = named or dict.fromkeys((*usable[:1], *sorted(usable)[:1]))
     return {version: found[version] for version in chosen}
+
+
+def find_programs() -> dict[int, Path]:
+    """Return the programs of each version that is here: embedded, of the machine, or fetched for the matrix."""
+    fetched = filter(is_runnable, sorted((ROOT / ".tools" / "postgres").glob("*/bin")))
+    found: dict[int, Path] = {}
+    for binaries in (*find_postgres_binaries(), *fetched):
+        found.setdefault(read_version(binaries), binaries)
+    return found
 
 
 def is_runnable(binaries: Path) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
+from support.checkout import TESTS
 from support.postgres.servers import find_versitygw
 
 HUB_ADDRESS = "10.77.0.1"
@@ -28,7 +29,7 @@ SHARES = """
 select w.host, count(*) as batches from rowferry.batch_queue as q join rowferry.worker as w on q.worker_id = w.id
 group by w.host order by w.host
 """
-SERVE = Path(__file__).with_name("several_hosts_servers.py")
+SERVE = ("-m", "support.processes.several_hosts_servers")
 
 
 def why_not() -> str | None:
@@ -164,8 +165,10 @@ class Hosts:
 def start_hosts(count: int, folder: Path) -> Iterator[Hosts]:
     """Yield `count` hosts that reach a PostgreSQL and an S3 server over their bridge."""
     with network(count) as (hub, hosts):
-        command = ["ip", "netns", "exec", hub, sys.executable, str(SERVE), HUB_ADDRESS, str(find_versitygw() or "")]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as servers:
+        command = ["ip", "netns", "exec", hub, sys.executable, *SERVE, HUB_ADDRESS, str(find_versitygw() or "")]
+        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(command, **pipes, text=True, env=environment) as servers:
             assert servers.stdout is not None
             line = servers.stdout.readline()
             assert line, "the servers did not start"

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
+from support.postgres.ordinary import OWNER, as_owner, ordinary_postgres
 
 PLAN = """
 [migration]
@@ -48,18 +49,18 @@ def serve(address: str, s3: S3Server) -> None:
         hba = Path(folder) / "pg_hba.conf"
         hba.write_text("local all all scram-sha-256\nhost all all all scram-sha-256\n")
         settings = {"listen_addresses": "*", "hba_file": str(hba)}
-        with EmbeddedPostgres(settings=settings) as postgres, s3:
+        with ordinary_postgres(settings=settings) as postgres, s3:
             print(json.dumps(describe(address, postgres, s3)), flush=True)  # noqa: T201
             sys.stdin.read()
 
 
 def describe(address: str, postgres: EmbeddedPostgres, s3: S3Server) -> dict[str, object]:
-    url = postgres.dsn().replace("127.0.0.1", address)
+    url = as_owner(postgres.dsn()).replace("127.0.0.1", address)
     environment = {"DATABASE_URL": url}
     for side in ("LEGACY", "PRODUCTION"):
         environment[f"ROWFERRY_{side}_ACCESS_KEY_ID"] = s3.access_key
         environment[f"ROWFERRY_{side}_SECRET_ACCESS_KEY"] = s3.secret_key
-    login = f"user={postgres.user} password={postgres.password}"
+    login = f"user={OWNER} password={postgres.password}"
     return {
         "environment": environment,
         "plan": PLAN.format(endpoint=s3.endpoint_url.replace("127.0.0.1", address)),

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server
+from support.postgres.ordinary import as_owner
 from support.processes.worker_process import WorkerProcess
 from support.secrets.scanner import SecretScanner
 
@@ -33,7 +34,7 @@ class Environment:
 
     def __init__(self, folder: Path, postgres: EmbeddedPostgres, legacy: S3Server, production: S3Server) -> None:
         self.work, vault = folder / "work", folder / "vault"
-        self.dsn = postgres.dsn()
+        self.dsn = as_owner(postgres.dsn())
         for made in (self.work, vault):
             made.mkdir()
         contents = {
