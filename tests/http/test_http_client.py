@@ -1,7 +1,6 @@
 """What HTTP/1.1 allows a server to say, read as it is meant; connections are kept, and never trusted too far."""
 
 import socket
-from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,6 +11,7 @@ from rowferry.plan import ProductionSide
 from rowferry.s3.operations import put_object
 from support.processes.processes import wait_for
 from support.s3.clients import COPY, GET, HEAD, ask, begin, facing, opened
+from support.s3.request_clock import stop_request_clock
 from support.s3.said import OK, connections_of, say
 from support.s3.stand_in import StandIn, answer, error_body
 
@@ -157,16 +157,19 @@ def test_what_is_no_http_closes_the_connection() -> None:
         assert connections_of(server) == 2
 
 
-def test_cancelling_one_request_leaves_the_others_alone() -> None:
+def test_cancelling_one_request_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = stop_request_clock(monkeypatch)
+
     def keep_waiting(connection: socket.socket) -> None:
         connection.recv(1)
         raise ConnectionError("the client left")
 
-    with facing(keep_waiting, answer(200, b"x"), deadline=timedelta(seconds=0.5)) as (client, server):
+    with facing(keep_waiting, answer(200, b"x")) as (client, server):
         first: list[object] = []
         begin(client, COPY, lambda got: first.append(got.error))
         wait_for(lambda: server.requests)
         assert ask(client, GET).body == b"x"
+        clock.move(91)
         wait_for(lambda: first)
         assert ask(client, GET).body == b"x"
         assert connections_of(server) == 2

@@ -4,7 +4,6 @@ import gc
 import socket
 import threading
 from contextlib import suppress
-from datetime import timedelta
 
 import pytest
 
@@ -15,6 +14,7 @@ from rowferry.s3.operations import put_object
 from rowferry.s3.responses import Response
 from support.processes.processes import wait_for
 from support.s3.clients import COPY, GET, HEAD, ask, begin, facing, opened
+from support.s3.request_clock import stop_request_clock
 from support.s3.said import OK, connections_of, say
 from support.s3.stand_in import StandIn, answer, keep_silent
 
@@ -31,11 +31,14 @@ def test_a_connection_whose_request_was_refused_unread_is_not_used_again() -> No
         assert connections_of(server) == 2
 
 
-def test_who_has_given_up_in_the_line_does_not_hold_up_those_behind() -> None:
-    with facing(keep_silent, answer(200, b"x"), max_in_flight=1, deadline=timedelta(seconds=2)) as (client, _):
+def test_who_has_given_up_in_the_line_does_not_hold_up_those_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = stop_request_clock(monkeypatch)
+    with facing(keep_silent, answer(200, b"x"), max_in_flight=1) as (client, _):
         errors: list[object] = []
         for _ in range(3):
             begin(client, COPY, lambda got: errors.append(type(got.error)))
+        wait_for(lambda: len(client._deadlines._in_flight) == 3)
+        clock.move(91)
         wait_for(lambda: len(errors) == 3)
         assert set(errors) == {TimedOut}
         assert ask(client, GET).body == b"x"

@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from functools import partial
 from typing import Any, cast
 
@@ -21,12 +20,18 @@ from rowferry.http.pool import Pool
 from rowferry.s3 import client as s3_client
 from rowferry.s3.operations import complete_multipart_upload, copy_object, put_object
 from support.processes.processes import wait_for
-from support.s3.clients import COPY, GET, HEAD, ask, begin, facing
+from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, facing
+from support.s3.request_clock import RequestClock, stop_request_clock
 from support.s3.said import OK, connections_of, say
 from support.s3.stand_in import StandIn, answer, hang_up, reset, stop_halfway
 
 OVERWRITE = copy_object("k", source_bucket="old", source_key="k", if_none_match=False)
 COMPLETE = complete_multipart_upload("k", upload_id="u", parts=[(1, "e")], if_none_match=False)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
+    return stop_request_clock(monkeypatch)
 
 
 @pytest.mark.parametrize("end", [hang_up, reset])
@@ -149,35 +154,44 @@ def test_an_answer_that_cannot_be_read_fails_its_own_request_only(monkeypatch: p
         assert ask(client, GET).body == b"x"
 
 
-def test_a_copy_that_is_kept_alive_with_white_space_is_waited_for() -> None:
+def test_a_copy_that_is_kept_alive_with_white_space_is_waited_for(clock: RequestClock) -> None:
     def copy_slowly(connection: socket.socket) -> None:
         connection.sendall(OK + b"Transfer-Encoding: chunked\r\n\r\n")
         for _ in range(9):
             connection.sendall(b"1\r\n \r\n")
-            time.sleep(0.5)
+            wait_for(lambda: client.last_response == clock.now)
+            clock.move(80)
         connection.sendall(b"1\r\nx\r\n0\r\n\r\n")
 
-    with facing(copy_slowly, deadline=timedelta(seconds=2)) as (client, _):
+    with facing(copy_slowly) as (client, _):
         got = ask(client, COPY)
     assert (got.error, got.body.strip()) == (None, b"x")
 
 
-def test_a_copy_that_falls_silent_in_the_middle_ends_at_the_deadline() -> None:
+def test_a_copy_that_falls_silent_in_the_middle_ends_at_the_deadline(clock: RequestClock) -> None:
     chunked = OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n"
-    with facing(say(chunked), deadline=timedelta(seconds=0.5)) as (client, _):
-        assert isinstance(ask(client, COPY).error, TimedOut)
+    with facing(say(chunked)) as (client, _):
+        copying = begin(client, COPY)
+        wait_for(lambda: client.last_response)
+        clock.move(91)
+        assert isinstance(copying.result(WAIT_SECONDS).error, TimedOut)
 
 
-def test_no_response_goes_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_response_goes_on_for_ever(clock: RequestClock) -> None:
     def go_on(connection: socket.socket) -> None:
         connection.sendall(OK + b"Transfer-Encoding: chunked\r\n\r\n")
         while True:
             connection.sendall(b"1\r\n \r\n")
-            time.sleep(0.1)
+            time.sleep(0.01)
 
-    monkeypatch.setattr(deadlines, "LONGEST", 2)
-    with facing(go_on, deadline=timedelta(seconds=1)) as (client, _):
-        assert isinstance(ask(client, COPY).error, TimedOut)
+    began, longest = clock.now, deadlines.LONGEST * 90
+    with facing(go_on) as (client, _):
+        copying = begin(client, COPY)
+        while not copying.done() and clock.now < began + 2 * longest:
+            wait_for(lambda: copying.done() or client.last_response == clock.now)
+            clock.move(80)
+        assert isinstance(copying.result(0).error, TimedOut)
+    assert began + longest < clock.now <= began + longest + 2 * 80
 
 
 def test_connections_are_asked_whether_they_are_still_there() -> None:

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from rowferry.s3.operations import Request, put_object
 from rowferry.s3.responses import Response
 from support.processes.processes import wait_for
 from support.s3.clients import GET, facing, opened, side_of
+from support.s3.request_clock import RequestClock, stop_request_clock
 from support.s3.said import OK, connections_of, say
 from support.s3.stand_in import Behaviour, StandIn, answer, hang_up
 
@@ -26,6 +28,11 @@ STREAM = replace(GET, stream_above=10)
 BODY = bytes(range(256)) * 8192
 """2 MiB: more than both ends' buffers hold."""
 LARGE = BODY * 16
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
+    return stop_request_clock(monkeypatch)
 
 
 def run(coroutine: Any) -> Any:
@@ -179,8 +186,11 @@ def test_a_server_is_not_read_from_faster_than_the_reader_takes_it() -> None:
         stream = response.stream
         assert stream is not None
         try:
-            await asyncio.sleep(0.5)
-            held = stream._connection._parser.buffered_bytes  # type: ignore[union-attr]
+            connection, parser = stream._connection, stream._connection._parser
+            assert parser is not None
+            while connection._transport.is_reading() and parser.buffered_bytes < len(LARGE):  # type: ignore[union-attr]
+                await asyncio.sleep(0.01)
+            held = parser.buffered_bytes
             assert await stream.read_all() == LARGE
             return held
         finally:
@@ -204,13 +214,17 @@ def test_a_reader_that_leaves_closes_the_connection() -> None:
         assert not client._pool._streaming
 
 
-def test_a_body_that_stops_coming_is_given_up_at_the_deadline() -> None:
+def test_a_body_that_stops_coming_is_given_up_at_the_deadline(clock: RequestClock) -> None:
     def stop(connection: socket.socket) -> None:
         connection.sendall(OK + b"Content-Length: 99\r\n\r\nx")
         connection.recv(1)
 
-    with facing(stop, deadline=timedelta(seconds=0.3)) as (client, _), pytest.raises(TimedOut) as caught:
-        run(read(client))
+    with facing(stop) as (client, _):
+        reading = event_loop.submit(read(client))
+        wait_for(lambda: client._pool._streaming)
+        wait_for(lambda: clock.move(91) or reading.done())
+        with pytest.raises(TimedOut, match="the rest of a body") as caught:
+            reading.result()
     assert (caught.value.side, caught.value.operation) == ("production", "GetObject")
 
 
@@ -372,25 +386,30 @@ def test_a_body_is_begun_anew_for_a_connection_that_had_been_closed() -> None:
     assert (source.opened, receiver.bodies) == (2, [BODY])
 
 
-def test_a_server_that_does_not_read_a_body_is_given_up_at_the_deadline() -> None:
+def test_a_server_that_does_not_read_a_body_is_given_up_at_the_deadline(clock: RequestClock) -> None:
     def wait_for_the_end(connection: socket.socket) -> None:
-        event_loop.run(asyncio.sleep(2))
+        ended.wait(100)
         connection.close()
 
-    source = Pieces(*[BODY] * 64)
-    with receiving(wait_for_the_end, deadline=timedelta(seconds=0.3)) as (client, _), pytest.raises(TimedOut) as caught:
-        run(client.send(put(source)))
+    ended, source = Event(), Pieces(*[BODY] * 64)
+    with receiving(wait_for_the_end) as (client, _):
+        sending = event_loop.submit(client.send(put(source)))
+        wait_for(lambda: any(connection._drained for connection in client._pool._open))
+        wait_for(lambda: clock.move(91) or sending.done())
+        ended.set()
+        with pytest.raises(TimedOut) as caught:
+            sending.result()
     assert (caught.value.operation, source.taken < source.length) == ("PutObject", True)
 
 
-def test_a_server_owes_no_response_while_the_body_is_awaited_from_elsewhere() -> None:
+def test_a_server_owes_no_response_while_the_body_is_awaited_from_elsewhere(clock: RequestClock) -> None:
     class Late(Pieces):
         async def read(self) -> Sequence[bytes]:
-            await asyncio.sleep(1)
+            await clock.moved(91)
             return await super().read()
 
     receiver = Receiver()
-    with receiving(receiver.take(3), deadline=timedelta(seconds=0.3)) as (client, _):
+    with receiving(receiver.take(3)) as (client, _):
         assert run(client.send(put(Late(b"abc")))).status == 200
 
 
@@ -419,45 +438,48 @@ def test_a_cancelled_request_ends_its_body_and_its_connection() -> None:
 
 
 SLOW = [BODY[:16384]] * 32
-"""At 60 ms each they take two seconds, twice what a request may take that is not streamed in these tests."""
+"""At 3 s each they take 96 s: more than the one deadline of 90 s of these tests, and less than that and 64 KiB/s."""
 
 
-def test_a_streamed_body_may_come_slowly_as_long_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_streamed_body_may_come_slowly_as_long_as_it_comes(
+    clock: RequestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def send_slowly(connection: socket.socket) -> None:
         connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % (32 * 16384))
         for piece in SLOW:
-            event_loop.run(asyncio.sleep(0.06))
+            clock.move(3)
             connection.sendall(piece)
 
     monkeypatch.setattr(deadlines, "LONGEST", 1)
-    with facing(send_slowly, deadline=timedelta(seconds=1)) as (client, _):
+    with facing(send_slowly) as (client, _):
         assert run(read(client)) == b"".join(SLOW)
 
 
-def test_a_streamed_body_may_be_sent_slowly_as_long_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_streamed_body_may_be_sent_slowly_as_long_as_it_goes(
+    clock: RequestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Slow(Pieces):
         async def read(self) -> Sequence[bytes]:
-            await asyncio.sleep(0.06)
+            await clock.moved(3)
             return await super().read()
 
     receiver = Receiver()
     monkeypatch.setattr(deadlines, "LONGEST", 1)
-    with receiving(receiver.take(32 * 16384), deadline=timedelta(seconds=1)) as (client, _):
+    with receiving(receiver.take(32 * 16384)) as (client, _):
         assert run(client.send(put(Slow(*SLOW)))).status == 200
 
 
-def test_a_whole_body_may_be_read_slowly_as_long_as_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The deadline is between two bytes that go, not between the first and the response."""
+def test_a_whole_body_may_be_read_slowly_as_long_as_it_is_read(clock: RequestClock) -> None:
+    """The deadline of 90 s is between two bytes that go, not between the first and the response."""
 
     def take_slowly(connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-        taken = 0
+        taken, began = 0, clock.now
         while taken < len(LARGE):
             taken += len(connection.recv(512 * 1024))
-            if taken > len(LARGE) // 2:
-                event_loop.run(asyncio.sleep(0.02))
+            while clock.now - began < 200 * taken / len(LARGE):
+                clock.move(10)
         connection.sendall(OK + b"Content-Length: 0\r\n\r\n")
 
-    monkeypatch.setattr(deadlines, "SCAN_SECONDS", 0.05)
-    with receiving(take_slowly, deadline=timedelta(seconds=1)) as (client, _):
+    with receiving(take_slowly) as (client, _):
         assert run(client.send(put_object("k", LARGE, if_none_match=False))).status == 200

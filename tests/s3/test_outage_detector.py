@@ -1,6 +1,5 @@
 """A server that has fallen silent is noticed long before requests are past their deadline; a slow one is not cut."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -16,6 +15,7 @@ from rowferry_worker.objects.outage import OutageDetector
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.clients import HEAD, WAIT_SECONDS, ask, begin, opened, side_of
+from support.s3.request_clock import stop_request_clock
 from support.s3.request_log import RequestLog
 from support.s3.stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
@@ -34,7 +34,8 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probe soon and often; a server that responds has the usual time, for a machine may be busy."""
+    """Probe soon and often; a server that responds has long, for a machine may be busy."""
+    monkeypatch.setattr(outage, "ANSWER_WITHIN", timedelta(seconds=60))
     monkeypatch.setattr(outage, "SILENT_AFTER", SHORT)
     for name in ("LOOK_EVERY", "PROBE_EVERY"):
         monkeypatch.setattr(outage, name, SHORT)
@@ -78,9 +79,10 @@ def test_a_slow_request_is_waited_for_while_the_server_responds_to_others(told: 
 
 
 @pytest.mark.usefixtures("_hasty")
-def test_a_server_that_responds_again_is_used_again(watched: Any) -> None:
+def test_a_server_that_responds_again_is_used_again(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client, _, _ = watched(keep_silent, keep_silent, answer(200))
     begin(client, HEAD).result(WAIT_SECONDS)
+    monkeypatch.setattr(outage, "ANSWER_WITHIN", timedelta(seconds=60))
     wait_for(lambda: ask(client, HEAD).error is None)
 
 
@@ -100,11 +102,14 @@ def test_a_server_that_ends_every_connection_is_away_until_it_responds(
     assert ask(client, HEAD).error is None
 
 
-@pytest.mark.usefixtures("_eager")
-def test_a_server_is_not_probed_while_nothing_waits_for_it(watched: Any) -> None:
+def test_a_server_is_not_probed_while_nothing_waits_for_it(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = stop_request_clock(monkeypatch)
+    monkeypatch.setattr(outage, "time", clock)
+    monkeypatch.setattr(outage, "LOOK_EVERY", timedelta(seconds=0.01))
     client, detector, server = watched(answer(200))
     assert ask(client, HEAD).error is None
-    wait_for(lambda: time.monotonic() - (client.last_response or 0.0) > SHORT.total_seconds())
+    clock.move(100)  # within which the detector looks
+    assert client.last_response < clock.now - outage.SILENT_AFTER.total_seconds()
     assert client.waiting_since is None
     assert not detector.is_silent()
     assert len(server.requests) == 1

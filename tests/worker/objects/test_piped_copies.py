@@ -3,7 +3,6 @@
 import asyncio
 import socket
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -336,7 +335,8 @@ def test_a_silent_server_is_given_up_at_the_deadline_and_named(side: str) -> Non
         handler.connection.recv(1)
         handler.close_connection = True
 
-    with running_pair(deadline=timedelta(seconds=0.5)) as pair:
+    with running_pair() as pair:
+        pair.clients[side]._deadlines.seconds = 0.5
         pair.legacy.put(OLD, BODY)
         (pair.legacy if side == "legacy" else pair.production).deviations += [fall_silent]
         with pytest.raises(TimedOut) as caught:
