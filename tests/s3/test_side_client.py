@@ -83,9 +83,7 @@ def test_any_response_answers_a_probe_also_while_cut_off(reply: Behaviour) -> No
         assert isinstance(ask(client, head_object("production", "k")).error, CutOff)
 
 
-@pytest.mark.parametrize(
-    ("reply", "seconds", "error_class"), [(keep_silent, 0.5, TimedOut), (hang_up, 60, Unreachable)]
-)
+@pytest.mark.parametrize(("reply", "seconds", "expected"), [(keep_silent, 0.5, TimedOut), (hang_up, 60, Unreachable)])
 def test_a_probe_without_a_response_says_so(reply: Behaviour, seconds: float, expected: type[ObjectError]) -> None:
     with asking(reply) as (client, _), pytest.raises(expected):
         event_loop.run(client.probe(timedelta(seconds=seconds)))
