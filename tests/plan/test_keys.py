@@ -12,7 +12,7 @@ from rowferry.plan import Entries
 from support.entries.entry_table import EntryTable
 from support.entries.key_forms import PLAIN, form_of_key, production_key
 
-pytestmark = pytest.mark.versions
+pytestmark = [pytest.mark.versions, pytest.mark.pythons]
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 PREFIX = st.text("ab/é%_\\'", max_size=4)

@@ -18,7 +18,7 @@ from support.processes.patient_worker import patient
 from support.processes.processes import wait_for
 from support.s3.request_log import logged
 
-pytestmark = pytest.mark.versions
+pytestmark = pytest.mark.pythons
 
 VERDICTS = {"batch finished", "batch released", "batch lost"}
 

@@ -13,7 +13,7 @@ from support.entries.checks import check_rows_of, entries_of
 from support.entries.entry_table import EntryTable
 from support.entries.key_forms import PLAIN
 
-pytestmark = pytest.mark.versions
+pytestmark = [pytest.mark.versions, pytest.mark.pythons]
 
 URL = "https://old/"
 ENTRIES = Entries("t", "id", "k", URL, "https://new/", legacy_object="", encoding="percent")

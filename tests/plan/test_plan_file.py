@@ -21,7 +21,7 @@ from rowferry.plan import (
 from rowferry.plan_file import parse_plan, plan_document, read_plan
 from rowferry.sql_condition import find_fault
 
-pytestmark = pytest.mark.versions
+pytestmark = pytest.mark.pythons
 
 MINIMAL = """
 [migration]

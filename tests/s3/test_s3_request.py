@@ -11,7 +11,7 @@ from rowferry.errors import ObjectRejected
 from rowferry.s3 import operations
 from rowferry.s3.operations import encode_key
 
-pytestmark = pytest.mark.versions
+pytestmark = pytest.mark.pythons
 
 
 def climbs(key: str) -> bool:

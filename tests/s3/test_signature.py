@@ -15,7 +15,7 @@ from rowferry.s3 import signing
 from rowferry.s3.operations import copy_object, get_object_tagging, head_object, upload_part
 from rowferry.s3.signing import SIGNED_BODY_BYTES, UNSIGNED_PAYLOAD, Signer
 
-pytestmark = pytest.mark.versions
+pytestmark = pytest.mark.pythons
 
 HOST = "bucket.example.org:8333"
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1).map("x-amz-meta-{}".format)

@@ -21,7 +21,7 @@ def written(log: RequestLog) -> list[LoggedRequest]:
     return [seen for seen in log.seen if seen.writes_object and not asks_condition(seen)]
 
 
-@pytest.mark.versions
+@pytest.mark.pythons
 def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
     migration.fill(400)

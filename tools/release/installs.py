@@ -10,6 +10,8 @@ from release.readiness import Release
 from release.steps import PYTHON, ROOT, StepFailed, ask, step
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+WRONG_HASH = 2
+"""The exit status of tools/install-python for what is not what was pinned."""
 FETCH_SECONDS = 600
 DEMO_SECONDS = 300
 
@@ -48,8 +50,13 @@ def list_trials() -> Iterator[Trial]:
 
 
 def find_interpreter(version: str) -> Path | None:
-    """Return an interpreter of this version, fetched if need be; None where it cannot be had, which is said."""
+    """Return an interpreter of this version, fetched if need be; None where it cannot be had, which is said.
+
+    Raises StepFailed for a wrong hash.
+    """
     found = ask(ROOT / "tools" / "install-python", ROOT / ".tools" / "python", version, seconds=FETCH_SECONDS)
+    if found.returncode == WRONG_HASH:
+        raise StepFailed(found.stderr.strip())
     if found.returncode:
         print(found.stderr.strip(), flush=True)
         return None

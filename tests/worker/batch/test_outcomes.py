@@ -11,8 +11,6 @@ from support.entries.migration import Migration
 from support.postgres.lock_holders import uncommitted, work_while_locked
 from support.processes.processes import wait_for
 
-pytestmark = pytest.mark.versions
-
 
 def test_each_entry_has_exactly_one_of_the_seven_outcomes(any_migration: Migration) -> None:
     any_migration.add(1, "migrated.png")
@@ -114,6 +112,7 @@ def test_the_last_parts_of_keys_may_be_the_same(migration: Migration) -> None:
     migration.audit()
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("id_type", ["uuid", "text", "numeric(20,3)"])
 def test_ids_may_be_of_any_ordered_type(
     id_type: str, make_migration: Callable[..., Migration], moto_buckets: Any

@@ -21,8 +21,6 @@ from rowferry.errors import (
 )
 from rowferry_worker.batch.verdict import describe, judge, judge_failure
 
-pytestmark = pytest.mark.versions
-
 MIGRATED = EntryResult(Entry("1", "image/1"), Outcome.MIGRATED)
 SETTLED = [EntryResult(Entry(outcome, "k"), outcome) for outcome in Outcome if outcome.settled]
 CONFLICT = EntryResult(Entry("2", "image/2"), Outcome.CONFLICT, reason="different object")

@@ -1,0 +1,1 @@
+"""Runs the tests with each version of PostgreSQL and of Python that rowferry promises."""

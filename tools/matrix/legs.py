@@ -1,0 +1,57 @@
+"""Which combinations of Python and PostgreSQL are tried, and with which tests."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+EMBEDDED = "18"
+"""The PostgreSQL of `make test`, which is a wheel among the packages and so always here."""
+LEAST = 4
+"""So many combinations have to run, or the matrix says nothing."""
+
+SHORT = (("3.12", "14"), ("3.11", "15"), ("3.13", "16"), ("3.14", "17"))
+"""Each version once: `make test` itself runs on the machine's own Python and on PostgreSQL 18."""
+FULL = (
+    *(("3.11", version) for version in ("14", "15", "16", "17", "18")),
+    *((version, "18") for version in ("3.12", "3.13", "3.14")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """A run of the tests. `marks` chooses among them, as pytest's -m; all of `make test` where it is empty."""
+
+    python: str
+    postgres: str
+    marks: str = ""
+
+    def __str__(self) -> str:
+        return f"Python {self.python} and PostgreSQL {self.postgres}"
+
+
+def choose_legs(
+    pairs: Iterable[tuple[str, str]], *, short: bool, pythons: Collection[str], versions: Collection[str], own: str
+) -> list[Leg]:
+    """Return the legs that this machine can run, none twice.
+
+    `pythons` and `versions` of PostgreSQL are those to be had here; `own` is the Python of the environment, which is.
+    What is absent is replaced by what `make test` takes: the other half of the pair is tried all the same.
+    """
+    chosen: list[Leg] = []
+    for python, postgres in pairs:
+        has_python, has_postgres = python in pythons and python != own, postgres in versions
+        marks = [name for name, here in (("versions", has_postgres), ("pythons", has_python)) if here]
+        if marks:
+            words = f"({' or '.join(marks)}) and not soak" if short else ""
+            chosen.append(Leg(python if has_python else own, postgres if has_postgres else EMBEDDED, words))
+    return list(dict.fromkeys(chosen))
+
+
+def judge_matrix(ran: Collection[Leg]) -> str | None:
+    """Return what is wrong with a matrix that has run; None when nothing is."""
+    found = {(leg.python, leg.postgres) for leg in ran}
+    if len(found) >= LEAST:
+        return None
+    return (
+        f"The matrix: {len(found)} combinations of Python and PostgreSQL ran, and at least {LEAST} have to: "
+        "see the lines NOT RUN, and install Maven and Go"
+    )
