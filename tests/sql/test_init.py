@@ -8,14 +8,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rowferry import __version__
 from rowferry.db.connection import connect
 from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql
 from rowferry.errors import UsageError
-from support.postgres.ordinary import drop_database, make_own_database
+from support.postgres.ordinary import as_superuser, drop_database, make_own_database
 from support.postgres.roles import PASSWORD, new_role
 from support.processes.cli import Run
 
@@ -175,6 +175,36 @@ def test_the_command_says_what_it_did_and_what_comes_next(empty_database: str, r
     assert ", ".join(NAMES) in first.stdout
     assert "rowferry check" in first.stdout
     assert "none, all were applied before" in second.stdout
+
+
+def test_an_ordinary_role_owns_what_it_initialises(empty_database: str, run_rowferry: Run) -> None:
+    """As at strangers': no superuser, may make neither roles nor databases, merely owns its database."""
+    (rights,) = ask(empty_database, "select rolsuper, rolcreaterole, rolcreatedb from pg_roles where rolname = user")
+    assert rights == (False, False, False)
+    done = [run_rowferry("init"), run_rowferry("init")]
+    assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
+    owners = (
+        "select distinct pg_get_userbyid(relowner) = user from pg_class where relnamespace = 'rowferry'::regnamespace"
+    )
+    assert ask(empty_database, query) == [(True,)]
+
+
+def test_a_role_that_may_create_in_a_database_of_another_initialises_it(empty_database: str, run_rowferry: Run) -> None:
+    with new_role(empty_database) as name:
+        grant = sql.SQL("grant create on database {} to {}")
+        database = str(conninfo_to_dict(empty_database)["dbname"])
+        words = (sql.Identifier(database), sql.Identifier(name))
+        ask(empty_database, grant.format(*words))
+        dsn = make_conninfo(empty_database, user=name, password=PASSWORD)
+        done = [run_rowferry("init", DATABASE_URL=dsn) for _ in range(2)]
+        assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
+        assert ask(dsn, "select name from rowferry.schema_migration order by number") == [(n,) for n in NAMES]
+
+
+@pytest.mark.superuser("the owner of everything may be one, as on many a laptop")
+def test_a_superuser_initialises_a_database_too(empty_database: str, run_rowferry: Run) -> None:
+    done = run_rowferry("init", DATABASE_URL=as_superuser(empty_database))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_role_that_may_not_make_a_schema_gets_one_sentence(empty_database: str, run_rowferry: Run) -> None:

@@ -166,9 +166,13 @@ def start_hosts(count: int, folder: Path) -> Iterator[Hosts]:
     """Yield `count` hosts that reach a PostgreSQL and an S3 server over their bridge."""
     with network(count) as (hub, hosts):
         command = ["ip", "netns", "exec", hub, sys.executable, *SERVE, HUB_ADDRESS, str(find_versitygw() or "")]
-        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen(command, **pipes, text=True, env=environment) as servers:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+        ) as servers:
             assert servers.stdout is not None
             line = servers.stdout.readline()
             assert line, "the servers did not start"
