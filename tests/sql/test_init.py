@@ -186,7 +186,7 @@ def test_an_ordinary_role_owns_what_it_initialises(empty_database: str, run_rowf
     owners = (
         "select distinct pg_get_userbyid(relowner) = user from pg_class where relnamespace = 'rowferry'::regnamespace"
     )
-    assert ask(empty_database, query) == [(True,)]
+    assert ask(empty_database, owners) == [(True,)]
 
 
 def test_a_role_that_may_create_in_a_database_of_another_initialises_it(empty_database: str, run_rowferry: Run) -> None:
