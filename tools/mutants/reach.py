@@ -1,0 +1,69 @@
+"""Which test reaches which line of the mutated files, and which SQL functions: seen in the run without a mutant."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import psycopg
+
+Reached = dict[str, list[int]]
+"""The lines that a test has run of each file, and `rowferry.<function>` with none."""
+
+CALLED = "select schemaname || '.' || funcname from pg_stat_user_functions where calls > 0"
+
+
+class Reach:
+    """Sees the lines of some files that run, on all threads that are started from now on."""
+
+    def __init__(self, files: list[str]) -> None:
+        self._files = frozenset(files)
+        self._lines: set[tuple[str, int]] = set()
+        self.functions: set[str] = set()
+
+    def start(self) -> None:
+        if self._files:
+            threading.settrace(self._see_call)
+            sys.settrace(self._see_call)
+
+    def take(self) -> Reached:
+        """Return what was reached since this was asked last."""
+        lines, self._lines = self._lines, set()
+        functions, self.functions = self.functions, set()
+        found: Reached = {name: [] for name in sorted(functions)}
+        for file, line in sorted(lines):
+            found.setdefault(file, []).append(line)
+        return found
+
+    def _see_call(self, frame: FrameType, event: str, argument: object) -> Any:
+        del event, argument
+        return self._see_line if frame.f_code.co_filename in self._files else None
+
+    def _see_line(self, frame: FrameType, event: str, argument: object) -> Any:
+        del argument
+        if event == "line":
+            self._lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return self._see_line
+
+    def see_functions(self, servers: type[Any]) -> None:
+        """Ask each database of a test, before it is dropped, which functions were called in it."""
+        fresh = servers.fresh_database
+
+        @contextmanager
+        def fresh_database(own: Any, binaries: object) -> Iterator[str]:
+            with fresh(own, binaries) as dsn:
+                try:
+                    yield dsn
+                finally:
+                    self._ask(dsn)
+
+        servers.fresh_database = fresh_database
+
+    def _ask(self, dsn: str) -> None:
+        try:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                self.functions |= {name for (name,) in connection.execute(CALLED)}
+        except psycopg.Error:
+            self.functions.add("unknown")
