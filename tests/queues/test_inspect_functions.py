@@ -3,7 +3,7 @@
 import gzip
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,6 +14,7 @@ from support.entries.migration import Migration
 from support.postgres.servers import Buckets
 from support.processes.processes import wait_for
 from support.queue.inspected import add, run, use, words_of
+from support.queue.inspecting_functions import MAY_END
 
 
 @pytest.fixture
@@ -21,6 +22,14 @@ def site(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Mig
     migration = make_migration(moto_buckets, moto_buckets)
     migration.execute("alter table public.avatars add words text, add name text, add lines int")
     return migration
+
+
+@pytest.fixture
+def _hanging() -> Iterator[None]:
+    """Let functions hang until the test says that it has seen enough."""
+    MAY_END.clear()
+    yield
+    MAY_END.set()
 
 
 def running_calls() -> list[str]:
@@ -85,7 +94,8 @@ def test_what_a_function_makes_of_an_unreadable_object_does_not_count(site: Migr
     assert {site.failure_of(number)[1] for number in (1, 2)} == {"TruncatedContent"}
 
 
-@pytest.mark.parametrize("function", ["spin", "sleep"])
+@pytest.mark.usefixtures("_hanging")
+@pytest.mark.parametrize("function", ["spin", "hang"])
 def test_a_function_that_does_not_end_is_given_up(site: Migration, function: str) -> None:
     use(site, function, function_seconds=0.2)
     add(site, 1, b"body")
@@ -95,14 +105,14 @@ def test_a_function_that_does_not_end_is_given_up(site: Migration, function: str
         "FunctionTimedOut",
         "FunctionTimedOut: the function did not end within 0.2 s (function_seconds)",
     )
+    MAY_END.set()
     wait_for(lambda: not running_calls())
 
 
-def test_calls_that_never_end_stop_the_migration_not_the_process(
-    site: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("_hanging")
+def test_calls_that_never_end_stop_the_migration_not_the_process(site: Migration) -> None:
     """Each keeps a thread; no entry behind them is held to be at fault."""
-    use(site, "sleep", function_seconds=0.05)
+    use(site, "hang", function_seconds=0.05)
     for number in range(20):
         add(site, number, b"body")
     site.enqueue(queue="inspect")
@@ -110,6 +120,7 @@ def test_calls_that_never_end_stop_the_migration_not_the_process(
         take_turn()
     assert site.verdicts() == ["RELEASED"]
     assert site.counts() == {}
+    MAY_END.set()
     wait_for(lambda: not running_calls())
 
 

@@ -1,7 +1,6 @@
 """A batch that waits for S3 shows PostgreSQL that it lives: its transaction is not taken for a forgotten one."""
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -11,7 +10,11 @@ from support.processes.worker_process import WorkerProcess
 from support.s3.request_log import RequestLog, writes_of
 
 VERDICTS = "select coalesce(verdict, 'open') as verdict from rowferry.batch_attempt where batch_id > 1"
-ARGUMENTS = ("--idle-timeout=8", "--time-budget=0.5")
+AGED = """
+select from pg_stat_activity
+where application_name ~ '^rowferry worker' and datname = current_database() and now() - xact_start > interval '8 s'
+"""
+ARGUMENTS = ("--idle-timeout=6", "--time-budget=0.5")
 
 
 @contextmanager
@@ -36,13 +39,13 @@ def test_a_batch_outlives_the_idle_timeout_while_its_objects_are_on_their_way(
         migration.fill(3, start=2)
         migration.enqueue(3)
         wait_for(lambda: len(held) > 0)
-        time.sleep(17)  # twice as long as PostgreSQL leaves a silent transaction alone
+        wait_for(lambda: migration.execute(AGED) or len(migration.execute(VERDICTS)) > 1)
     assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE"]
     migration.audit()
 
 
 def test_a_batch_outlives_it_while_the_plan_holds_its_rows_back(migration: Migration) -> None:
-    migration.plan["database"] = {"max_rows_per_second": 2}
+    migration.plan["database"] = {"max_rows_per_second": 4}  # 11 s for both batches
     # All copies start at once: else a slot whose turn does not come within the time budget gives its batch back.
     with warm_worker(migration, "--max-batches=2", "--min-parallel=44"):
         migration.fill(44, start=2)
