@@ -52,6 +52,6 @@ def judge_matrix(ran: Collection[Leg]) -> str | None:
     if len(found) >= LEAST:
         return None
     return (
-        f"The matrix: {len(found)} combinations of Python and PostgreSQL ran, and at least {LEAST} have to: "
+        f"Too few combinations of Python and PostgreSQL ran, {len(found)} of at least {LEAST}: "
         "see the lines NOT RUN, and install Maven and Go"
     )

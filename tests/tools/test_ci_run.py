@@ -1,0 +1,79 @@
+"""What .ci/run prints and how it ends: red if any step is, with the seconds of each and all that did not run."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.checkout import ROOT
+
+MAKE = """#!/bin/sh
+case $1 in
+test-versions)
+    mkdir -p .tools/matrix
+    echo 'Python 3.12 and PostgreSQL 14: passed in 3 s' >.tools/matrix/summary
+    tools/not-run 'PostgreSQL 16' 'there is no mvn here' ;;
+test) printf 'NOT RUN: versitygw (there is no go here): 3 tests\\n==== 9 passed, 3 skipped in 1.00s ====\\n' ;;
+esac
+echo "CI=$CI" >&2
+case $1 in '@broken') exit 2 ;; esac
+"""
+NOT_ROOT = "#!/bin/sh\necho 1000\n"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with .ci/run and what it calls, of which `make`, the browser and the account are fakes."""
+    for name in (".ci/run", "tools/not-run"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    write(tmp_path / "tools/install-browser", "#!/bin/sh\nexit 1\n")
+    write(tmp_path / "fakes/id", NOT_ROOT)
+    write(tmp_path / "fakes/make", MAKE)
+    return tmp_path
+
+
+def write(path: Path, script: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(script)
+    path.chmod(0o755)
+
+
+def run(checkout: Path, broken: str = "") -> tuple[int, list[str], str]:
+    """Run it, with one target of make broken; return its exit status, its lines on standard output, and its errors."""
+    write(checkout / "fakes/make", MAKE.replace("@broken", broken or "none"))
+    environment = {"PATH": f"{checkout / 'fakes'}:/usr/local/bin:/usr/bin:/bin"}
+    done = subprocess.run([checkout / ".ci/run"], env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def test_the_last_line_is_that_of_pytest_and_before_it_stands_what_ran(checkout: Path) -> None:
+    status, lines, errors = run(checkout)
+    assert status == 0, lines
+    assert lines[-1] == "==== 9 passed, 3 skipped in 1.00s ===="
+    assert lines.count(lines[-1]) == 1
+    summary = lines[next(number for number, line in enumerate(lines) if "what .ci/run did" in line) :]
+    steps = [line.split(" s  ")[1] for line in summary if " s  " in line]
+    names = ("make check", "make docs", "pages in a browser", "make test-versions", "make test")
+    assert steps == [f"{name}: passed" for name in names]
+    assert "NOT RUN: PostgreSQL 16 (there is no mvn here)" in summary
+    assert "NOT RUN: chromium (it could not be installed)" in summary
+    assert "         Python 3.12 and PostgreSQL 14: passed in 3 s" in summary
+    assert errors.count("CI=true") == 4
+
+
+@pytest.mark.parametrize("broken", ["check", "docs", "test-versions", "test"])
+def test_one_failed_step_makes_the_run_fail_and_the_others_run_all_the_same(broken: str, checkout: Path) -> None:
+    status, lines, _ = run(checkout, broken)
+    assert status == 1
+    assert [line.split(" s  ")[1] for line in lines if line.endswith(": FAILED")] == [f"make {broken}: FAILED"]
+    assert len([line for line in lines if line.endswith(": passed")]) == 4
+    assert lines[-1] == "==== 9 passed, 3 skipped in 1.00s ===="
+
+
+def test_the_limits_of_all_steps_together_are_below_85_minutes() -> None:
+    lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
+    limits = [int(line.partition("=")[2]) for line in lines if line.partition("=")[0].endswith("_LIMIT")]
+    assert len(limits) == 6
+    assert sum(limits) <= 85 * 60

@@ -1,0 +1,92 @@
+"""The matrix tries each version that is here, none twice, and is green only if enough of them ran."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from matrix import __main__ as matrix
+from matrix.legs import FULL, LEAST, SHORT, Leg, choose_legs, judge_matrix
+
+PYTHONS = {"3.11", "3.12", "3.13", "3.14"}
+VERSIONS = {"14", "15", "16", "17", "18"}
+BOTH, SQL, PYTHON = "(versions or pythons) and not soak", "(versions) and not soak", "(pythons) and not soak"
+
+
+def choose(pythons: set[str] = PYTHONS, versions: set[str] = VERSIONS, *, short: bool = True) -> list[Leg]:
+    return choose_legs(SHORT if short else FULL, short=short, pythons=pythons, versions=versions, own="3.11")
+
+
+def test_where_all_is_here_each_version_is_tried_once() -> None:
+    assert choose() == [
+        Leg("3.12", "14", BOTH),
+        Leg("3.11", "15", SQL),
+        Leg("3.13", "16", BOTH),
+        Leg("3.14", "17", BOTH),
+    ]
+    assert judge_matrix(choose()) is None
+
+
+def test_without_maven_the_pythons_are_tried_with_the_embedded_postgresql() -> None:
+    assert choose(versions={"15", "18"}) == [
+        Leg("3.12", "18", PYTHON),
+        Leg("3.11", "15", SQL),
+        Leg("3.13", "18", PYTHON),
+        Leg("3.14", "18", PYTHON),
+    ]
+
+
+def test_without_go_each_postgresql_is_tried_with_the_python_that_is_here() -> None:
+    assert choose(pythons={"3.11"}) == [Leg("3.11", version, SQL) for version in ("14", "15", "16", "17")]
+
+
+def test_the_full_matrix_has_no_leg_twice() -> None:
+    legs = choose(pythons={"3.11"}, short=False)
+    assert legs == [Leg("3.11", version) for version in ("14", "15", "16", "17", "18")]
+    assert len(choose(short=False)) == 8
+
+
+def test_without_maven_and_go_the_matrix_is_too_small_and_says_so() -> None:
+    legs = choose(pythons={"3.11"}, versions={"15", "18"})
+    assert legs == [Leg("3.11", "15", SQL)]
+    assert judge_matrix(legs) == (
+        f"Too few combinations of Python and PostgreSQL ran, 1 of at least {LEAST}: "
+        "see the lines NOT RUN, and install Maven and Go"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is here, what of it fails, and the exit status that follows."""
+
+    status: int
+    pythons: frozenset[str] = frozenset(PYTHONS)
+    versions: frozenset[str] = frozenset(VERSIONS)
+    wrong_hash: int = 0
+    failed_leg: str = ""
+
+
+MACHINES = {
+    "all pass": Machine(0),
+    "a leg fails": Machine(1, failed_leg="14"),
+    "a wrong hash": Machine(1, wrong_hash=1),
+    "too few": Machine(1, pythons=frozenset({"3.11", "3.12"}), versions=frozenset({"18"})),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_matrix_is_green_only_if_enough_legs_ran_and_all_passed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = MACHINES[name]
+    interpreters = dict.fromkeys(machine.pythons, Path("python"))
+    monkeypatch.setattr(matrix, "OWN", "3.11")
+    monkeypatch.setattr(matrix, "SUMMARY", tmp_path / "summary")
+    monkeypatch.setattr(matrix, "prepare_pythons", lambda _: (interpreters, machine.wrong_hash))
+    monkeypatch.setattr(matrix, "prepare_versions", lambda _: (machine.versions, 0))
+    monkeypatch.setattr(matrix, "run_leg", lambda leg, *_: int(leg.postgres == machine.failed_leg))
+    monkeypatch.setattr(sys, "argv", ["matrix", "--short"])
+    assert matrix.main() == machine.status
+    summary = (tmp_path / "summary").read_text()
+    assert ("FAILED" in summary, "Too few" in summary) == (name == "a leg fails", name == "too few")
