@@ -61,27 +61,30 @@ def test_drawings_go_into_integer_columns(site: Migration) -> None:
     assert [tuple(row.values()) for row in rows] == list(SVGS.values())
 
 
-HEADS: dict[str, tuple[bytes, tuple[Any, ...]]] = {
-    "plain": (PNG + os.urandom(MiB), ("image/png", 640, 480)),
-    "packed": (gzip.compress(PNG + os.urandom(MiB))[:-20], ("image/png", 640, 480)),
-    "a bomb": (gzip.compress(bytes(512 * MiB), 1), ("application/octet-stream", None, None)),
-    "no image": (b"<p>" * MiB, ("text/plain", None, None)),
-    "small": (PNG, ("image/png", 640, 480)),
-    "empty": (b"", (None, None, None)),
-}
+def make_heads() -> dict[str, tuple[bytes, tuple[Any, ...]]]:
+    """Return bodies, and the facts that their beginnings tell."""
+    return {
+        "plain": (PNG + os.urandom(MiB), ("image/png", 640, 480)),
+        "packed": (gzip.compress(PNG + os.urandom(MiB))[:-20], ("image/png", 640, 480)),
+        "a bomb": (gzip.compress(bytes(512 * MiB), 1), ("application/octet-stream", None, None)),
+        "no image": (b"<p>" * MiB, ("text/plain", None, None)),
+        "small": (PNG, ("image/png", 640, 480)),
+        "empty": (b"", (None, None, None)),
+    }
 
 
 def test_where_the_head_tells_all_no_more_is_asked_for(logged_migration: Migration, log: RequestLog) -> None:
     """Nor inflated: that the rest is cut short, or too much, does not matter."""
     logged_migration.execute(ADD_COLUMNS)
-    for number, (body, _) in enumerate(HEADS.values()):
+    heads = make_heads()
+    for number, (body, _) in enumerate(heads.values()):
         add(logged_migration, number, body)
-    assert run(of_images(logged_migration)) == {"migrated": len(HEADS)}
+    assert run(of_images(logged_migration)) == {"migrated": len(heads)}
     rows = logged_migration.execute("select type, width, height, size from public.avatars order by id")
-    assert {name: tuple(row.values()) for name, row in zip(HEADS, rows, strict=True)} == {
-        name: (*expected, len(body)) for name, (body, expected) in HEADS.items()
+    assert {name: tuple(row.values()) for name, row in zip(heads, rows, strict=True)} == {
+        name: (*expected, len(body)) for name, (body, expected) in heads.items()
     }
-    last = list(HEADS).index("empty")
+    last = list(heads).index("empty")
     asked = [seen for seen in log.seen if seen.method == "GET" and seen.key.startswith(TO)]
     assert {seen.key for seen in asked if "range" not in seen.headers} <= {f"{TO}{last}"}
     assert {seen.headers["range"] for seen in asked if "range" in seen.headers} == {"bytes=0-262143"}

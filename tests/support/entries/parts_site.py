@@ -1,6 +1,5 @@
 """A migration of large objects by the queue `parts`, and what its servers were asked."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,12 +11,13 @@ from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.postgres.servers import Buckets, fresh_buckets
 from support.processes.processes import wait_for
+from support.s3.bodies import make_body
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
 PART_BYTES = 5 * 1024 * 1024
 PARTS = 12
-BODY = os.urandom(PARTS * PART_BYTES - 1000)
+BODY = make_body(PARTS * PART_BYTES - 1000)
 NAME = "large.bin"
 PART_NUMBER = re.compile(r"partNumber=(\d+)")
 

@@ -15,12 +15,13 @@ from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.postgres.servers import Buckets, fresh_buckets
 from support.processes.processes import wait_for
+from support.s3.bodies import make_body
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 PART_BYTES = 5 * 1024 * 1024
 """The smallest part that a plan may ask for."""
 PARTS = 10
-BODY = os.urandom(PARTS * PART_BYTES - 1000)
+BODY = make_body(PARTS * PART_BYTES - 1000)
 NAME = "large.bin"
 ALL = Counter(range(1, PARTS + 1))
 

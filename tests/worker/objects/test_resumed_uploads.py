@@ -1,6 +1,5 @@
 """A large object goes on at the missing part: after a crash, a stop, the end of the time budget; on any host."""
 
-import os
 import re
 import signal
 import threading
@@ -18,13 +17,14 @@ from support.entries.migration import Migration
 from support.postgres.servers import fresh_buckets
 from support.processes.patient_worker import patient
 from support.processes.processes import wait_for
+from support.s3.bodies import make_body
 from support.s3.fake_s3 import FakeAddress, running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
 PART_BYTES = 5 * 1024 * 1024
 """The smallest part that a plan may ask for."""
 PARTS = 12
-BODY = os.urandom(PARTS * PART_BYTES - 1000)
+BODY = make_body(PARTS * PART_BYTES - 1000)
 NAME = "large.bin"
 PART_NUMBER = re.compile(r"partNumber=(\d+)")
 
