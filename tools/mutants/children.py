@@ -120,3 +120,8 @@ def list_children(parent: int) -> list[int]:
 
 def list_descendants(parent: int) -> list[int]:
     return [each for child in list_children(parent) for each in (*list_descendants(child), child)]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file of JSON; none where there is no such file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []

@@ -7,15 +7,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from mutants.job import Job, Task
 from mutants.modules import Module
 from mutants.mutant import Mutant, digest
 from mutants.results import Result, Results, digest_tests
-from mutants.stand import Job
 
 HERE = Path(__file__).parent
 LOOK_SECONDS = 0.2
@@ -67,25 +67,26 @@ def run_module(
 
 def write_job(module: Module, mutants: list[Mutant], folder: Path, *, leaves_out_failing: bool) -> Job:
     """Write the file of a stand's job."""
-    baseline = module.root / "build" / "mutants" / f"{module.name}-{module.digest()}.json"
-    listed = [
-        {
-            "place": mutant.place, "path": mutant.path, "line": mutant.line, "last_line": mutant.last_line,
-            "text": mutant.write(),
-        }
-        for mutant in mutants
-    ]  # fmt: skip
     job = Job(
         root=str(module.root),
         files=list(module.files),
         tests=list(module.tests),
         processes=list(module.processes),
         results=str(folder / "results.jsonl"),
-        baseline=str(baseline),
+        baseline=str(module.root / "build" / "mutants" / f"{module.name}.json"),
         leaves_out_failing=leaves_out_failing,
-        mutants=listed,
+        tasks=[
+            Task(
+                place=mutant.place,
+                path=mutant.path,
+                line=mutant.line,
+                last_line=mutant.last_line,
+                text=mutant.write(),
+            )
+            for mutant in mutants
+        ],
     )
-    (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
+    job.write(folder / "job.json")
     return job
 
 

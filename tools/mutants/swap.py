@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
@@ -76,21 +75,17 @@ def swap_code(file: str, swaps: dict[tuple[str, int], CodeType]) -> int:
     return count
 
 
-def tell_processes(path: str, file: str, text: Path) -> None:
-    """Let the processes that this one starts import the mutant, whose text is in a file."""
-    os.environ["ROWFERRY_TEST_MUTANT"] = f"{find_module_name(path)}={file}={text}"
+def tell_processes(path: str, file: str, text: Path) -> dict[str, str]:
+    """Return the variable by which processes that are started import the mutant, whose text is in a file."""
+    return {"ROWFERRY_TEST_MUTANT": f"{find_module_name(path)}={file}={text}"}
 
 
-@contextmanager
-def copied_sql(root: Path, path: str, text: str, folder: Path) -> Iterator[Path]:
-    """Yield a copy of sql/ that has the mutant."""
+def copy_sql(root: Path, path: str, text: str, folder: Path) -> Path:
+    """Return a copy of sql/, in this folder, that has the mutant."""
     copy = folder / "sql"
     shutil.copytree(root / "sql", copy)
-    try:
-        (copy / Path(path).relative_to("sql")).write_text(text, encoding="utf-8")
-        yield copy
-    finally:
-        shutil.rmtree(copy)
+    (copy / Path(path).relative_to("sql")).write_text(text, encoding="utf-8")
+    return copy
 
 
 def use_sql(folder: Path) -> None:
