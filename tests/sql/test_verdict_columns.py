@@ -171,6 +171,15 @@ def test_what_an_attempt_left_is_forgotten_though_the_next_one_does_not_find_it(
     assert (ten.counts(), ten.batch()["entry_count"]) == ({"migrated": 8, "kept": 1}, 9)
 
 
+def test_entries_that_were_kept_and_are_read_again_are_counted_once(ten: EntryTable) -> None:
+    ten.execute('update rowferry.batch_queue set payload = payload || \'{"read_again": ["kept"]}\'')
+    with hold(ten) as held:
+        write(held, Judgement(Verdict.RETRY), results_for("01234567", "kept") + results_for("89", "failed"))
+    with hold(ten) as held:
+        write(held, Judgement(Verdict.DONE), results_for("0123456789", "kept"))
+    assert (ten.counts(), ten.batch()["entry_count"]) == ({"kept": 10}, 10)
+
+
 def test_two_results_of_one_id_are_one_failure(ten: EntryTable, held: Held) -> None:
     """The table may have got two rows with one id since it was enqueued."""
     write(held, Judgement(Verdict.ERROR), results_for("01234567", "migrated") + results_for("88", "failed"))

@@ -17,9 +17,11 @@ from psycopg import sql
 from rowferry.db.connection import Connection, connect
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
+from rowferry_worker.batch import writes
 from rowferry_worker.batch.writes import Upserted, upsert
 from support.entries.entry_table import EntryTable, trusted
 from support.postgres.roles import new_role
+from support.processes.processes import wait_for
 
 pytestmark = pytest.mark.versions
 
@@ -111,6 +113,19 @@ def test_a_deferred_constraint_and_a_failing_trigger_cost_one_row(facts: EntryTa
     assert [row[0] for row in read(facts)] == ["a", "c"]
 
 
+def test_a_fault_in_a_triggers_own_statements_is_its_rows(facts: EntryTable, connection: Connection) -> None:
+    """Though it is one that would be the table's in ours: no unique index of what a conflict is about."""
+    facts.execute("create table public.log (name text)")
+    facts.execute(
+        "create function public.note() returns trigger language plpgsql as $$ begin "
+        "if new.name = 'odd' then insert into public.log values ('odd') on conflict (name) do nothing; end if; "
+        "return new; end $$"
+    )
+    facts.execute("create trigger t before insert on public.facts for each row execute function public.note()")
+    first, odd, last = write(connection, ("a", 1, ""), ("odd", 2, ""), ("z", 3, ""))
+    assert (first, type(odd), last) == (True, RowRefused, True)
+
+
 def test_values_of_many_types_arrive_as_they_are(facts: EntryTable, connection: Connection) -> None:
     facts.execute("create domain public.small as integer check (value < 100)")
     facts.execute(
@@ -156,6 +171,18 @@ def test_a_locked_row_is_busy_and_the_others_are_written(facts: EntryTable, conn
     with locked(facts, "insert into public.facts values ('e')"):
         assert [type(each) for each in write(connection, ("e", 1, ""))] == [RowBusy]
     assert write(connection, ("e", 1, "")) == [True]
+
+
+def test_a_row_that_is_locked_for_a_moment_is_waited_for(facts: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOCK_TIMEOUT, "100")
+    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    facts.execute("insert into public.facts values ('a', 0, '')")
+    with closing(connect("test")) as own, psycopg.connect(facts.dsn) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("select from public.facts where name = 'a' for update")
+        writing = pool.submit(write, own, ("a", 1, ""), ("b", 1, ""))
+        wait_for(lambda: facts.execute(waiting))
+        other.rollback()
+        assert writing.result(100) == [True, True]
 
 
 def test_sessions_that_write_the_same_rows_never_deadlock(facts: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +237,20 @@ def test_a_table_that_cannot_be_written_is_the_migrations_fault(
         with pytest.raises(MigrationFault, match=words):
             upsert(connection, table, ["name"], ["number", "words"], [("a", 1, ""), ("b", 1, "")])
         connection.rollback()
+
+
+def test_a_table_that_loses_a_column_before_it_is_written_is_the_migrations_fault(
+    facts: EntryTable, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = writes.apply_in_halves
+
+    def apply_later(*arguments: Any) -> Any:
+        facts.execute("alter table public.facts drop column words")
+        return really(*arguments)
+
+    monkeypatch.setattr(writes, "apply_in_halves", apply_later)
+    with pytest.raises(MigrationFault, match="There is no column words"):
+        write(connection, ("a", 1, ""), ("b", 1, ""))
 
 
 def test_a_lost_connection_is_no_rows_fault(facts: EntryTable, connection: Connection) -> None:
