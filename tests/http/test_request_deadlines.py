@@ -87,8 +87,10 @@ def test_cancelled_requests_leave_no_connection_and_no_place_behind(monkeypatch:
                 dice.choice(sent).cancel()
         ends = await asyncio.gather(*sent, return_exceptions=True)
         assert all(not isinstance(end, Exception) or isinstance(end, ObjectError) for end in ends)
-        await asyncio.sleep(0.1)
         pool = client._pool
+        async with asyncio.timeout(60):
+            while pool._opening or pool._outbox.busy or pool._open != set(pool._idle):
+                await asyncio.sleep(0.01)
         assert not client._deadlines._in_flight
         assert not pool._opening
         assert all(waiter.done() for waiter in pool._waiting)

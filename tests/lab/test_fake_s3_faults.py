@@ -23,6 +23,7 @@ from rowferry_lab.servers.fake_s3_uniform import UniformObjects, name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import ServerFailed, find_free_port
 from support.postgres.servers import connect_s3
+from support.processes.processes import wait_for
 from support.s3.tls import Authority
 
 PUT = b"PUT /production/avatar/1.png HTTP/1.1\r\nAuthorization: AWS4-HMAC-SHA256 Credential=one/20261122/x, Signed"
@@ -180,20 +181,17 @@ def test_an_unknown_setting_is_refused(server: FakeS3Server) -> None:
 def test_after_an_outage_it_answers_again(server: FakeS3Server, client: Any, silent: int) -> None:
     client.head_bucket(Bucket="legacy")
     port = int(server.endpoint_url.rpartition(":")[2])
-    server.configure("outage", seconds=1.5, silent=silent)
-    time.sleep(0.3)
+    began, seconds = time.monotonic(), 1.5 if silent else 4
+    server.configure("outage", seconds=seconds, silent=silent)
     if silent:
-        began = time.monotonic()
+        wait_for(lambda: keeps_silent(port))
         client.head_bucket(Bucket="legacy")
-        assert time.monotonic() - began >= 0.5
+        assert time.monotonic() - began >= seconds, "it has waited for the end"
     else:
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), timeout=5)
+        wait_for(lambda: refuses(port))
         with pytest.raises(BotoCoreError):
             client.head_bucket(Bucket="legacy")
-    deadline = time.monotonic() + 30
-    while not answers(client):
-        assert time.monotonic() < deadline
+    wait_for(lambda: answers(client))
     assert server.read_stats()["connections"] >= 1
 
 
@@ -206,6 +204,23 @@ def test_a_client_that_leaves_in_a_silence_keeps_no_other_waiting(server: FakeS3
             time.sleep(0.1)
     client.head_bucket(Bucket="legacy")
     assert answers(client)
+
+
+def refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def keeps_silent(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), timeout=0.3) as connection:
+        connection.sendall(b"HEAD /legacy/a HTTP/1.1\r\nHost: x\r\n\r\n")
+        try:
+            return not connection.recv(1)
+        except TimeoutError:
+            return True
 
 
 def answers(client: Any) -> bool:

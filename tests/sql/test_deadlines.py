@@ -15,21 +15,48 @@ from rowferry.db.connection import connect
 from rowferry.db.deadlines import DeadlineMonitor, deadline
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from support.postgres.relay import silent_after_connecting
+from support.processes.clock import Clock
+from support.processes.processes import wait_for
 
 SHORT, LONG = timedelta(seconds=0.2), timedelta(seconds=600)
+
+
+class ScanClock(Clock):
+    """What deadlines go by; between two scans passes what passes."""
+
+    sleep = staticmethod(time.sleep)
+
+
+def move_by_hand(monkeypatch: pytest.MonkeyPatch) -> ScanClock:
+    clock = ScanClock()
+    monkeypatch.setattr(deadlines, "time", clock)
+    monkeypatch.setattr(deadlines, "SCAN_INTERVAL", timedelta(seconds=0.01))
+    monkeypatch.setattr(deadlines, "_monitor", DeadlineMonitor())
+    return clock
 
 
 def test_whatever_a_worker_asks_is_answered_or_its_connection_cut(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "ANSWER_DEADLINE", timedelta(seconds=2.5))
-    monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
+    monkeypatch.setattr(timeouts, "ANSWER_DEADLINE", timedelta(seconds=70))
+    monkeypatch.setenv(LOCK_TIMEOUT, "30")
+    clock = move_by_hand(monkeypatch)
     with silent_after_connecting(database) as (dsn, silent):
         monkeypatch.setenv("DATABASE_URL", dsn)
-        with closing(connect("test", bounded=True)) as connection, connection.transaction():
+        with (
+            closing(connect("test", bounded=True)) as connection,
+            connection.transaction(),
+            ThreadPoolExecutor(1) as pool,
+        ):
             silent.set()
+            asking = pool.submit(connection.execute, "select 1")
+            wait_for(lambda: connection in deadlines._monitor._until)
+            clock.now += 99
+            with pytest.raises(TimeoutError):
+                asking.result(0.1)
+            clock.now += 1
             with pytest.raises(psycopg.OperationalError):
-                connection.execute("select 1")
+                asking.result(60)
 
 
 @pytest.mark.parametrize(("outer", "inner"), [(SHORT, LONG), (LONG, SHORT)])
@@ -47,15 +74,13 @@ def test_the_earliest_of_nested_deadlines_cuts_the_connection(
 
 
 def test_a_deadline_that_was_kept_cuts_nothing_later(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = move_by_hand(monkeypatch)
     monkeypatch.setenv("DATABASE_URL", database)
-    with closing(connect("test", autocommit=True)) as connection:
-        kept = timedelta(seconds=1)
-        until = time.monotonic() + (kept + 4 * deadlines.SCAN_INTERVAL).total_seconds()
-        with deadline(connection, LONG):
-            with deadline(connection, kept):
-                connection.execute("select 1")
-            while time.monotonic() < until:
-                connection.execute("select pg_sleep(0.1)")
+    with closing(connect("test", autocommit=True)) as connection, deadline(connection, LONG):
+        with deadline(connection, timedelta(seconds=60)):
+            connection.execute("select 1")
+        clock.now += 61
+        connection.execute("select pg_sleep(0.2)")  # in which the monitor looks many times
 
 
 def test_threads_that_wait_at_the_same_time_share_one_monitor(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

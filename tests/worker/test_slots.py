@@ -202,10 +202,10 @@ def test_an_idle_process_has_one_slot(table: EntryTable, state: WorkerState, mon
     slots.start()
     try:
         wait_for(lambda: state.turns.is_taken)
-        for _ in range(5):  # as if each had just run a batch
-            with slots._lock:
+        with slots._lock:
+            for _ in range(5):  # as if each had just run a batch
                 slots._start()
-        assert len(slots._running) == 6
+            assert len(slots._running) == 6
         wait_for(lambda: len(slots._running) == 1)
         wait_for(lambda: len(table.execute(SESSIONS)) == 1)
     finally:
