@@ -80,6 +80,10 @@ class FakeS3:
         self._bytes_accepted = 0
         self._listening: list[tuple[asyncio.Server, int, ssl.SSLContext | None]] = []
 
+    def begin(self, request: Request) -> bytes | None:
+        """Refuse a write whose condition does not hold, where the server looks that early."""
+        return self._api.refuse_early(request)
+
     def respond(self, request: Request, connection: Connection) -> None:
         """Decide about a request and send the response to the connection when it is due."""
         now = self._loop.time()

@@ -18,7 +18,7 @@ class Body:
         """Expect the bytes of an object, or of a part of it; without `keep`, another body is only hashed."""
         self.missing = length
         self.operation = request.operation
-        self._request = request
+        self.request = request
         self._length = length
         self._expected = expected
         self._places = _list_places(request, length, expected)
@@ -46,14 +46,14 @@ class Body:
 
     def end(self) -> Request:
         """Return the request with its body, once nothing is missing."""
-        self._request.size = self._length
+        self.request.size = self._length
         if self._expected is not None and self._places:
-            self._request.md5 = self._expected.md5_of(self._places[0], self._places[0] + self._length)
+            self.request.md5 = self._expected.md5_of(self._places[0], self._places[0] + self._length)
         elif self._hash is not None:
-            self._request.md5 = self._hash.hexdigest()
+            self.request.md5 = self._hash.hexdigest()
         else:
-            self._request.body = b"".join(self._pieces)
-        return self._request
+            self.request.body = b"".join(self._pieces)
+        return self.request
 
     def _keep(self, piece: memoryview) -> None:
         if self._hash is None:

@@ -61,6 +61,10 @@ class Server(Protocol):
         """Do what the server does with a body that has not come to its end."""
         ...
 
+    def begin(self, request: Request) -> bytes | None:
+        """Return the response to a request that is refused before its body is read; None for all others."""
+        ...
+
     def respond(self, request: Request, connection: "Connection") -> None:
         """Decide about a request and send the response to the connection when it is due."""
         ...
@@ -83,6 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         self._up, self._down = Meter(), Meter()
         self._slices: deque[bytes | memoryview] = deque()
         self._is_sending = False
+        self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -100,6 +105,10 @@ class Connection(asyncio.BufferedProtocol):
             self._server.take_cut_off(self._body)
         self._server.drop_connection(self)
 
+    def close(self) -> None:
+        """End the connection once all is sent."""
+        self._transport.close()
+
     def abort(self) -> None:
         """End the connection at once, by a reset where something was under way."""
         self._transport.abort()
@@ -113,6 +122,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Respond to every request that is complete."""
+        if self._is_refused:
+            return
         self._pace_reading(nbytes)
         data = self._shared[:nbytes]
         while data:
@@ -130,6 +141,9 @@ class Connection(asyncio.BufferedProtocol):
         length = request.read_length()
         if length is None:
             return self._refuse()
+        refusal = self._server.begin(request)
+        if refusal is not None:
+            return self._refuse_unread(refusal)
         if not length:
             self._server.respond(request, self)
             return rest
@@ -151,6 +165,13 @@ class Connection(asyncio.BufferedProtocol):
             self._body = None
             self._server.respond(body.end(), self)
         return data[size:]
+
+    def _refuse_unread(self, response: bytes) -> memoryview:
+        """Send a response and drop what still comes: a reset would throw the response away."""
+        self._is_refused = True
+        self._transport.write(response)
+        self._transport.write_eof()
+        return self._shared[:0]
 
     def _refuse(self) -> memoryview:
         self._transport.close()

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 from xml.etree import ElementTree
 
-from rowferry_lab.servers.fake_s3_http import XML, Request, respond
+from rowferry_lab.servers.fake_s3_http import XML, Request, refuse, respond
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.fake_s3_store import S3Error, Store, StoredObject, make_object
 
@@ -42,12 +42,23 @@ class Operations:
             raise S3Error(400, "BadDigest")
         return stored
 
+    def refuse_early(self, request: Request) -> bytes | None:
+        """Return the response to a write that is refused before its body is read."""
+        if self.deviations.looks_early and self._is_forbidden(request):
+            return refuse(request, 412, "PreconditionFailed")
+        return None
+
+    def _is_forbidden(self, request: Request) -> bool:
+        """Return whether an object stands where none may."""
+        honoured = request.operation in self.deviations.if_none_match
+        forbids = honoured and request.header(b"if-none-match") == "*"
+        return forbids and self.store.bucket(request.bucket).find(request.key) is not None
+
     def _write(self, request: Request, stored: StoredObject) -> None:
         """Write an object. Raises S3Error when a condition is honoured and does not hold."""
         bucket = self.store.bucket(request.bucket)
         existing = bucket.find(request.key)
-        honoured = request.operation in self.deviations.if_none_match
-        if honoured and request.header(b"if-none-match") == "*" and existing is not None:
+        if not self.deviations.looks_early and self._is_forbidden(request):
             raise S3Error(412, "PreconditionFailed")
         if request.operation in self.deviations.if_match and request.etag_of(b"if-match") is not None:
             if existing is None:

@@ -19,6 +19,8 @@ class Deviations:
 
     if_none_match: frozenset[str] = frozenset(WRITES)
     """The operations that honour If-None-Match."""
+    looks_early: bool = False
+    """Whether If-None-Match is held against what stands there before the body is read, and not after it."""
     if_match: frozenset[str] = frozenset({"PutObject", "CompleteMultipartUpload"})
     """The operations that honour If-Match when they write."""
     read_if_match: bool = True

@@ -1,5 +1,6 @@
 """Two buckets of the fake S3 server with a worker's clients of them; a test says what the server does otherwise."""
 
+import ssl
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,9 +14,11 @@ from rowferry.http import event_loop
 from rowferry.plan import LegacySide, ProductionSide, SideName
 from rowferry.s3 import retry
 from rowferry.s3.client import ObjectClient
+from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request as SentRequest
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3 import FakeS3
+from rowferry_lab.servers.fake_s3_body import Body
 from rowferry_lab.servers.fake_s3_connection import Connection
 from rowferry_lab.servers.fake_s3_http import Request, respond
 from rowferry_lab.servers.fake_s3_settings import WRITES, Deviations
@@ -53,6 +56,12 @@ class FakeBuckets(FakeS3):
         self.seen: list[Request] = []
         self.interfere: Callable[[Request], Response | None] = lambda _: None
         """Returns the response, LOST or HELD in the place of the server's own; called on the server's thread."""
+        self.interfere_early: Callable[[Request], Response | None] = lambda _: None
+        """Returns the response to a request that is refused before its body is read."""
+        self.connection: Connection
+        """That of the request which `interfere` is asked about."""
+        self.cut_off: list[Request] = []
+        """Requests whose connections ended in their bodies."""
         self._failure: BaseException | None = None
         self.clients: dict[SideName, ObjectClient] = {}
 
@@ -93,9 +102,25 @@ class FakeBuckets(FakeS3):
         response = self._api.answer(request)
         return response if isinstance(response, bytes) else b"".join(response)
 
+    def begin(self, request: Request) -> bytes | None:
+        """Refuse what the test says, else what S3 does."""
+        self.seen.append(request)
+        own = super().begin(request)
+        try:
+            instead = self.interfere_early(request)
+        except BaseException as failure:  # noqa: BLE001 - raised by the thread of the test
+            self._failure = failure
+            return respond(500)
+        return own if instead is None else write_response(instead, request)
+
+    def take_cut_off(self, body: Body) -> None:
+        """Note the request."""
+        self.cut_off.append(body.request)
+        super().take_cut_off(body)
+
     def respond(self, request: Request, connection: Connection) -> None:
         """Respond as the test says, else as S3 does."""
-        self.seen.append(request)
+        self.connection = connection
         try:
             instead = self.interfere(request)
             if instead is None:
@@ -114,14 +139,14 @@ class FakeBuckets(FakeS3):
             return event_loop.run(copy, WITHIN)
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        """Serve until the block ends; no retry waits. Raises what `interfere` has raised."""
-        with serve_on_thread(self) as url, patch.object(retry, "REQUEST_BASE", timedelta(0)):
+    def serving(self, *, tls: ssl.SSLContext | None = None) -> Iterator[None]:
+        """Serve until the block ends; no retry waits. Raises what the test's functions have raised."""
+        with serve_on_thread(self, tls) as url, patch.object(retry, "REQUEST_BASE", timedelta(0)):
             for side in (LegacySide("legacy", endpoint_url=url), ProductionSide("production", endpoint_url=url)):
                 self.clients[side.name] = ObjectClient(
                     side,
                     Credentials("AK", "SK"),
-                    endpoint=endpoint_at(url),
+                    endpoint=resolve_endpoint(side) if tls else endpoint_at(url),
                     max_in_flight=4,
                     deadline=WITHIN,
                 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -68,10 +69,10 @@ def server_loop() -> asyncio.AbstractEventLoop:
 
 
 @contextmanager
-def serve_on_thread(fake: FakeS3) -> Iterator[str]:
+def serve_on_thread(fake: FakeS3, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Have a fake serve until the block ends, and yield its address."""
     loop = server_loop()
-    server = asyncio.run_coroutine_threadsafe(fake.listen(0), loop).result(100)
+    server = asyncio.run_coroutine_threadsafe(fake.listen(0, tls), loop).result(100)
 
     async def stop() -> None:
         server.close()
@@ -80,7 +81,7 @@ def serve_on_thread(fake: FakeS3) -> Iterator[str]:
         await asyncio.sleep(0)
 
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         asyncio.run_coroutine_threadsafe(stop(), loop).result(100)
 

@@ -10,7 +10,8 @@ from rowferry.errors import CutOff, ObjectError
 from rowferry.http import event_loop
 from rowferry_worker.objects.copy import copy_object
 from support.processes.processes import wait_for
-from support.s3.piping_servers import NEW, OLD, SECONDS, Pair, running_pair
+from support.s3.copies import NEW, OLD
+from support.s3.pipes import SECONDS, Pipe
 
 BODY = bytes(range(256)) * 8192
 """2 MiB: it is piped."""
@@ -19,11 +20,11 @@ TURNS = 60
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
-    with running_pair() as pair:
-        pair.legacy.put(OLD, BODY)
-        pair.support.confirms_digests = True
-        yield pair
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe(BODY)
+    with pipe.serving():
+        pipe.support.confirms_digests = True
+        yield pipe
 
 
 async def wait(turns: int) -> None:
@@ -31,33 +32,34 @@ async def wait(turns: int) -> None:
         await asyncio.sleep(0 if turn < TURNS // 2 else 0.0005)
 
 
-async def end_after(pair: Pair, turns: int, end: str) -> object:
+async def end_after(pipe: Pipe, turns: int, end: str) -> object:
     """Start a copy, end it after so many turns, and return what came of it."""
-    copying = asyncio.create_task(copy_object(pair.requests(), pair.options, OLD, NEW))
+    copying = asyncio.create_task(copy_object(pipe.requests(), pipe.options, OLD, NEW))
     await wait(turns)
     if end == "cancelled":
         copying.cancel()
     else:
-        pair.clients[end].cut_off(CutOff("Silent", "as told"))
+        client = pipe.clients["legacy" if end == "legacy" else "production"]
+        client.cut_off(CutOff("Silent", "as told"))
         await asyncio.sleep(0)
-        pair.clients[end].cut_off(None)
+        client.cut_off(None)
     results = await asyncio.gather(copying, return_exceptions=True)
     return results[0]
 
 
 @pytest.mark.parametrize("end", ["cancelled", "legacy", "production"])
-def test_a_copy_that_ends_at_any_moment_leaves_nothing_behind(pair: Pair, end: str) -> None:
+def test_a_copy_that_ends_at_any_moment_leaves_nothing_behind(pipe: Pipe, end: str) -> None:
     for turns in range(TURNS):
-        result = event_loop.run(end_after(pair, turns, end), SECONDS)
+        result = event_loop.run(end_after(pipe, turns, end), SECONDS)
         if isinstance(result, Exception):
             assert isinstance(result, ObjectError)
-        pair.assert_nothing_open()
-        for client in pair.clients.values():
+        pipe.assert_nothing_open()
+        for client in pipe.clients.values():
             pool = client._pool
             wait_for(lambda pool=pool: not pool._opening and pool._open == pool._idle.keys())
             assert pool._outbox.busy == 0
-        assert pair.written in {None, BODY}
-        pair.production.objects.clear()
-    wait_for(lambda: not pair.production.objects.pop(NEW, None))  # a write of the last copies may end late
-    assert pair.copy().outcome in {Outcome.MIGRATED, Outcome.KEPT}
-    assert pair.written == BODY
+        assert pipe.written in {None, BODY}
+        pipe.production.clear()
+    wait_for(lambda: not pipe.production.pop(NEW, None))  # a write of the last copies may end late
+    assert pipe.copy().outcome in {Outcome.MIGRATED, Outcome.KEPT}
+    assert pipe.written == BODY
