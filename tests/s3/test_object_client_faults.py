@@ -22,6 +22,7 @@ from rowferry.plan import ProductionSide
 from rowferry.s3.operations import Request
 from support.processes.processes import wait_for
 from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, facing, opened
+from support.s3.request_clock import stop_request_clock
 from support.s3.stand_in import Behaviour, answer, babble, error_body, hang_up, keep_silent, refuse, reset, stop_halfway
 
 
@@ -72,11 +73,14 @@ def test_a_server_that_never_answers_is_given_up_at_the_deadline() -> None:
     assert "CopyObject" in str(got.error)
 
 
-def test_a_slow_request_does_not_take_others_with_it() -> None:
-    with facing(keep_silent, answer(200), deadline=timedelta(seconds=6)) as (client, server):
+def test_a_slow_request_does_not_take_others_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = stop_request_clock(monkeypatch)
+    with facing(keep_silent, answer(200)) as (client, server):
         slow = begin(client, COPY)
         wait_for(lambda: server.requests)
         assert ask(client, HEAD).error is None
+        assert not slow.done()
+        clock.move(91)
         assert isinstance(slow.result(WAIT_SECONDS).error, TimedOut)
 
 
