@@ -14,11 +14,12 @@ from rowferry_cli import COMMANDS, LAB_COMMANDS, SECTIONS
 from support.processes.cli import Run, run_in_this_process
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_a_help_of_its_own(run_rowferry: Run, name: str) -> None:
-    done = run_rowferry(name, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Usage: rowferry {name} ")
+def test_every_command_has_a_help_of_its_own(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for name in COMMANDS:
+        with subtests.test(name):
+            done = run_in_this_process([name, "--help"], os.environ, tmp_path)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout.startswith(f"Usage: rowferry {name} ")
 
 
 def test_the_help_lists_every_command_in_its_section(run_rowferry: Run) -> None:

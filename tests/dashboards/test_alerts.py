@@ -1,4 +1,4 @@
-"""The alerts: one source, a section of the runbook each, none in healthy migrations, their SQL on a real queue."""
+"""The alerts are silent in healthy migrations, and each tells its own fault: in promtool, and in SQL on a queue."""
 
 import re
 import shutil
@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from alert_rules import ALERTS
-from support.docs.doc_pages import ROOT, read_anchors
+from support.docs.doc_pages import ROOT
 from support.queue.lines import Lines
 from support.queue.rows import add, add_worker, change
 from support.screens.grafana import FOLDER
-from write_alerts import GRAFANA, PROMETHEUS, read_query, render_grafana, render_prometheus
+from write_alerts import PROMETHEUS, read_query
 
 RUNBOOK = ROOT / "docs" / "runbook.md"
 IN_GRAFANA = {alert.query: alert for alert in ALERTS if alert.query}
@@ -41,59 +41,6 @@ def ask(lines: Lines) -> dict[str, float]:
     return found
 
 
-def test_the_rules_are_what_the_source_says() -> None:
-    assert PROMETHEUS.read_text(encoding="utf-8") == render_prometheus()
-    assert GRAFANA.read_text(encoding="utf-8") == render_grafana()
-
-
-def test_every_alert_leads_to_its_section_of_the_runbook() -> None:
-    anchors = read_anchors(RUNBOOK)
-    rules = yaml.safe_load(PROMETHEUS.read_text(encoding="utf-8"))["groups"][0]["rules"]
-    rules += yaml.safe_load(GRAFANA.read_text(encoding="utf-8"))["groups"][0]["rules"]
-    for rule in rules:
-        path, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-        assert path.endswith("docs/runbook.md")
-        assert anchor in anchors
-        assert anchor == (rule.get("alert") or rule["title"]).lower()
-    text = RUNBOOK.read_text(encoding="utf-8")
-    assert re.findall(r"^## (Rowferry\w+)", text, re.MULTILINE) == [alert.name for alert in ALERTS]
-    assert re.findall(r"^\| \[(Rowferry\w+)\]", text, re.MULTILINE) == [alert.name for alert in ALERTS]
-
-
-def test_the_rules_of_grafana_are_whole() -> None:
-    document = yaml.safe_load(GRAFANA.read_text(encoding="utf-8"))
-    uids = [rule["uid"] for group in document["groups"] for rule in group["rules"]]
-    assert len(set(uids)) == len(uids) == len(IN_GRAFANA) > 6
-    sources = (FOLDER / "grafana" / "provisioning" / "datasources" / "rowferry.yaml").read_text(encoding="utf-8")
-    boards = [path.read_text(encoding="utf-8") for path in (FOLDER / "grafana" / "dashboards").glob("*.json")]
-    for rule in document["groups"][0]["rules"]:
-        ask_, judge = rule["data"]
-        assert f"uid: {ask_['datasourceUid']}" in sources
-        assert (judge["datasourceUid"], judge["model"]["expression"]) == ("__expr__", ask_["refId"])
-        assert rule["condition"] == judge["refId"]
-        assert "$" not in ask_["model"]["rawSql"], "Grafana would take it for a variable of its environment"
-        assert len(rule["uid"]) <= 40
-        assert any(f'"uid": "{rule["dashboardUid"]}"' in board for board in boards)
-
-
-def test_compose_evaluates_each_alert_once() -> None:
-    """By Prometheus: Grafana reads rules from provisioning/alerting alone, and finds none there."""
-    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    mounts = [mount.split(":")[:2] for mount in services["grafana"]["volumes"] if mount.startswith("./")]
-    provisioned = [
-        str(path.relative_to(ROOT / source))
-        for source, target in mounts
-        if target.startswith("/etc/grafana")
-        for path in (ROOT / source).rglob("*.yaml")
-    ]
-    assert "datasources/rowferry.yaml" in provisioned
-    assert [path for path in provisioned if "groups:" in (FOLDER / "grafana" / "provisioning" / path).read_text()] == []
-    assert not any(GRAFANA.is_relative_to((ROOT / source).resolve()) for source, _ in mounts)
-    assert "./dashboards/prometheus:/etc/prometheus:ro" in services["prometheus"]["volumes"]
-    config = yaml.safe_load((FOLDER / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
-    assert any(PROMETHEUS in (FOLDER / "prometheus").glob(pattern) for pattern in config["rule_files"])
-
-
 NEEDS_PROMTOOL = pytest.mark.skipif(
     PROMTOOL is None, reason="promtool is not on PATH; Debian's package `prometheus` has it"
 )
@@ -114,16 +61,6 @@ def test_prometheus_evaluates_the_alerts_as_told() -> None:
     assert said.count("SUCCESS") == len([*(FOLDER / "prometheus" / "tests").glob("*.yml")]) == 2
 
 
-def test_the_four_healthy_cases_are_silent_at_many_times_and_at_their_end() -> None:
-    tests = yaml.safe_load((FOLDER / "prometheus" / "tests" / "healthy_test.yml").read_text(encoding="utf-8"))["tests"]
-    assert len(tests) == 4
-    for test in tests:
-        asked = test["promql_expr_test"]
-        assert len(asked) > 5
-        assert all('ALERTS{alertstate="firing"}' in one["expr"] and one["exp_samples"] == [] for one in asked)
-        assert any("count_over_time" in one["expr"] for one in asked), "at no time between them either"
-
-
 @NEEDS_PROMTOOL
 def test_a_sick_migration_fires_one_alert_and_no_other(tmp_path: Path) -> None:
     document = yaml.safe_load((FOLDER / "prometheus" / "tests" / "rules_test.yml").read_text(encoding="utf-8"))
@@ -141,12 +78,6 @@ def test_a_sick_migration_fires_one_alert_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "alone_test.yml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     assert "SUCCESS" in play("promtool", "test", "rules", str(path))
-
-
-def test_every_alert_has_a_test_in_which_it_fires() -> None:
-    tests = yaml.safe_load((FOLDER / "prometheus" / "tests" / "rules_test.yml").read_text(encoding="utf-8"))["tests"]
-    fired = {one["alertname"] for test in tests for one in test.get("alert_rule_test", ()) if one["exp_alerts"]}
-    assert fired == {alert.name for alert in ALERTS}
 
 
 def test_a_long_migration_raises_no_alert(lines: Lines) -> None:
