@@ -70,6 +70,15 @@ def test_a_queue_that_is_paused_in_one_migration_runs_in_another(worker: Connect
     assert not is_finished(worker, ["tag"], None, {})
 
 
+def test_batches_of_a_queue_of_which_no_plan_says_anything_are_waited_for(worker: Connection, lines: Lines) -> None:
+    """It has no row in rowferry.queue, so nothing can be paused there."""
+    lines.add(("one", "echo"), 1)
+    assert "echo" not in lines.rows("one")
+    assert left(worker, "echo")
+    lines.session.execute("update rowferry.batch_queue set run_after = 'infinity'")
+    assert words(worker, "echo") == "1 batch of migration one is left; run_after puts it off for ever."
+
+
 def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiting(
     worker: Connection, lines: Lines
 ) -> None:

@@ -145,6 +145,19 @@ def test_a_queue_that_only_an_operator_has_named_counts_each_entry_once(lines: L
     assert read(lines, "inspect") == [(RANGE_ALONE | {"unsettled": ["8", "9"]}, 10)]
 
 
+def test_a_queue_of_the_same_name_in_another_migration_changes_nothing(lines: Lines, worker: Worker) -> None:
+    lines.register("two", {"load": {"next": ["verify"]}, "verify": {}})
+    enqueue(lines, RANGE)
+    worker.finish(Verdict.DONE, all_of("migrated"))
+    assert (read(lines), read(lines, "verify")) == ([(RANGE_ALONE, 10)], [])
+
+
+def test_parts_of_an_upload_are_no_entries_and_are_not_handed_on(lines: Lines, worker: Worker) -> None:
+    enqueue(lines, {"entries": "public.t.key", "upload": 7, "first": "1", "last": "9"}, 9)
+    worker.finish(Verdict.DONE, all_of("migrated", "123456789"))
+    assert read(lines) == []
+
+
 def test_a_queue_that_is_named_twice_gets_each_batch_once(lines: Lines, worker: Worker) -> None:
     lines.steer(("one", "load"), "next = '{tag, verify, tag}'")
     enqueue(lines, RANGE)

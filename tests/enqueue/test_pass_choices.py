@@ -1,0 +1,218 @@
+"""What a pass over rows that stay takes: since when, which batches in ERROR, and what a preview says of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowferry_enqueue.passes import FURTHEST_WEST
+from support.entries.entry_table import EntryTable
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def plan_for(*tables: str) -> list[dict[str, Any]]:
+    common = {"id": "id", "key": "path", "from": "", "to": "", "rows": "stay", "changed": "updated_at"}
+    return [{"table": f"public.{name}", **common} for name in tables]
+
+
+def make_files(table: EntryTable, column_type: str = "timestamptz", *, name: str = "files") -> None:
+    table.execute(f"create table public.{name} (id bigint primary key, path text, updated_at {column_type})")
+
+
+def add(table: EntryTable, *numbers: int, changed: Any = LONG_AGO, name: str = "files") -> None:
+    for number in numbers:
+        table.execute(f"insert into public.{name} values (%s, %s, %s)", (number, f"f{number}", changed))
+
+
+@pytest.fixture
+def files(table: EntryTable) -> EntryTable:
+    """Three rows that changed long ago, and stay."""
+    make_files(table)
+    add(table, 1, 2, 3)
+    table.plan["entries"] = plan_for("files")
+    return table
+
+
+def end(table: EntryTable, status: str = "DONE") -> None:
+    """End all batches that wait; in ERROR, one entry has failed."""
+    failed = int(status == "ERROR")
+    table.execute(
+        "update rowferry.batch_queue set status = %s, migrated = entry_count - %s, failed = %s, finished_at = now() "
+        "where status = 'INIT'",
+        (status, failed, failed),
+    )
+
+
+def passes(table: EntryTable) -> list[dict[str, Any]]:
+    return table.execute("select * from rowferry.pass order by label, number")
+
+
+def previewed(table: EntryTable) -> tuple[int, int, bool]:
+    """Return batches, entries and whether a pass goes on, by a preview, which writes nothing."""
+    before = passes(table), table.batches()
+    (found,) = table.preview()
+    assert (passes(table), table.batches()) == before
+    return found.batches, found.entries, found.goes_on
+
+
+def enqueued(table: EntryTable) -> tuple[int, int, bool]:
+    (found,) = table.enqueue()
+    return found.batches, found.entries, found.goes_on
+
+
+# A preview says what the pass then does
+
+
+def test_the_first_pass_takes_all_rows(files: EntryTable) -> None:
+    assert previewed(files) == enqueued(files) == (1, 3, False)
+    (made,) = passes(files)
+    assert (made["number"], made["since"], files.batch()["payload"]["pass"]) == (1, None, 1)
+    assert files.batch()["payload"]["since"] is None
+
+
+def test_a_later_pass_takes_what_changed_since(files: EntryTable) -> None:
+    files.enqueue()
+    end(files)
+    assert previewed(files) == enqueued(files) == (0, 0, False)
+    add(files, 4, changed=datetime.now(UTC))
+    assert previewed(files) == enqueued(files) == (1, 1, False)
+    first, second, third = passes(files)
+    assert [made["number"] for made in (first, second, third)] == [1, 2, 3]
+    assert (second["since"], third["since"]) == (first["watermark"], second["watermark"])
+
+
+def test_while_batches_of_a_pass_wait_it_goes_on(files: EntryTable) -> None:
+    files.enqueue()
+    assert previewed(files) == enqueued(files) == (0, 0, True)
+    assert len(passes(files)) == 1
+
+
+def test_batches_in_error_take_part_in_the_next_pass(files: EntryTable) -> None:
+    files.enqueue()
+    end(files, "ERROR")
+    add(files, 4, changed=datetime.now(UTC))
+    assert previewed(files) == enqueued(files) == (2, 4, False)
+
+
+def test_a_preview_of_another_plan_begins_anew(files: EntryTable) -> None:
+    files.enqueue()
+    end(files)
+    files.plan["production"]["bucket"] = "another"
+    assert previewed(files) == enqueued(files) == (1, 3, False)
+
+
+# Batches in ERROR
+
+
+def test_a_renewed_batch_has_the_choices_of_the_new_pass_and_its_own_beginning(files: EntryTable) -> None:
+    """Its rows changed before the last watermark, so that the later one would leave them out."""
+    files.enqueue(on_conflict="keep")
+    end(files, "ERROR")
+    files.enqueue(on_conflict="overwrite")
+    batch = files.batch()
+    assert (batch["status"], batch["payload"]["pass"], batch["payload"]["on_conflict"]) == ("INIT", 2, "overwrite")
+    assert batch["payload"]["since"] is None
+    assert passes(files)[1]["since"] is not None
+
+
+def test_each_tables_pass_renews_its_own_batches(table: EntryTable) -> None:
+    for name in ("files", "others"):
+        make_files(table, name=name)
+        add(table, 1, 2, name=name)
+    table.plan["entries"] = plan_for("files", "others")
+    table.enqueue()
+    end(table, "ERROR")
+    assert [(found.entries, found.goes_on) for found in table.enqueue()] == [(2, False), (2, False)]
+    assert [batch["status"] for batch in table.batches()] == ["INIT", "INIT"]
+    assert [(made["label"], made["number"]) for made in passes(table)] == [
+        ("public.files.path", 1),
+        ("public.files.path", 2),
+        ("public.others.path", 1),
+        ("public.others.path", 2),
+    ]
+
+
+# Since when, as each type of column writes it
+
+
+def since_of(table: EntryTable, column_type: str, *changed: Any) -> tuple[Any, datetime]:
+    """Return since when the second pass takes rows, as its batch says it, and the watermark before it, in UTC."""
+    make_files(table, column_type)
+    add(table, *range(len(changed)), changed=None)
+    for number, time in enumerate(changed):
+        table.execute("update public.files set updated_at = %s where id = %s", (time, number))
+    add(table, 99, changed=None)  # of no time, so each pass takes it
+    table.plan["entries"] = plan_for("files")
+    table.enqueue()
+    end(table)
+    table.enqueue()
+    *_, batch = table.batches()
+    assert batch["payload"]["pass"] == 2
+    return batch["payload"]["since"], passes(table)[0]["watermark"].astimezone(UTC)
+
+
+def test_a_time_with_a_zone_is_the_watermark_itself(table: EntryTable) -> None:
+    since, watermark = since_of(table, "timestamptz", LONG_AGO)
+    assert datetime.fromisoformat(since) == watermark
+
+
+def test_seconds_since_1970_are_the_watermarks(table: EntryTable) -> None:
+    since, watermark = since_of(table, "bigint", 1_577_836_800)
+    assert int(since) == int(watermark.timestamp())
+
+
+def test_a_date_is_that_of_the_watermark_where_it_is_earliest(table: EntryTable) -> None:
+    since, watermark = since_of(table, "date", date(2020, 1, 1))
+    assert since == (watermark - FURTHEST_WEST).date().isoformat()
+
+
+def lag_of(table: EntryTable, *changed: datetime) -> timedelta:
+    """Return how far before the watermark a pass takes rows whose column has no zone."""
+    since, watermark = since_of(table, "timestamp", *changed)
+    return watermark.replace(tzinfo=None) - datetime.fromisoformat(since)
+
+
+def test_a_time_without_a_zone_is_as_far_behind_as_the_newest_of_them(table: EntryTable) -> None:
+    utc = datetime.now(UTC).replace(tzinfo=None)
+    lag = lag_of(table, utc - timedelta(days=9), utc - timedelta(hours=3), utc + timedelta(days=9))
+    assert timedelta(hours=3) <= lag < timedelta(hours=4), "a time that is to come says nothing"
+
+
+def test_a_time_without_a_zone_is_behind_by_twelve_hours_at_most(table: EntryTable) -> None:
+    assert lag_of(table, datetime.now(UTC).replace(tzinfo=None) - timedelta(days=9)) == FURTHEST_WEST
+
+
+def test_where_no_time_is_known_it_is_twelve_hours(table: EntryTable) -> None:
+    assert lag_of(table) == FURTHEST_WEST
+
+
+# What holds a pass back
+
+
+@contextmanager
+def prepared(dsn: str, database: str) -> Iterator[None]:
+    """Have a transaction prepared in a database of the server."""
+    with psycopg.connect(dsn, dbname=database, autocommit=True) as application:
+        application.execute("begin")
+        application.execute("prepare transaction 'of a test'")
+        yield
+        application.execute("rollback prepared 'of a test'")
+
+
+def test_a_transaction_that_is_prepared_in_another_database_holds_no_pass_back(files: EntryTable) -> None:
+    with prepared(files.dsn, "postgres"):
+        files.enqueue()
+    (made,) = passes(files)
+    assert (made["held_back_by"], made["watermark"] is None) == (None, False)
+
+
+def test_a_transaction_that_is_prepared_here_holds_a_pass_back(files: EntryTable) -> None:
+    with prepared(files.dsn, files.dsn.rpartition("/")[2]):
+        files.enqueue()
+    (made,) = passes(files)
+    assert made["watermark"] is None
+    assert 'the prepared transaction "of a test"' in made["held_back_by"]
