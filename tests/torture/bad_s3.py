@@ -7,14 +7,12 @@ import secrets
 import socket
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import islice
-from threading import Thread
-from urllib.parse import urlsplit
 
-from support.s3.request_log import LINE_LIMIT_BYTES, READS, LoggedRequest, read_answer, read_request
+from support.s3.proxy import Proxy, Streams
+from support.s3.request_log import READS, LoggedRequest, read_answer, read_request
 
 RATES: Mapping[str, float] = {
     "throttled": 0.20,
@@ -32,21 +30,15 @@ XML = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 HIDING = re.compile("x-amz-copy-source|uploadId=")
 """What names the operations that may answer 200 and fail all the same, in the headers or the query of a write."""
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-
-class BadS3:
+class BadS3(Proxy):
     """The running proxy; `counts` says what it did to whom, `endpoint_url` where it listens."""
 
     def __init__(
         self, endpoint_url: str, seed: int, rates: Mapping[str, float] = RATES, *, host: str = "127.0.0.1"
     ) -> None:
-        self._host = host
-        self._upstream = urlsplit(endpoint_url)
+        super().__init__(endpoint_url, host=host)
         self._chance = random.Random(seed)
-        self._loop = asyncio.new_event_loop()
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self.rates = dict(rates)
         """May be emptied while it runs: from then on it behaves."""
         self.counts: Counter[str] = Counter()
@@ -57,52 +49,6 @@ class BadS3:
         """How much later each request reaches the server."""
         self.refusal: tuple[int, str] | None = None
         """Status and code that every request is answered with, as long as it is set; HEAD has the status alone."""
-        self.endpoint_url = ""
-
-    @contextmanager
-    def running(self) -> Iterator["BadS3"]:
-        thread = Thread(target=self._loop.run_forever, name="bad S3")
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
-            yield self
-        finally:
-            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join()
-            self._loop.close()
-
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, self._host, 0, limit=LINE_LIMIT_BYTES)
-        self.endpoint_url = f"http://{self._host}:{self._server.sockets[0].getsockname()[1]}"
-
-    async def _close(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        await asyncio.sleep(0)  # what was accepted just now has to be known before it can be ended
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        server: Streams | None = None
-        try:
-            server = await asyncio.open_connection(self._upstream.hostname, self._upstream.port, limit=LINE_LIMIT_BYTES)
-            while await self._relay_one((reader, writer), server):
-                pass
-        except (OSError, EOFError, asyncio.CancelledError):
-            pass
-        finally:
-            ends = (writer, *(server[1:] if server else ()))
-            for end in ends:  # all of them first: the wait may be cancelled
-                end.close()
-            for end in ends:
-                with suppress(OSError, asyncio.CancelledError):
-                    await end.wait_closed()
 
     def _choose(self, seen: LoggedRequest) -> str | None:
         """Return the fault that befalls a request, if one does."""
@@ -116,7 +62,7 @@ class BadS3:
                 return fault
         return None
 
-    async def _relay_one(self, client: Streams, server: Streams) -> bool:
+    async def relay_one(self, client: Streams, server: Streams) -> bool:
         """Relay one request and its answer, or misbehave. Return whether the connection may be used again."""
         head = await client[0].readuntil(b"\r\n\r\n")
         seen = read_request(head)

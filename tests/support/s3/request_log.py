@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Thread
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
+
+from support.s3.proxy import Proxy, Streams
 
 READS = frozenset({"GET", "HEAD"})
-LINE_LIMIT_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +60,15 @@ class Refusal:
     """Whether the server does what it is asked, before its own answer is lost."""
 
 
-class RequestLog:
-    """The running proxy; `endpoint_url` stands for that of the server behind it."""
+class RequestLog(Proxy):
+    """The running proxy; `seen` is what came."""
 
     def __init__(self, endpoint_url: str) -> None:
-        self._upstream = urlsplit(endpoint_url)
-        self._loop = asyncio.new_event_loop()
-        self._server: asyncio.Server
-        self._tasks: set[asyncio.Task[None]] = set()
+        super().__init__(endpoint_url)
         self._hold: Hold | None = None
         self._refusals: list[Refusal] = []
         self._listener: Callable[[LoggedRequest], object] | None = None
-        self.endpoint_url = ""
         self.seen: list[LoggedRequest] = []
-
-    @contextmanager
-    def running(self) -> Iterator["RequestLog"]:
-        thread = Thread(target=self._loop.run_forever, name="request log")
-        thread.start()
-        try:
-            self._call(self._listen())
-            yield self
-        finally:
-            self._call(self._close())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join()
-            self._loop.close()
 
     @contextmanager
     def holding(
@@ -138,55 +121,10 @@ class RequestLog:
         """Return the requests so far that wrote to, or deleted from, a bucket."""
         return [seen for seen in self.seen if seen.writes and seen.bucket == bucket]
 
-    def _call(self, coroutine) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(100)
-
-    @contextmanager
-    def out_of_reach(self) -> Iterator[None]:
-        """Break all connections, and refuse new ones on the same port until the block ends."""
-        port = self._server.sockets[0].getsockname()[1]
-        self._call(self._close())
-        try:
-            yield
-        finally:
-            self._call(self._listen(port))
-
-    async def _listen(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port, limit=LINE_LIMIT_BYTES)
-        self.endpoint_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def _close(self) -> None:
-        self._server.close()
-        await asyncio.sleep(0)  # what was accepted just now has to be known before it can be ended
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        to_server = None
-        try:
-            server, to_server = await asyncio.open_connection(
-                self._upstream.hostname, self._upstream.port, limit=LINE_LIMIT_BYTES
-            )
-            while await self._relay_one(client, to_client, server, to_server):
-                pass
-        except (OSError, EOFError, asyncio.CancelledError):
-            pass
-        finally:
-            writers = [writer for writer in (to_client, to_server) if writer is not None]
-            for writer in writers:
-                writer.close()
-            for writer in writers:
-                with suppress(OSError, asyncio.CancelledError):
-                    await writer.wait_closed()
-
-    async def _relay_one(self, client, to_client, server, to_server) -> bool:
-        """Relay one request and its answer. Return whether the connection may be used again."""
-        head = await client.readuntil(b"\r\n\r\n")
+    async def relay_one(self, client: Streams, server: Streams) -> bool:
+        """Relay a request and its response, as far as the test lets it."""
+        (from_client, to_client), (from_server, to_server) = client, server
+        head = await from_client.readuntil(b"\r\n\r\n")
         seen = read_request(head)
         self.seen.append(seen)
         if self._listener is not None:
@@ -194,15 +132,15 @@ class RequestLog:
         await self._wait("request", seen)
         refusal = next((refusal for refusal in self._refusals if refusal.matches(seen)), None)
         if refusal and not refusal.reaches_server:
-            await client.readexactly(int(seen.headers.get("content-length", 0)))
+            await from_client.readexactly(int(seen.headers.get("content-length", 0)))
             to_client.write(refusal.answer)
             await to_client.drain()
             return bool(refusal.answer)
         to_server.write(head)
         if seen.headers.get("expect", "").lower() == "100-continue":
-            to_client.write(await server.readuntil(b"\r\n\r\n"))
-        await relay_body(seen.headers, client, to_server)
-        head = await server.readuntil(b"\r\n\r\n")
+            to_client.write(await from_server.readuntil(b"\r\n\r\n"))
+        await relay_body(seen.headers, from_client, to_server)
+        head = await from_server.readuntil(b"\r\n\r\n")
         if refusal:
             to_client.write(refusal.answer)
             await to_client.drain()
@@ -211,7 +149,7 @@ class RequestLog:
         status, headers = read_answer(head)
         to_client.write(head)
         if seen.method != "HEAD" and status not in {204, 304}:
-            await relay_body(headers, server, to_client, until_end=True)
+            await relay_body(headers, from_server, to_client, until_end=True)
         await to_client.drain()
         return "close" not in headers.get("connection", "").lower()
 
