@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -248,15 +249,25 @@ STARTS_PROCESSES = {
 """Modules that start processes: a file of tests that takes something from one of them is not of the fast tier."""
 
 
+def needs_server(item: pytest.Item) -> bool:
+    return bool(SERVERS.intersection(getattr(item, "fixturenames", ())))
+
+
 def is_fast(item: pytest.Item) -> bool:
     """Return whether a test starts no process: no server, no command, no worker."""
-    if SERVERS.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("soak"):
+    if needs_server(item) or item.get_closest_marker("soak"):
         return False
     module = item.getparent(pytest.Module)
-    taken = vars(module.obj).values() if module else ()
+    return module is None or not starts_processes(module.obj)
+
+
+@cache
+def starts_processes(module: ModuleType) -> bool:
+    """Return whether a file of tests takes something from a module that starts processes."""
+    taken = vars(module).values()
     sources = {value.__name__ for value in taken if isinstance(value, ModuleType)}
     sources |= {value.__module__ for value in taken if isinstance(value, FunctionType | type)}
-    return not any(source == name or source.startswith(f"{name}.") for source in sources for name in STARTS_PROCESSES)
+    return any(source == name or source.startswith(f"{name}.") for source in sources for name in STARTS_PROCESSES)
 
 
 def keep_group(item: pytest.Item) -> None:
@@ -273,6 +284,8 @@ def keep_group(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the fast tier, and run it first; then what has to run one after the other, since that ends last."""
     for item in items:
+        if item.get_closest_marker("texts") and needs_server(item):
+            raise pytest.UsageError(f"{item.nodeid} is marked texts, but needs a server: move it to another file.")
         if is_fast(item):
             item.add_marker(pytest.mark.fast)
         keep_group(item)

@@ -237,13 +237,20 @@ def find_entries(sample: Sample) -> list[Entries]:
 
 
 def name_sample(sample: Sample) -> str:
-    return f"{sample.label}-{'an entry' if sample.required else 'no entry'}"
+    return f"{sample.label}, {'an entry' if sample.required else 'no entry'}: {sample.row}"
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=name_sample)
-def test_a_recipe_finds_the_objects_of_its_application(sample: Sample, database: str) -> None:
+def test_a_recipe_finds_the_objects_of_its_application(database: str, subtests: pytest.Subtests) -> None:
+    with psycopg.Connection[DictRow].connect(database, row_factory=dict_row) as connection:
+        for sample in SAMPLES:
+            with subtests.test(name_sample(sample)):
+                check_sample(connection, sample)
+            connection.rollback()
+
+
+def check_sample(connection: psycopg.Connection[DictRow], sample: Sample) -> None:
     entries = find_entries(sample)[0]
-    mapped = read_as_worker(database, read_schema(sample.recipe), sample.row, entries)
+    mapped = read_as_worker(connection, read_schema(sample.recipe), sample.row, entries)
     if sample.required is None:
         assert mapped is None
         return
@@ -253,17 +260,18 @@ def test_a_recipe_finds_the_objects_of_its_application(sample: Sample, database:
     assert set(sample.optional) <= {keys.legacy for keys in mapped.objects if not keys.is_required}
 
 
-def read_as_worker(database: str, schema: str, row: dict[str, Any], entries: Entries) -> MappedEntry | None:
+def read_as_worker(
+    connection: psycopg.Connection[DictRow], schema: str, row: dict[str, Any], entries: Entries
+) -> MappedEntry | None:
     """Return the objects of a row, as a worker reads it; None where it is no legacy entry."""
-    with psycopg.Connection[DictRow].connect(database, row_factory=dict_row) as connection:
-        connection.execute(schema.encode())
-        columns = sql.SQL(", ").join([sql.Identifier(column) for column in row])
-        values = sql.SQL(", ").join([sql.Placeholder()] * len(row))
-        insert = sql.SQL("insert into {} ({}) values ({})")
-        connection.execute(insert.format(sql.Identifier(entries.table), columns, values), list(row.values()))
-        row_id = str(row["id"])
-        found = read_entries(connection, EntryQueries.of(connection, entries), row_id, row_id)
-        return map_entry(found[0], entries) if found else None
+    connection.execute(schema.encode())
+    columns = sql.SQL(", ").join([sql.Identifier(column) for column in row])
+    values = sql.SQL(", ").join([sql.Placeholder()] * len(row))
+    insert = sql.SQL("insert into {} ({}) values ({})")
+    connection.execute(insert.format(sql.Identifier(entries.table), columns, values), list(row.values()))
+    row_id = str(row["id"])
+    found = read_entries(connection, EntryQueries.of(connection, entries), row_id, row_id)
+    return map_entry(found[0], entries) if found else None
 
 
 def test_every_recipe_has_a_sample() -> None:
