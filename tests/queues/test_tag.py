@@ -11,7 +11,7 @@ from support.entries.migration import Migration
 from support.entries.tagged_rows import add, faked_site, prepare, run, versioned_buckets
 from support.postgres.servers import fresh_buckets
 from support.s3.fake_s3 import FakeAddress
-from support.s3.servers import SERVERS, NotInstalled
+from support.s3.servers import running_server
 
 
 @pytest.fixture(params=["moto", "versitygw", "seaweedfs"])
@@ -22,11 +22,7 @@ def tagged(request: pytest.FixtureRequest, make_migration: Callable[..., Migrati
 
 @pytest.fixture(scope="session")
 def seaweedfs() -> Iterator[S3Server]:
-    try:
-        server = SERVERS["seaweedfs"]()
-    except NotInstalled as reason:
-        pytest.skip(str(reason))
-    with server:
+    with running_server("seaweedfs") as server:
         yield server
 
 

@@ -17,7 +17,7 @@ from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.postgres.servers import fresh_buckets
 from support.processes.processes import wait_for
-from support.s3.servers import SERVERS, NotInstalled
+from support.s3.servers import running_server
 
 OBJECTS, BATCH_SIZE = 600, 30
 KILLED_AFTER = (1, 3, 6, 10)
@@ -36,12 +36,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[S3Server]:
     if request.param == "versitygw":
         yield request.getfixturevalue("versitygw")
         return
-    try:
-        found = SERVERS[request.param]()
-    except NotInstalled as reason:
-        pytest.skip(str(reason))
-    with found:
-        yield found
+    with running_server(request.param) as server:
+        yield server
 
 
 class Application:

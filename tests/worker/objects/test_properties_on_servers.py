@@ -11,7 +11,7 @@ from support.entries.checks import check
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.postgres.servers import connect_s3
-from support.s3.servers import SERVERS, NotInstalled
+from support.s3.servers import SERVERS, running_server
 
 PART_BYTES = 5 * 1024 * 1024
 KEEP_ACLS = {"moto", "seaweedfs", "ceph"}
@@ -32,11 +32,7 @@ def mark(name: str) -> list[pytest.MarkDecorator]:
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=mark(name)) for name in SERVERS])
 def server(request: pytest.FixtureRequest) -> Iterator[S3Server]:
-    try:
-        found = SERVERS[request.param]()
-    except NotInstalled as reason:
-        pytest.skip(str(reason))
-    with found as server:
+    with running_server(request.param) as server:
         yield server
 
 

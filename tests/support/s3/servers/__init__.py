@@ -1,6 +1,9 @@
 """Real S3 servers of other projects, each started for the tests on ports of its own and ended with them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
 
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from support.checkout import ROOT
@@ -33,3 +36,14 @@ SERVERS: Mapping[str, Callable[[], S3Server]] = {
     "moto": MotoServer,
 }
 """What makes each server; raises NotInstalled, saying why, where it cannot be started on this machine."""
+
+
+@contextmanager
+def running_server(name: str) -> Iterator[S3Server]:
+    """Yield a running server; the test is skipped where it cannot be started on this machine."""
+    try:
+        server = SERVERS[name]()
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
+    with server:
+        yield server
