@@ -1,4 +1,4 @@
-"""A small HTTP server that misbehaves exactly as a test tells it to."""
+"""A server on raw sockets for what no S3 server should do: garbage, responses that are cut, resets, silence."""
 
 import socket
 import ssl
