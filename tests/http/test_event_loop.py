@@ -8,6 +8,7 @@ import pytest
 
 from rowferry.http import event_loop
 from support.checkout import TESTS
+from support.processes.processes import run_to_end
 
 BUSY = """
 import os, signal, sys, threading
@@ -41,8 +42,7 @@ ENDINGS = {
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, str(TESTS)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    return run_to_end([sys.executable, "-c", code, str(TESTS)])
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -91,9 +91,7 @@ def end_slowly():
 event_loop.run(asyncio.sleep(0))
 atexit.register(event_loop.call_soon, end_slowly)
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", interrupted], capture_output=True, text=True, timeout=100, check=False
-    )
+    ended = run_python(interrupted)
     assert ended.stdout == "ended\n"
 
 
@@ -118,9 +116,7 @@ try:
 except KeyboardInterrupt:
     print(ended.wait(60))
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", interrupted], capture_output=True, text=True, timeout=100, check=False
-    )
+    ended = run_python(interrupted)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
 
 

@@ -19,7 +19,7 @@ from rowferry_worker.monitoring.server import SharedMetrics, share_metrics
 from rowferry_worker.supervisor import Supervisor
 from support.entries.migration import Migration
 from support.processes.clock import Clock
-from support.processes.processes import is_running, same_packages, wait_for
+from support.processes.processes import is_running, run_to_end, same_packages, wait_for
 from support.processes.scrape import fetch, scrape, served_port, sum_of, values_by
 from support.processes.worker_process import WorkerProcess
 
@@ -125,7 +125,7 @@ def test_without_an_option_there_is_a_process_for_each_core(cores: int, migratio
     migration.enqueue(batch_size=5)
     chosen = sorted(os.sched_getaffinity(0))[:cores]
     program = f"import os, sys; os.sched_setaffinity(0, {chosen}); os.execv(sys.executable, {WORKER})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
+    done = run_to_end([sys.executable, "-c", program])
     assert done.returncode == 0, done.stderr
     (measured,) = [line for line in read_lines(done.stderr) if line["message"] == "machine measured"]
     assert (measured["cores"], measured["processes"]) == (cores, cores)
