@@ -49,7 +49,7 @@ test: $(VENV)/.with-dev .tools/kubernetes/.installed ## Run the tests; PYTEST_AR
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.with-dev ## Run the tests that start no process, in less than a minute.
-	@$(VENV)/bin/pytest -q -n 2 -m 'fast and not texts'
+	@$(VENV)/bin/pytest -q -n 2 -m 'fast and not (texts or site or browser)'
 
 test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: of benches, of the torture, of texts. Nightly.
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
