@@ -112,6 +112,19 @@ def test_a_batch_that_was_lost_once_may_be_run_at_once_and_waits_after_the_secon
 
 
 @pytest.mark.usefixtures("_long_waits")
+@pytest.mark.parametrize("verdict", ["RETRY", "RELEASED"])
+def test_a_batch_waits_from_its_last_loss_on_whatever_ended_otherwise_since(ten: EntryTable, verdict: str) -> None:
+    lose(ten, 2)
+    ten.execute("update rowferry.batch_attempt set finished_at = now() - interval '1 hour' where verdict = 'LOST'")
+    with closing(Ledger("test")) as ledger:
+        _, attempt = begin(ledger, ten, "test")
+        ledger.call("end_attempt", attempt.id, verdict, "just now")
+        batch, attempt = begin(ledger, ten, "test")
+    assert attempt.since_loss is not None
+    assert attempt.since_loss >= timedelta(hours=1)
+    assert choose_wait(batch, attempt) == timedelta(0)
+
+
 def test_a_batch_that_waits_is_put_back_and_others_have_their_turn(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
     migration.fill(2)
