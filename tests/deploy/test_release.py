@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matrix.legs import EMBEDDED, FULL, SHORT
 
+from matrix.legs import EMBEDDED, FULL, SHORT
 from rowferry.db.connection import OLDEST_POSTGRES
 from support.docs.doc_pages import ROOT
 
