@@ -21,6 +21,7 @@ from rowferry_worker.state import WorkerState
 from support.entries.entry_table import FROM, EntryTable
 from support.postgres.servers import Buckets
 from support.processes.cli import run_rowferry
+from support.processes.processes import COMMAND_DEADLINE
 from support.processes.worker_process import WorkerProcess, eventually
 from support.s3.objects import digest, legacy_side, production_side
 
@@ -141,7 +142,7 @@ class Migration(EntryTable):
 
     def wait_until_done(self) -> None:
         """Return when no batch is INIT any more."""
-        eventually(lambda: "INIT" not in self.statuses())
+        eventually(lambda: "INIT" not in self.statuses(), deadline=COMMAND_DEADLINE)
 
     def audit(self, *, legacy_left: Iterable[object] = ()) -> None:
         """Hold every row against its object, every batch against its counts; `legacy_left`: ids of legacy rows."""

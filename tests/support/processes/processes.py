@@ -16,11 +16,11 @@ import pytest
 
 from support.processes.clock import LoadClock
 
-DEADLINE = timedelta(seconds=20)
+DEADLINE = timedelta(seconds=30)
 """How long others may take, on a `LoadClock`: what comes at all, comes sooner."""
 
 COMMAND_DEADLINE = timedelta(seconds=60)
-"""How long a command may take to its end, on the same clock."""
+"""How long a command may take to its end, or workers to the end of all work, on the same clock."""
 
 START_AND_WAIT = """
 import sys

@@ -4,9 +4,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 
-from support.processes.processes import COMMAND_DEADLINE, wait_for, wait_for_end
+from support.processes.processes import COMMAND_DEADLINE, DEADLINE, wait_for, wait_for_end
 
 RUNNING: list[subprocess.Popen[bytes]] = []
 """The processes of all workers that no test has given up yet."""
@@ -56,6 +57,6 @@ class WorkerProcess:
             RUNNING.remove(self.process)
 
 
-def eventually(condition: Callable[[], object]) -> None:
+def eventually(condition: Callable[[], object], *, deadline: timedelta = DEADLINE) -> None:
     """Return once the condition holds, which workers make come true; fail as soon as all of them have ended."""
-    wait_for(condition, by=RUNNING)
+    wait_for(condition, deadline=deadline, by=RUNNING)
