@@ -12,6 +12,8 @@ from matrix.legs import EMBEDDED, FULL, SHORT
 from rowferry.db.connection import OLDEST_POSTGRES
 from support.docs.doc_pages import ROOT
 
+pytestmark = pytest.mark.texts
+
 
 def read_project(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "pyproject.toml").read_text())["project"]

@@ -3,10 +3,13 @@
 import re
 from typing import Any
 
+import pytest
 import yaml
 
 from support.docs.doc_pages import ROOT
-from support.docs.kubernetes import FOLDER, find_pods, read
+from support.docs.kubernetes import FOLDER, VERSIONS, find_pods, read
+
+pytestmark = pytest.mark.texts
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 COMMANDS = re.findall(r"^kubectl (?:.*\\\n)*.*$", PAGE, re.MULTILINE)
@@ -66,6 +69,4 @@ def test_every_object_that_is_named_exists() -> None:
 
 
 def test_the_page_tells_which_versions_were_tested() -> None:
-    from support.docs.kubernetes import VERSIONS
-
     assert f"Kubernetes {VERSIONS[0]} to\n{VERSIONS[-1]}:" in PAGE
