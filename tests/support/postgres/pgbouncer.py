@@ -59,7 +59,7 @@ def pgbouncer(database: str, folder: Path, pool_size: int) -> Iterator[str]:
 
     def is_ready() -> bool:
         try:
-            psycopg.connect(dsn, connect_timeout=2).close()
+            psycopg.connect(dsn, connect_timeout=10).close()
         except psycopg.OperationalError:
             return False
         return True

@@ -111,7 +111,7 @@ class TlsVersityServer(VersityServer):
 
     def _answers(self, port: int) -> bool:
         context = ssl.create_default_context(cafile=str(self._bundle))
-        connection = HTTPSConnection(LOOPBACK, port, timeout=2, context=context)
+        connection = HTTPSConnection(LOOPBACK, port, timeout=10, context=context)
         with closing(connection), suppress(OSError):
             connection.request("GET", "/")
             with connection.getresponse() as response:
