@@ -1,0 +1,158 @@
+"""Which batches a requeue puts back, and what it records of that."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from support.queue.lines import Lines
+from support.queue.rows import add, change
+
+BY_HAND = "set to ERROR by hand; `rowferry requeue` puts it back"
+
+
+@pytest.fixture
+def lines(database: str) -> Iterator[Lines]:
+    with closing(Lines(database)) as lines:
+        for name in ("m", "other"):
+            lines.register(name)
+        yield lines
+
+
+def requeue(lines: Lines, **conditions: Any) -> set[int]:
+    """Requeue by these conditions, and return the ids of the batches that were put back."""
+    named = ", ".join(f"p_{name} => %({name})s" for name in conditions)
+    query = f"select rowferry.requeue({named}) as count"
+    before = waiting(lines)
+    (row,) = lines.session.execute(query.encode(), conditions).fetchall()
+    found = waiting(lines) - before
+    assert row["count"] == len(found)
+    return found
+
+
+def waiting(lines: Lines) -> set[int]:
+    return {row["id"] for row in lines.session.execute("select id from rowferry.batch_queue where status = 'INIT'")}
+
+
+@pytest.fixture
+def four(lines: Lines) -> Lines:
+    """Batches in ERROR: 1 and 2 of `m`, 3 of another queue of it, 4 of another migration; 5 is DONE, 6 waits."""
+    for queue, migration in (("copy", "m"), ("copy", "m"), ("tag", "m"), ("copy", "other")):
+        add(lines, queue, 10, "ERROR", migration=migration)
+    add(lines, "copy", 10, "DONE")
+    add(lines, "copy", 10)
+    change(lines, "batch_queue", "error = 'disk full' where id in (1, 4)")
+    return lines
+
+
+CONDITIONS: list[tuple[dict[str, Any], set[int]]] = [
+    ({}, {1, 2, 3, 4}),
+    ({"batch_id": 2}, {2}),
+    ({"batch_id": 5}, set()),
+    ({"migration": "m"}, {1, 2, 3}),
+    ({"migration": "nobody"}, set()),
+    ({"queue_name": "copy"}, {1, 2, 4}),
+    ({"error_like": "disk%"}, {1, 4}),
+    ({"error_like": "disk%", "migration": "other"}, {4}),
+    ({"migration": "m", "queue_name": "copy"}, {1, 2}),
+    ({"batch_id": 3, "queue_name": "copy"}, set()),
+    ({"batch_id": 4, "migration": "m"}, set()),
+    ({"batch_id": 2, "error_like": "disk%"}, set()),
+]
+
+
+@pytest.mark.parametrize(("conditions", "requeued"), CONDITIONS)
+def test_a_requeue_is_of_what_meets_all_its_conditions(
+    four: Lines, conditions: dict[str, Any], requeued: set[int]
+) -> None:
+    assert requeue(four, **conditions) == requeued
+
+
+def test_an_error_or_a_reason_of_an_entry_is_that_of_its_own_batch(four: Lines) -> None:
+    insert = "insert into rowferry.entry_failure values (%s, '1', 'image/1', 'failed', %s, %s, 1)"
+    four.session.execute(insert, (2, "SlowDown", "a timeout it was"))
+    assert requeue(four, error_like="a timeout%") == {2}
+    change(four, "batch_queue", "status = 'ERROR' where id = 2")
+    four.session.execute(insert, (3, "SlowDown", "another"))
+    assert requeue(four, error_like="SlowDown") == {3}
+
+
+def test_a_batch_that_was_parked_by_hand_is_found_by_that(four: Lines) -> None:
+    """One that a worker has ended has its own error."""
+    change(four, "batch_queue", "status = 'ERROR' where id = 6")
+    assert requeue(four, error_like=BY_HAND) == {6}
+
+
+# What is recorded
+
+
+def events(lines: Lines) -> list[tuple[str, str]]:
+    rows = lines.session.execute("select migration, text from rowferry.events order by at, migration, text").fetchall()
+    return [(row["migration"], row["text"]) for row in rows]
+
+
+def test_each_queue_of_each_migration_is_recorded_once_a_transaction(four: Lines) -> None:
+    requeue(four)
+    assert events(four) == [
+        ("m", "queue copy: batches requeued"),
+        ("m", "queue tag: batches requeued"),
+        ("other", "queue copy: batches requeued"),
+    ]
+
+
+def test_each_transaction_of_a_session_is_recorded(four: Lines) -> None:
+    for batch_id in (1, 2):
+        requeue(four, batch_id=batch_id)
+    assert events(four) == [("m", "queue copy: batches requeued")] * 2
+
+
+def test_what_an_operator_chooses_of_when_a_batch_is_due_stays(four: Lines) -> None:
+    change(four, "batch_queue", "status = 'INIT', run_after = '2099-01-01' where id = 1")
+    change(four, "batch_queue", "run_after = '2098-01-01' where id = 2")
+    change(four, "batch_queue", "status = 'INIT' where id = 2")
+    rows = four.session.execute(
+        "select id, run_after <= clock_timestamp() as is_due from rowferry.batch_queue where id in (1, 2) order by id"
+    )
+    assert [row["is_due"] for row in rows] == [False, True]
+
+
+def test_only_the_failures_of_the_batch_are_forgotten(four: Lines) -> None:
+    insert = "insert into rowferry.entry_failure values (%s, %s, 'image/1', %s, 'r', 'e', 1)"
+    for batch_id in (1, 2):
+        for outcome in ("missing", "conflict", "failed", "changed", "deleted"):
+            four.session.execute(insert, (batch_id, outcome, outcome))
+    change(four, "batch_queue", "missing = 1, conflict = 2, crashes = 3 where id = 1")
+    requeue(four, batch_id=1)
+    rows = four.session.execute("select batch_id, outcome from rowferry.entry_failure order by 1, 2").fetchall()
+    assert [row["outcome"] for row in rows if row["batch_id"] == 1] == ["changed", "deleted"]
+    assert len([row for row in rows if row["batch_id"] == 2]) == 5
+    (row,) = four.session.execute("select * from rowferry.batch_queue where id = 1").fetchall()
+    assert (row["missing"], row["conflict"], row["failed"], row["crashes"]) == (0, 0, 0, 0)
+
+
+READ = ["migrated"]
+UNSETTLED = [
+    ("ERROR", {"unsettled": ["1"], "read_again": READ}, ["1"]),
+    ("ERROR", {"unsettled": ["1"]}, ["1"]),
+    ("DONE", {"unsettled": ["1"], "read_again": READ}, None),
+    ("DONE", {"unsettled": None}, []),
+]
+
+
+@pytest.mark.parametrize(("status", "payload", "unsettled"), UNSETTLED)
+def test_what_the_last_attempt_left_is_read_and_of_a_done_batch_all_or_none(
+    lines: Lines, status: str, payload: dict[str, Any], unsettled: list[str] | None
+) -> None:
+    add(lines, "copy", 10, status)
+    lines.session.execute("update rowferry.batch_queue set payload = %s", (Jsonb(payload),))
+    change(lines, "batch_queue", "status = 'INIT'")
+    (row,) = lines.session.execute("select payload from rowferry.batch_queue").fetchall()
+    assert row["payload"] == payload | {"unsettled": unsettled}
+
+
+def test_a_done_batch_that_tracks_nothing_says_nothing_of_what_is_left(lines: Lines) -> None:
+    add(lines, "copy", 10, "DONE")
+    change(lines, "batch_queue", "status = 'INIT'")
+    assert lines.session.execute("select payload from rowferry.batch_queue").fetchall() == [{"payload": {}}]
