@@ -32,6 +32,11 @@ class Mutant:
         return f"{self.path}:{self.line}:{self.column} {self.operator}: {self.before} -> {self.after}"
 
     @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Return what names it in equivalent.toml, wherever the line stands."""
+        return self.path, self.source, self.before, self.after
+
+    @property
     def label(self) -> str:
         """Return the same for people, cut."""
         before, after = (" ".join(text.split()) for text in (self.before, self.after))

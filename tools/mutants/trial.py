@@ -114,8 +114,10 @@ class Trial:
         environment = {**os.environ, **variable}
         subprocess.run(command, check=False, env=environment, stdin=subprocess.DEVNULL, timeout=COLD_LIMIT_SECONDS)
         children.remove_left(before)
-        found = [line for line in children.read_lines(results) if "verdict" in line]
-        return found[0] if found else _verdict("killed", "the import")
+        for line in children.read_lines(results):
+            if "verdict" in line:
+                return {name: value for name, value in line.items() if name != "place"}
+        return _verdict("killed", "the import")
 
 
 def _verdict(verdict: str, by: str = "", *, ran: int = 0, seconds: float = 0) -> Verdict:
