@@ -8,7 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowferry_enqueue.passes import FURTHEST_WEST
+from rowferry.db.connection import connect
+from rowferry.db.entries import EntryQueries
+from rowferry.plan_file import plan_document
+from rowferry_enqueue.passes import FURTHEST_WEST, Pass, preview_pass
 from support.entries.entry_table import EntryTable
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -103,6 +106,20 @@ def test_a_preview_of_another_plan_begins_anew(files: EntryTable) -> None:
     end(files)
     files.plan["production"]["bucket"] = "another"
     assert previewed(files) == enqueued(files) == (1, 3, False)
+
+
+def test_a_preview_is_of_the_pass_that_then_begins(files: EntryTable) -> None:
+    with connect("test", autocommit=True) as connection:
+        plan = files.read_plan()
+        queries = EntryQueries.of(connection, plan.entries[0])
+        assert preview_pass(connection, queries, "migrate", None, plan_document(plan)) == Pass(1, None)
+        files.enqueue()
+        end(files)
+        found = preview_pass(connection, queries, "migrate", 1, plan_document(plan))
+    files.enqueue()
+    _, made = passes(files)
+    assert found is not None
+    assert (found.number, found.since) == (made["number"], made["since"].astimezone(UTC).isoformat(" "))
 
 
 # Batches in ERROR
