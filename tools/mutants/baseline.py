@@ -80,7 +80,7 @@ def see_all(job: Job, tests: WarmTests, chosen: list[str], say: children.Say) ->
     reach = Reach([job.locate(path) for path in job.files if path.endswith(".py")])
     if tests.databases is not None:
         tests.execute_in_servers("alter system set track_functions = 'all'", "select pg_reload_conf()")
-        reach.see_functions(type(tests.databases))
+        reach.see_functions(type(tests.databases), tests.find_logs())
     reach.start()
     for test, after in zip(chosen, [*chosen[1:], None], strict=True):
         failed = tests.run(test, after)
@@ -95,7 +95,7 @@ def run_once(tests: WarmTests, test: str) -> None:
 
 
 def choose_tests(task: Task, baseline: Baseline, job: Job, *, was_imported: bool) -> list[str]:
-    """Return the tests that reach a mutant, the quickest first, then those that may: by a process, by a refusal.
+    """Return the tests that reach a mutant, the quickest first, then those whose processes may.
 
     What the import has run may matter to any test that reaches its file.
     """
@@ -103,9 +103,7 @@ def choose_tests(task: Task, baseline: Baseline, job: Job, *, was_imported: bool
     maybe = {test for test in reached if find_file(test) in job.processes}
     if task.path.endswith(".sql"):
         name = f"rowferry.{Path(task.path).stem}"
-        near = {test for test, each in reached.items() if name in each}
-        # PostgreSQL counts no call that has raised.
-        maybe |= {test for test, each in reached.items() if any(found.startswith("rowferry.") for found in each)}
+        near = {test for test, each in reached.items() if name in each or "unknown" in each}
     else:
         file = job.locate(task.path)
         lines = set(range(task.line, task.last_line + 1))

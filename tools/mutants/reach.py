@@ -1,9 +1,11 @@
 """Which test reaches which line of the mutated files, and which SQL functions: seen in the run without a mutant."""
 
+import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -11,6 +13,9 @@ import psycopg
 
 Reached = dict[str, list[int]]
 """The lines that a test has run of each file, and `rowferry.<function>` with none."""
+
+RAISED = re.compile(rb"function (rowferry\.\w+)\(")
+"""What the log says of each function that an error has passed through: PostgreSQL does not count such calls."""
 
 CALLED = "select schemaname || '.' || funcname from pg_stat_user_functions where calls > 0"
 
@@ -21,6 +26,7 @@ class Reach:
     def __init__(self, files: list[str]) -> None:
         self._files = frozenset(files)
         self._lines: set[tuple[str, int]] = set()
+        self._read_bytes: dict[Path, int] = {}
         self.functions: set[str] = set()
 
     def start(self) -> None:
@@ -31,6 +37,7 @@ class Reach:
     def take(self) -> Reached:
         """Return what was reached since this was asked last."""
         lines, self._lines = self._lines, set()
+        self._read_logs()
         functions, self.functions = self.functions, set()
         found: Reached = {name: [] for name in sorted(functions)}
         for file, line in sorted(lines):
@@ -47,8 +54,9 @@ class Reach:
             self._lines.add((frame.f_code.co_filename, frame.f_lineno))
         return self._see_line
 
-    def see_functions(self, servers: type[Any]) -> None:
-        """Ask each database of a test, before it is dropped, which functions were called in it."""
+    def see_functions(self, servers: type[Any], logs: list[Path]) -> None:
+        """Ask each database of a test, before it is dropped, which functions were called, and the logs for refusals."""
+        self._read_bytes = {path: path.stat().st_size for path in logs}
         fresh = servers.fresh_database
 
         @contextmanager
@@ -67,3 +75,12 @@ class Reach:
                 self.functions |= {name for (name,) in connection.execute(CALLED)}
         except psycopg.Error:
             self.functions.add("unknown")
+
+    def _read_logs(self) -> None:
+        """Note the functions that the logs name since they were read last."""
+        for path, read_bytes in self._read_bytes.items():
+            with path.open("rb") as log:
+                log.seek(read_bytes)
+                text = log.read()
+            self._read_bytes[path] = read_bytes + len(text)
+            self.functions |= {name.decode() for name in RAISED.findall(text)}

@@ -1,6 +1,7 @@
 """The collected tests of a module, with the servers that they need started once, before any fork."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -83,6 +84,10 @@ class WarmTests:
     def seconds(self) -> float:
         """What the last test took, with its fixtures."""
         return sum(report.duration for report in self._reports)
+
+    def find_logs(self) -> list[Path]:
+        """Return the log of each PostgreSQL that runs."""
+        return [server.folder / "server.log" for server in self.databases._servers.values()]  # noqa: SLF001
 
     def execute_in_servers(self, *statements: str, template: bool = False) -> None:
         """Execute statements as superuser in each PostgreSQL that runs, or in its template. Raises psycopg.Error."""
