@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-"""linux/prctl.h: orphans below this process become its children."""
+"""linux/prctl.h: a signal at the parent's death; orphans below this process become its children."""
 LOOK_SECONDS = 0.05
 
 Say = Callable[[dict[str, Any]], None]
@@ -33,8 +34,17 @@ class Ended:
 
 def adopt_orphans() -> None:
     """Become the parent of all that is left below this process, where the system can: Linux."""
+    _control(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent() -> None:
+    """Have this process killed when its parent, or the thread that started it, ends: Linux."""
+    _control(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _control(option: int, value: int) -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def run_child(work: Callable[[Say], None], limit_seconds: float) -> Ended:
@@ -46,6 +56,7 @@ def run_child(work: Callable[[Say], None], limit_seconds: float) -> Ended:
     if child == 0:
         os.close(reader)
         os.setsid()
+        end_with_parent()
         with os.fdopen(writer, "w", encoding="utf-8") as pipe:
             _work_and_exit(work, pipe)
     os.close(writer)

@@ -46,6 +46,7 @@ class Stand:
 
 
 def main(path: str) -> int:
+    children.end_with_parent()
     job, tests = read_job(Path(path)), WarmTests()
     os.chdir(job.root)
     return int(pytest.main([*OPTIONS, *job.all_tests], plugins=[tests, Stand(job, tests)]))
