@@ -1,6 +1,8 @@
 """What .ci/run prints and how it ends: red if any step is, with the seconds of each and all that did not run."""
 
+import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -40,11 +42,13 @@ def write(path: Path, script: str) -> None:
     path.chmod(0o755)
 
 
-def run(checkout: Path, broken: str = "") -> tuple[int, list[str], str]:
+def run(checkout: Path, broken: str = "none", script: str = MAKE) -> tuple[int, list[str], str]:
     """Run it, with one target of make broken; return its exit status, its lines on standard output, and its errors."""
-    write(checkout / "fakes/make", MAKE.replace("@broken", broken or "none"))
+    write(checkout / "fakes/make", script.replace("@broken", broken))
     environment = {"PATH": f"{checkout / 'fakes'}:/usr/local/bin:/usr/bin:/bin"}
-    done = subprocess.run([checkout / ".ci/run"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [checkout / ".ci/run"], env=environment, capture_output=True, text=True, timeout=150, check=False
+    )
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
@@ -70,6 +74,17 @@ def test_one_failed_step_makes_the_run_fail_and_the_others_run_all_the_same(brok
     assert [line.split(" s  ")[1] for line in lines if line.endswith(": FAILED")] == [f"make {broken}: FAILED"]
     assert len([line for line in lines if line.endswith(": passed")]) == 4
     assert lines[-1] == "==== 9 passed, 3 skipped in 1.00s ===="
+
+
+def test_a_process_that_is_left_behind_does_not_hold_up_the_run(checkout: Path) -> None:
+    write(checkout / "tools/left-behind", "#!/bin/sh\nsleep 600 2>/dev/null &\necho $! >>left-behind\n")
+    script = MAKE.replace("case $1 in\ntest-versions)", "tools/left-behind\ncase $1 in\ntest-versions)", 1)
+    try:
+        status, lines, _ = run(checkout, script=script)
+    finally:
+        for pid in (checkout / "left-behind").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+    assert (status, lines[-1]) == (0, "==== 9 passed, 3 skipped in 1.00s ====")
 
 
 def test_the_limits_of_all_steps_together_are_below_85_minutes() -> None:
