@@ -91,6 +91,19 @@ def test_the_claim_of_a_batch_is_none_of_another(worker: Connection, ten: EntryT
 
 
 @pytest.mark.parametrize("function", ACTS)
+def test_a_transaction_that_has_claimed_two_batches_may_end_either(
+    worker: Connection, ten: EntryTable, function: str
+) -> None:
+    ten.add_legacy(range(10, 20))
+    ten.enqueue(10)
+    ten.execute("update rowferry.batch_queue set queue_name = 'verify' where id = 2")
+    claimed = [batch["id"] for queue in ("migrate", "verify") for batch in call(worker, "claim_batch", [queue])]
+    assert claimed == [1, 2]
+    for batch_id in claimed:
+        act(worker, function, batch_id, begin(worker, batch_id))
+
+
+@pytest.mark.parametrize("function", ACTS)
 def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled_back(
     worker: Connection, function: str
 ) -> None:
