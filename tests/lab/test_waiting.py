@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,7 +38,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
     monkeypatch.setattr(processes, "LoadClock", machine.clock)
-    monkeypatch.setattr(processes.time, "sleep", machine.sleep)
+    monkeypatch.setattr(processes, "time", SimpleNamespace(sleep=machine.sleep))
     return machine
 
 
