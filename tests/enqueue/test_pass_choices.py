@@ -88,6 +88,14 @@ def test_a_later_pass_takes_what_changed_since(files: EntryTable) -> None:
     assert (second["since"], third["since"]) == (first["watermark"], second["watermark"])
 
 
+def test_where_no_column_says_when_rows_changed_each_pass_takes_all(files: EntryTable) -> None:
+    del files.plan["entries"][0]["changed"]
+    files.enqueue()
+    end(files)
+    assert previewed(files) == enqueued(files) == (1, 3, False)
+    assert [batch["payload"]["since"] for batch in files.batches()] == [None, None]
+
+
 def test_while_batches_of_a_pass_wait_it_goes_on(files: EntryTable) -> None:
     files.enqueue()
     assert previewed(files) == enqueued(files) == (0, 0, True)
