@@ -103,6 +103,7 @@ def test_a_batch_that_must_run_alone_waits_for_the_others_and_leaves_no_strike(s
     slot.state.stopping.set()  # so that it does not wait for long
     with slot.state.batch_lock.shared(unless=slot.state.give_up):
         slot.run()
+    assert slot.table.verdicts() == [None, "RELEASED"], "at once, before another worker claims it"
     assert slot.end() == ("INIT", 0, [None, "RELEASED"], 0)
 
 

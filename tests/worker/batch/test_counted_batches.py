@@ -14,18 +14,23 @@ from rowferry.errors import (
     Throttled,
 )
 from rowferry_worker.batch import run
-from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.perform import BatchResult
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from support.entries.entry_table import EntryTable
-from support.queue.batch_slot import Slot, fail_with, open_slot, settle
+from support.queue.batch_slot import Slot, end_with, fail_with, open_slot, settle
 
 
 @pytest.fixture
 def slot(noted: EntryTable) -> Iterator[Slot]:
     with open_slot(noted) as slot:
         yield slot
+
+
+LOST_TWICE = """
+update rowferry.batch_attempt set verdict = 'LOST', error = 'gone', finished_at = now()
+"""
 
 
 def counted(outcome: str) -> float:
@@ -55,6 +60,23 @@ def test_settled_entries_are_counted_whatever_the_verdict(slot: Slot) -> None:
     assert slot.end() == ("INIT", 1, ["RETRY"], 9)
     assert counted("migrated") - before[0] == 9
     assert metrics.objects_copied.labels("avatars", "note")._value.get() == before[1], "its queue writes no objects"
+
+
+def released() -> float:
+    return metrics.attempts.labels("note", "RELEASED")._value.get()
+
+
+def test_each_attempt_that_is_released_is_counted(slot: Slot) -> None:
+    """Given up, released by its verdict, and put back before it began."""
+    before = released()
+    slot.run(end_with(BatchReleased("told to stop")))
+    slot.run(fail_with(Throttled("SlowDown", "later")))
+    assert released() - before == 2
+    slot.table.execute(LOST_TWICE)
+    slot.table.make_due()
+    slot.run()
+    assert (slot.end()[0], slot.table.verdicts()[-1]) == ("INIT", "RELEASED")
+    assert released() - before == 3
 
 
 def test_a_verdict_that_needs_somebody_is_logged_as_a_warning_with_its_error(

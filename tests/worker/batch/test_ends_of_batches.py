@@ -35,6 +35,7 @@ def claimed() -> float:
 def test_a_batch_that_is_given_up_is_as_it_was(slot: Slot) -> None:
     before = claimed()
     slot.run(end_with(BatchReleased("told to stop")))
+    assert slot.table.verdicts() == ["RELEASED"], "at once, before another worker claims it"
     assert slot.end() == ("INIT", 0, ["RELEASED"], 0)
     assert slot.table.attempts()[0]["error"] == "told to stop"
     assert (claimed(), slot.state.backoff.troubles) == (before, {})
