@@ -62,6 +62,25 @@ def test_settled_entries_are_counted_whatever_the_verdict(slot: Slot) -> None:
     assert metrics.objects_copied.labels("avatars", "note")._value.get() == before[1], "its queue writes no objects"
 
 
+def written() -> tuple[float, float]:
+    """Return how many objects and bytes the queue has written."""
+    labels = ("avatars", "note")
+    return metrics.objects_copied.labels(*labels)._value.get(), metrics.object_bytes.labels(*labels)._value.get()
+
+
+@pytest.mark.parametrize("writes_objects", [True, False])
+def test_objects_and_bytes_are_counted_of_queues_that_write_them(slot: Slot, *, writes_objects: bool) -> None:
+    def perform(_context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        copied, kept = entries[:20], entries[20:]
+        results = [EntryResult(entry, Outcome.MIGRATED, 100) for entry in copied]
+        return results + [EntryResult(entry, Outcome.KEPT) for entry in kept]
+
+    before = written()
+    slot.run(perform, writes_objects=writes_objects)
+    objects, size_bytes = written()
+    assert (objects - before[0], size_bytes - before[1]) == ((20, 2000) if writes_objects else (0, 0))
+
+
 def released() -> float:
     return metrics.attempts.labels("note", "RELEASED")._value.get()
 
