@@ -58,5 +58,5 @@ class WorkerProcess:
 
 
 def eventually(condition: Callable[[], object], *, deadline: timedelta = DEADLINE) -> None:
-    """Return once the condition holds, which workers make come true; fail as soon as all of them have ended."""
-    wait_for(condition, deadline=deadline, by=RUNNING)
+    """Return once the condition holds, which the running workers make come true; fail as soon as all have ended."""
+    wait_for(condition, deadline=deadline, by=[worker for worker in RUNNING if worker.poll() is None])
