@@ -27,14 +27,24 @@ ROOT = Path(__file__).parent.parent.parent
 @click.option("--only", multiple=True, help="Modules by name, or mutants by a part of their place; a pattern with *.")
 @click.option("--jobs", default=2, type=click.IntRange(1), help="Modules to run side by side.")
 @click.option("--again", is_flag=True, help="Run what is known too.")
+@click.option("--known", is_flag=True, help="Run nothing: show, or record, what is known.")
 @click.option("--leave-out-failing", is_flag=True, help="Leave out tests that fail without a mutant.")
 @click.option("--list", "lists", is_flag=True, help="List the mutants and run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the score and the survivors as JSON.")
 @click.option("--record", is_flag=True, help="Write what is known to docs/reliability.md.")
 def main(
-    sample: int | None, seed: str, only: tuple[str, ...], *, jobs: int, again: bool, leave_out_failing: bool,
-    lists: bool, as_json: bool, record: bool,
-) -> None:  # fmt: skip
+    sample: int | None,
+    seed: str,
+    only: tuple[str, ...],
+    *,
+    jobs: int,
+    again: bool,
+    known: bool,
+    leave_out_failing: bool,
+    lists: bool,
+    as_json: bool,
+    record: bool,
+) -> None:
     """Change the critical modules one place at a time, and see whether a nearest test notices."""
     results = Results(ROOT / "build" / "mutants" / "results.jsonl")
     every = {module: list(list_mutants(module)) for module in read_modules(ROOT) if is_wanted(module, only)}
@@ -47,7 +57,7 @@ def main(
     left = {
         module: found
         for module, mutants in chosen.items()
-        if (found := [each for each in mutants if again or results.find(module, each) is None])
+        if not known and (found := [each for each in mutants if again or results.find(module, each) is None])
     }
     console = Console(stderr=as_json)
     display = Display(console)
