@@ -14,6 +14,7 @@ from rowferry import __version__
 from rowferry.db.connection import connect
 from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql
+from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import UsageError
 from support.postgres.ordinary import as_superuser, drop_database, make_own_database
 from support.postgres.roles import PASSWORD, new_role
@@ -26,7 +27,8 @@ NAMES = [path.stem for path in list_sql("migrations")]
 
 @pytest.fixture
 def empty_database(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A database without the schema, to which DATABASE_URL leads."""
+    """A database without the schema, to which DATABASE_URL leads; four at once wait long on a loaded machine."""
+    monkeypatch.setenv(LOCK_TIMEOUT, "3m")
     name = f"empty_{uuid4().hex}"
     dsn = make_own_database(database, name)
     monkeypatch.setenv("DATABASE_URL", dsn)
