@@ -20,7 +20,7 @@ from rowferry_worker.queues import find_queue
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import FROM, EntryTable
 from support.postgres.servers import Buckets
-from support.processes.cli import run_rowferry
+from support.processes.cli import run_here_in, run_rowferry
 from support.processes.processes import COMMAND_DEADLINE
 from support.processes.worker_process import WorkerProcess, eventually
 from support.s3.objects import digest, legacy_side, production_side
@@ -120,6 +120,10 @@ class Migration(EntryTable):
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return run_rowferry(arguments, {**os.environ, **environment}, self.folder)
+
+    def run_here(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end in this process; the workers that it starts have their own."""
+        return run_here_in(self.folder)(*arguments, **environment)
 
     @contextmanager
     def workers(self, count: int, *arguments: str, **environment: str) -> Iterator[list[WorkerProcess]]:

@@ -40,6 +40,16 @@ def run_rowferry_in(folder: Path) -> Run:
     return run
 
 
+def run_here_in(folder: Path) -> Run:
+    """Return the same, but that only workers get a process of their own: by themselves or started by a command."""
+
+    def run(*arguments: str, **environment: str) -> Done:
+        run = run_in_own_process if arguments[:1] == ("worker",) else run_in_this_process
+        return run(arguments, {**os.environ, **environment}, folder)
+
+    return run
+
+
 def run_rowferry(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:
     """Run a command to its end: in this process where that makes no difference, since imports cost 0.6 s of CPU."""
     if OWN_PROCESS.intersection(arguments[:1]) or current_thread() is not main_thread():
