@@ -5,6 +5,7 @@ from datetime import timedelta
 from signal import SIGKILL
 from typing import Any
 
+from support.processes.processes import wait_for
 from torture.run import Run
 from torture.workers import WorkerPool
 from torture.world import World
@@ -28,6 +29,7 @@ AT_WORK = """
 select w.pid from rowferry.worker as w
 where exists (select from rowferry.batch_attempt as a where a.worker_id = w.id and a.verdict is null)
 """
+WORKERS = "select pid from rowferry.worker"
 CUT_OFF = "select count(*)::int from rowferry.batch_attempt where verdict is null"
 
 
@@ -39,14 +41,15 @@ def torture(run: Run) -> None:
 
 
 def torture_way(run: Run, way: str) -> None:
-    kills, entries, seats = (10, 500, 4) if run.short else (100, 3000, SEATS)
+    kills, entries, seats = (3, 200, 2) if run.short else (100, 3000, SEATS)
     with run.world(plan=PLAN | {"migration": {**PLAN["migration"], "transfer": way}}) as world:
         world.fill(entries, large=entries // 100)
         world.enqueue()
         with world.workers(seats, "--parallel=8") as pool:
-            kill_at_random(run, world, pool, kills)
+            kill_at_random(run, world, pool, kills, entries // 6)
             run.say("waiting for the rest")
             world.wait_until_done()
+            wait_for(lambda: {row["pid"] for row in world.query(WORKERS)}.issuperset(pool.pids))  # which hear signals
             assert pool.stop() == [0] * seats
             count_deaths(run, world, pool)
         run.faults["batches cut off"] += world.ask(CUT_OFF)
@@ -63,13 +66,13 @@ def count_deaths(run: Run, world: World, pool: WorkerPool) -> None:
             world.auditor.report(f"a worker died of something else: {death}: {pool.log_of(death.seat)[-800:]}")
 
 
-def kill_at_random(run: Run, world: World, pool: WorkerPool, kills: int) -> None:
-    """Kill so many workers, most of them in the middle of a batch; add entries whenever the work runs out."""
+def kill_at_random(run: Run, world: World, pool: WorkerPool, kills: int, more: int) -> None:
+    """Kill so many workers, most of them in the middle of a batch; add `more` entries whenever the work runs out."""
     for number in range(kills):
         pid = None
         while pid is None:
-            if world.waiting() < SEATS:
-                world.fill(500, large=5)
+            if world.waiting() < len(pool.pids):
+                world.fill(more, large=1 + more // 100)
                 world.enqueue()
             time.sleep(run.random.uniform(0, LONGEST_LIFE.total_seconds()))
             at_work = {row["pid"] for row in world.query(AT_WORK)}
