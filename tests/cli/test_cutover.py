@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +27,7 @@ from support.entries.files import (
 from support.entries.listed_objects import PREFIX, TO, name_objects, put_objects
 from support.entries.migration import Migration
 from support.processes.processes import wait_for, wait_for_end
+from support.queue.workers_here import run_here
 
 
 @pytest.fixture
@@ -65,12 +65,17 @@ def test_a_pass_that_was_continued_tells_nothing() -> None:
 # Without a terminal
 
 
+def cut_over(migration: Migration, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command without a question, in this process with its workers."""
+    return run_here(migration.folder, "cutover", "--yes", *arguments)
+
+
 def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_script_learns_the_moment_switches_and_finishes(staying: Migration) -> None:
-    done = staying.run("cutover", "--yes", "--json", "--processes", "1")
+    done = cut_over(staying, "--json")
     assert done.returncode == 0, done.stderr
     first, second, moment = documents(done)
     assert (first["entries"], first["copied"], first["left"]) == (5, 5, 0)
@@ -88,7 +93,7 @@ def test_a_script_learns_the_moment_switches_and_finishes(staying: Migration) ->
     staying.execute("update public.files set updated_at = %s where id = 3", (now(),))
     before = staying.legacy.listing()
 
-    done = staying.run("cutover", "--finish", "--yes", "--json", "--processes", "1")
+    done = cut_over(staying, "--finish", "--json")
     assert done.returncode == 0, done.stderr
     *_, end = documents(done)
     assert end == {"finished": True, "verified": 6, "repaired": 0, "left": 0}
@@ -96,13 +101,13 @@ def test_a_script_learns_the_moment_switches_and_finishes(staying: Migration) ->
     assert staying.legacy.listing() == before
     assert "Cutover of avatars is complete: 6 entries verified, every object stands in" in done.stderr
 
-    assert staying.run("cutover", "--yes", "--processes", "1").returncode == 0, "it is confirmed, so it finishes again"
+    assert cut_over(staying).returncode == 0, "it is confirmed, so it finishes again"
 
 
 def test_what_was_to_be_overwritten_before_the_switch_is_not_after_it(staying: Migration) -> None:
-    options = ("cutover", "--yes", "--processes", "1", "--on-conflict", "overwrite")
-    assert staying.run(*options).returncode == 0
-    refused = staying.run(*options, "--finish")
+    overwriting = ("--on-conflict", "overwrite")
+    assert cut_over(staying, *overwriting).returncode == 0
+    refused = cut_over(staying, *overwriting, "--finish")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "run `rowferry cutover --finish` without it" in refused.stderr
     # A pass that is interrupted before the switch
@@ -111,15 +116,15 @@ def test_what_was_to_be_overwritten_before_the_switch_is_not_after_it(staying: M
     assert staying.statuses() == {"INIT", "DONE"}
     wait_for_next_second()
     staying.production.put("f3", b"written after the switch")
-    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    done = cut_over(staying, "--finish")
     assert done.returncode == 0, done.stdout + done.stderr
     assert staying.production.read("f3") == b"written after the switch"
 
 
 def test_a_row_with_an_old_time_is_found_by_the_verify(staying: Migration) -> None:
-    assert staying.run("cutover", "--yes", "--processes", "1").returncode == 0
+    assert cut_over(staying).returncode == 0
     add_file(staying, 6, changed=LONG_AGO)
-    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    done = cut_over(staying, "--finish")
     assert done.returncode == 0, done.stderr
     assert read_production(staying, 6) == ["v1"] * 6
     assert "(1 was copied again by this)" in done.stdout
@@ -127,38 +132,38 @@ def test_a_row_with_an_old_time_is_found_by_the_verify(staying: Migration) -> No
 
 def test_what_is_missing_is_left_and_said(staying: Migration) -> None:
     staying.legacy.delete("f4")
-    done = staying.run("cutover", "--yes", "--processes", "1")
+    done = cut_over(staying)
     assert done.returncode == 1
     assert "1 entry is left all the same: see `rowferry errors` first" in done.stdout
-    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    done = cut_over(staying, "--finish")
     assert done.returncode == 1
     assert "is not complete: 1 of 5 entries have no equal object in" in done.stdout
     staying.legacy.put("f4", b"v1")
-    done = staying.run("cutover", "--finish", "--yes", "--processes", "1")
+    done = cut_over(staying, "--finish")
     assert done.returncode == 0, done.stdout
     staying.check_balance()
 
 
 def test_finish_needs_a_pass_and_rows_that_stay(staying: Migration) -> None:
-    done = staying.run("cutover", "--finish", "--yes")
+    done = cut_over(staying, "--finish")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "has made no pass yet: run `rowferry cutover` before the switch." in done.stderr
     staying.plan["entries"] = [
         {"table": "public.avatars", "id": "id", "key": "path", "from": "image/", "to": "avatar/"}
     ]
     staying.write_plan()
-    done = staying.run("cutover", "--finish", "--yes")
+    done = cut_over(staying, "--finish")
     assert done.returncode == 2
     assert "there is no switch to confirm" in done.stderr
 
 
 def test_switched_back_begins_anew(staying: Migration) -> None:
-    done = staying.run("cutover", "--switched-back", "--yes")
+    done = cut_over(staying, "--switched-back")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    staying.run("cutover", "--yes", "--processes", "1")
-    staying.run("cutover", "--finish", "--yes", "--processes", "1")
-    assert staying.run("cutover", "--switched-back", "--yes").returncode == 0
-    done = staying.run("cutover", "--yes", "--processes", "1")
+    cut_over(staying)
+    cut_over(staying, "--finish")
+    assert cut_over(staying, "--switched-back").returncode == 0
+    done = cut_over(staying)
     assert "Now is the moment to switch the application to" in done.stdout
 
 
@@ -166,14 +171,14 @@ def test_objects_without_rows_are_switched_as_rows_that_stay(migration: Migratio
     name_objects(migration)
     put_objects(migration, ["a", "b", "c"])
     migration.write_plan()
-    assert "no pass yet" in migration.run("cutover", "--finish", "--yes").stderr
-    assert migration.run("cutover", "--yes", "--processes", "1").returncode == 0
+    assert "no pass yet" in cut_over(migration, "--finish").stderr
+    assert cut_over(migration).returncode == 0
     wait_for_next_second()
     put_objects(migration, ["d"])
     migration.legacy.put(f"{PREFIX}b", b"replaced before the switch")
     wait_for_next_second()
     migration.production.put(f"{TO}c", b"written after the switch")
-    done = migration.run("cutover", "--finish", "--yes", "--processes", "1")
+    done = cut_over(migration, "--finish")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "is complete: 4 entries verified" in done.stdout
     found = [migration.production.read(f"{TO}{name}") for name in "abcd"]
@@ -189,13 +194,13 @@ def test_a_cutover_with_rows_left_behind_is_not_complete(migration: Migration) -
     migration.plan["objects"] = [{"prefix": PREFIX, "to": TO}]
     put_objects(migration, ["a"])
     migration.write_plan()
-    assert migration.run("cutover", "--yes", "--processes", "1").returncode == 1
-    done = migration.run("cutover", "--finish", "--yes", "--processes", "1", "--json")
+    assert cut_over(migration).returncode == 1
+    done = cut_over(migration, "--finish", "--json")
     assert (done.returncode, documents(done)[-1]["left"]) == (1, 1)
     assert "1 entry could not be migrated (rows unchanged): see `rowferry errors`" in done.stderr
     migration.legacy.put(lost, body)
     assert migration.run("requeue", "--all").returncode == 0
-    done = migration.run("cutover", "--finish", "--yes", "--processes", "1")
+    done = cut_over(migration, "--finish")
     assert done.returncode == 0, done.stdout + done.stderr
     migration.check_balance()
 
@@ -203,7 +208,7 @@ def test_a_cutover_with_rows_left_behind_is_not_complete(migration: Migration) -
 def test_rows_that_move_need_no_moment(migration: Migration) -> None:
     migration.fill(20)
     migration.write_plan()
-    done = migration.run("cutover", "--yes", "--processes", "1")
+    done = cut_over(migration)
     assert done.returncode == 0, done.stderr
     assert "there is no moment to switch it" in done.stdout
     migration.audit()
@@ -211,8 +216,8 @@ def test_rows_that_move_need_no_moment(migration: Migration) -> None:
 
 def test_workers_elsewhere_do_the_work(staying: Migration) -> None:
     with staying.workers(1, "--queue", "migrate", "--queue", "verify"):
-        assert staying.run("cutover", "--yes", "--processes", "0").returncode == 0
-        done = staying.run("cutover", "--finish", "--yes", "--processes", "0")
+        assert cut_over(staying, "--processes", "0").returncode == 0
+        done = cut_over(staying, "--finish", "--processes", "0")
     assert done.returncode == 0, done.stderr
     assert read_production(staying, 5) == ["v1"] * 5
 
@@ -254,17 +259,7 @@ def at_terminal(migration: Migration, *arguments: str) -> Iterator[tuple[subproc
         os.close(primary)
 
 
-def test_a_person_switches_and_presses_enter(staying: Migration) -> None:
-    with at_terminal(staying, "--yes", "--processes", "1") as (process, terminal, shown):
-        wait_for(lambda: "then press Enter" in "".join(shown))
-        replace_file(staying, 1, "v2")
-        os.write(terminal, b"\n")
-        assert wait_for_end(process) == 0, "".join(shown)
-    assert "is complete: 5 entries verified" in "".join(shown)
-    assert read_production(staying, 5) == ["v2", "v1", "v1", "v1", "v1"]
-
-
-def test_passes_that_wait_for_the_person_overwrite_nothing(staying: Migration) -> None:
+def test_a_person_switches_and_presses_enter_and_no_pass_overwrites_since(staying: Migration) -> None:
     with at_terminal(staying, "--yes", "--processes", "1", "--on-conflict", "overwrite") as (process, terminal, shown):
         wait_for(lambda: "then press Enter" in "".join(shown))
         made = len(passes(staying))
@@ -272,33 +267,43 @@ def test_passes_that_wait_for_the_person_overwrite_nothing(staying: Migration) -
         staying.production.put("f3", b"written after the switch")
         staying.execute("update public.files set updated_at = %s where id = 3", (now(),))
         wait_for(lambda: len(passes(staying)) > made and staying.statuses() <= {"DONE", "ERROR"})
+        replace_file(staying, 1, "v2")
         os.write(terminal, b"\n")
         assert wait_for_end(process) == 0, "".join(shown)
-    assert staying.production.read("f3") == b"written after the switch"
+    assert "is complete: 5 entries verified" in "".join(shown)
+    assert read_production(staying, 5) == ["v2", "v1", "written after the switch", "v1", "v1"]
 
 
 # Killed
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_cutover_that_ends_at_any_moment_goes_on(staying: Migration, number: signal.Signals, tmp_path: Path) -> None:
-    for each in range(6, 200):
-        add_file(staying, each)
-    del tmp_path
+FIRST_AND_SECOND = [
+    (signal.SIGKILL, signal.SIGINT),
+    pytest.param(signal.SIGINT, signal.SIGKILL, marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), FIRST_AND_SECOND)
+def test_a_cutover_that_ends_at_any_moment_goes_on(
+    staying: Migration, first: signal.Signals, second: signal.Signals
+) -> None:
+    staying.execute("insert into public.files select n, 'f' || n, %s from generate_series(6, 60) as n", (LONG_AGO,))
+    for number in range(6, 61):
+        staying.legacy.put(f"f{number}", b"v1")
     with at_terminal(staying, "--yes", "--processes", "1", "--batch-size", "5") as (process, _, _):
         wait_for(lambda: "DONE" in staying.statuses())
-        process.send_signal(number)
+        process.send_signal(first)
         wait_for_end(process)
-    done = staying.run("cutover", "--yes", "--processes", "1")
+    done = cut_over(staying)
     assert done.returncode == 0, done.stdout + done.stderr
     with at_terminal(staying, "--finish", "--yes", "--processes", "1", "--batch-size", "5") as (process, _, _):
         wait_for(lambda: staying.execute("select from rowferry.batch_queue where queue_name = 'verify'") != [])
-        process.send_signal(number)
+        process.send_signal(second)
         wait_for_end(process)
-    done = staying.run("cutover", "--yes", "--processes", "1")
+    done = cut_over(staying)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "is complete: 199 entries verified" in done.stdout
-    assert read_production(staying, 199) == ["v1"] * 199
+    assert "is complete: 60 entries verified" in done.stdout
+    assert read_production(staying, 60) == ["v1"] * 60
     assert len(passes(staying)) >= 3
     staying.check_balance()
 
@@ -306,7 +311,7 @@ def test_a_cutover_that_ends_at_any_moment_goes_on(staying: Migration, number: s
 def test_rows_that_stay_cannot_be_reverted(staying: Migration) -> None:
     staying.enqueue()
     staying.work()
-    done = staying.run("revert", "--yes")
+    done = run_here(staying.folder, "revert", "--yes")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "The rows of public.files.path stay as they are, so there is nothing to revert: point the" in done.stderr
     assert "revert" not in {batch["queue_name"] for batch in staying.batches()}

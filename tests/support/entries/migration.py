@@ -6,23 +6,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rowferry.db.connection import connect
-from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.run import ClaimedBatch
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.queues import find_queue
-from rowferry_worker.state import WorkerState
 from support.entries.entry_table import FROM, EntryTable
 from support.postgres.servers import Buckets
 from support.processes.cli import run_here_in, run_rowferry
 from support.processes.processes import COMMAND_DEADLINE
 from support.processes.worker_process import WorkerProcess, eventually
+from support.queue.at_work import at_work
 from support.s3.objects import digest, legacy_side, production_side
 
 
@@ -95,27 +88,11 @@ class Migration(EntryTable):
             while take_turn():
                 pass
 
-    @contextmanager
-    def at_work(self, parallel: int = 16, queues: Iterable[str] = ("migrate",)) -> Iterator[Callable[[], bool]]:
+    def at_work(
+        self, parallel: int = 16, queues: Iterable[str] = ("migrate",)
+    ) -> AbstractContextManager[Callable[[], bool]]:
         """Yield a function that works on the next due batch, and returns False when none is due."""
-        with ExitStack() as until:
-            state = WorkerState(
-                "test", list(queues), Ledger("test"), MigrationContextCache(parallel), CopyScheduler(parallel)
-            )
-            state.stopping.set()  # so that nothing rests between two turns
-            until.callback(state.ledger.close)
-            until.callback(state.migration_contexts.close)
-            connection = until.enter_context(closing(connect("worker test")))
-
-            def take_turn() -> bool:
-                batch = claim_batch(connection, list(queues), passed_over=state.passed_over())
-                if batch is None:
-                    connection.rollback()
-                else:
-                    ClaimedBatch(state, connection, batch, find_queue(batch.queue_name)).run()
-                return batch is not None
-
-            yield take_turn
+        return at_work(parallel, queues)
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""

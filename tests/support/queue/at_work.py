@@ -1,0 +1,36 @@
+"""A worker in this process that takes one batch after the other, when a test says so."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+from rowferry.db.connection import connect
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.run import ClaimedBatch
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.queues import find_queue
+from rowferry_worker.state import WorkerState
+
+
+@contextmanager
+def at_work(parallel: int = 16, queues: Iterable[str] = ("migrate",)) -> Iterator[Callable[[], bool]]:
+    """Yield a function that works on the next due batch, and returns False when none is due."""
+    with ExitStack() as until:
+        state = WorkerState(
+            "test", list(queues), Ledger("test"), MigrationContextCache(parallel), CopyScheduler(parallel)
+        )
+        state.stopping.set()  # so that nothing rests between two turns
+        until.callback(state.ledger.close)
+        until.callback(state.migration_contexts.close)
+        connection = until.enter_context(closing(connect("worker test")))
+
+        def take_turn() -> bool:
+            batch = claim_batch(connection, list(queues), passed_over=state.passed_over())
+            if batch is None:
+                connection.rollback()
+            else:
+                ClaimedBatch(state, connection, batch, find_queue(batch.queue_name)).run()
+            return batch is not None
+
+        yield take_turn

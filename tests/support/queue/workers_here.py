@@ -1,0 +1,59 @@
+"""Commands whose workers work in this process, so that a whole run starts none."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from unittest.mock import patch
+
+from rowferry_cli.run import passes
+from rowferry_cli.run.passes import Run, Workers
+from support.processes.cli import Done, run_in_this_process
+from support.queue.at_work import at_work
+
+
+@dataclass
+class WorkersHere:
+    """A worker that empties its queues whenever the run looks after its workers."""
+
+    queues: list[str]
+    ended_by_mistake: bool = False
+    last_words: str = ""
+    _until: ExitStack = field(default_factory=ExitStack)
+    _take_turn: Callable[[], bool] = lambda: False
+
+    def __enter__(self) -> Self:
+        self._take_turn = self._until.enter_context(at_work(16, self.queues))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> bool | None:
+        return self._until.__exit__(kind, error, at)
+
+    def replace_dead(self) -> int:
+        while self._take_turn():
+            pass
+        return 0
+
+
+def run_here(folder: Path, *arguments: str) -> Done:
+    """Run a command to its end in a folder, with all of its workers; `--processes 0` leaves the work to others."""
+    with working_here():
+        return run_in_this_process(arguments, os.environ.copy(), folder)
+
+
+@contextmanager
+def working_here() -> Iterator[None]:
+    """Let each run in this process do the work of its own workers."""
+    start_processes = Run.workers
+
+    def workers(run: Run) -> Workers | WorkersHere:
+        return start_processes(run) if run.options.processes == 0 else WorkersHere(run.chain.list_names())
+
+    with patch.object(Run, "workers", workers), patch.object(passes, "POLL_INTERVAL", timedelta(0)):
+        yield
