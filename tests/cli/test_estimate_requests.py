@@ -1,7 +1,7 @@
 """What `rowferry estimate` counts for an object is what a real worker sends: a change of one fails here."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -12,6 +12,8 @@ from rowferry.s3.listing import ignore_progress
 from rowferry_cli.estimating.measuring import Limits, Measured, measure_plan
 from rowferry_cli.estimating.request_counts import CopyMode, RequestCounts, count_overhead, count_requests
 from rowferry_lab.servers.fake_s3_api import Deviations
+from rowferry_lab.servers.fake_s3_store import Bucket, make_object
+from rowferry_worker.objects.tags import ASKED_FIRST
 from support.entries.entry_table import FROM, TO
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.migration import Migration
@@ -19,7 +21,7 @@ from support.entries.migration import Migration
 PART_BYTES = 5 * 1024 * 1024
 LARGE = bytes(2 * PART_BYTES + 7)
 MEDIUM_BYTES = 9 * 1024 * 1024
-WARM = 25
+WARM = ASKED_FIRST + 1
 """More objects than a worker asks for their tags before it stops asking."""
 BUCKETS = {"HeadBucket", "ListObjectsV2"}
 IGNORES = Deviations(if_none_match=frozenset())
@@ -84,41 +86,8 @@ CASES = {
 }
 
 
-def warm_up(migration: Migration, take_turn: Callable[[], bool]) -> None:
-    """Let a worker find out all about its servers: by objects with tags, without, and already in production."""
-    migration.add(99, "tagged", b"tagged", Tagging="a=1")
-    migration.fill(2 * WARM, start=100)
-    for number in range(100, 100 + WARM):
-        migration.production.put(f"{TO}u{number}/me.png", migration.bodies[str(number)])
-    migration.enqueue()
-    assert take_turn()
-
-
-@pytest.mark.parametrize("deviations", [Deviations(), IGNORES], ids=["honours", "ignores"])
-@pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
-@pytest.mark.parametrize("name", CASES)
-def test_the_requests_of_an_object_are_those_of_a_worker(
-    make_migration: Callable[..., Migration], name: str, server_side: bool, deviations: Deviations
-) -> None:
-    case = CASES[name]
-    with fake_migration(make_migration, deviations, server_side=server_side) as found:
-        migration = found.migration
-        if case.threshold is not None:
-            migration.plan["migration"]["multipart_threshold_bytes"] = case.threshold
-        case.put(migration, "case")
-        measured = look(found, ["case"])
-        with migration.at_work(1) as take_turn:
-            warm_up(migration, take_turn)
-            migration.add_row(1000, f"{FROM}case")
-            migration.enqueue()
-            with found.counting() as sent:
-                assert take_turn()
-    mode = replace(measured.mode, honours_condition=bool(deviations.if_none_match), expects_existing=False)
-    expected = count_requests(measured.sample.seen[0], mode)
-    assert without_buckets(sent) == +expected
-
-
-OF_PLAN = {
+OF_PLAN: dict[str, dict[str, Any]] = {
+    "plain": {},
     "acl": {"acl": "public-read"},
     "content header": {"cache_control": "max-age=1"},
     "no tags": {"tags": "none"},
@@ -127,48 +96,128 @@ OF_PLAN = {
 OF_PLAN_CASES = ("small", "tagged", "missing", "identical", "different", "large", "large and tagged")
 
 
-@pytest.mark.parametrize("deviations", [Deviations(), IGNORES], ids=["honours", "ignores"])
+@dataclass(frozen=True)
+class Situation:
+    """A plan, and the cases that are worked on by it, one after the other."""
+
+    of_production: dict[str, Any]
+    threshold: int | None
+    names: list[str]
+
+
+def list_situations(plans: Iterable[str]) -> Iterator[tuple[str, Situation]]:
+    """Yield each by its name: every case by the plainest plan, some by plans that say something of objects."""
+    for of_plan in plans:
+        names = tuple(CASES) if of_plan == "plain" else OF_PLAN_CASES
+        for threshold in sorted({CASES[name].threshold or 0 for name in names}):
+            chosen = [name for name in names if (CASES[name].threshold or 0) == threshold]
+            yield f"{of_plan} {threshold}", Situation(OF_PLAN[of_plan], threshold or None, chosen)
+
+
+def stores(found: FakeMigration) -> tuple[Bucket, Bucket]:
+    """Return the objects of the legacy side and of the production side, which no request has to read or write."""
+    migration, store = found.migration, found.legacy.fake.store
+    return store.bucket(migration.legacy.bucket), store.bucket(migration.production.bucket)
+
+
+def warm_up(found: FakeMigration, take_turn: Callable[[], bool], large: bytes | None = None) -> None:
+    """Let a worker find out all about its servers: by objects with tags, without, already in production, and large."""
+    migration, (legacy, production) = found.migration, stores(found)
+    legacy.put(f"{FROM}warm", make_object(b"tagged", tags={"a": "1"}))
+    numbers = range(100, 100 + 2 * WARM)
+    for number in numbers:
+        legacy.put(f"{FROM}u{number}/me.png", make_object(b"body of %d" % number))
+    for number in numbers[:WARM]:
+        production.put(f"{TO}u{number}/me.png", make_object(b"body of %d" % number))
+    migration.insert({"99": f"{FROM}warm"})
+    migration.add_legacy(numbers)
+    if large is not None:
+        legacy.put(f"{FROM}before", make_object(large, tags={"a": "1"}))
+        migration.insert({"999": f"{FROM}before"})
+    migration.enqueue()
+    assert take_turn()
+
+
+def begin(found: FakeMigration, name: str, situation: Situation) -> None:
+    """Begin a migration of its own, of objects that no migration before has copied."""
+    migration = found.migration
+    migration.execute("truncate public.avatars")
+    bound = {} if situation.threshold is None else {"multipart_threshold_bytes": situation.threshold}
+    migration.plan["migration"] = {"name": name.replace(" ", "-"), **bound}
+    side = migration.plan["production"]
+    migration.plan["production"] = {name: side[name] for name in ("bucket", "endpoint_url")} | situation.of_production
+    for objects in stores(found):
+        objects.objects.clear()
+    for case in situation.names:
+        CASES[case].put(migration, case)
+    if "identical" in situation.names and situation.of_production.get("acl") == "public-read":
+        bucket = {"Bucket": migration.production.bucket, "Key": f"{TO}identical"}
+        migration.production.client.put_object_acl(**bucket, ACL="public-read")
+
+
+def copy_apart(found: FakeMigration, names: list[str], take_turn: Callable[[], bool]) -> None:
+    """Let the worker copy objects, before each a new one: it shall not expect them in production already."""
+    legacy, _ = stores(found)
+    for number, name in enumerate(names):
+        legacy.put(f"{FROM}new{number}", make_object(b"new"))
+        found.migration.insert({f"{1000 + 2 * number}": f"{FROM}new{number}", f"{1001 + 2 * number}": FROM + name})
+    found.migration.enqueue()
+    assert take_turn()
+
+
+MODES = [
+    pytest.param(Deviations(), tuple(OF_PLAN), id="honours"),
+    pytest.param(IGNORES, ("plain", "all"), id="ignores"),
+    pytest.param(IGNORES, ("acl", "content header", "no tags"), id="ignores-others", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("deviations", "plans"), MODES)
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
-@pytest.mark.parametrize("of_plan", OF_PLAN)
-@pytest.mark.parametrize("name", OF_PLAN_CASES)
-def test_what_the_plan_says_of_objects_costs_the_requests_of_a_worker(
-    make_migration: Callable[..., Migration], name: str, of_plan: str, server_side: bool, deviations: Deviations
+def test_the_requests_of_an_object_are_those_of_a_worker(
+    make_migration: Callable[..., Migration],
+    server_side: bool,
+    deviations: Deviations,
+    plans: Iterable[str],
+    subtests: pytest.Subtests,
 ) -> None:
     """An object that is kept has its ACL already; what the server does with an ACL is known from earlier objects."""
-    case = CASES[name]
     with fake_migration(make_migration, deviations, server_side=server_side) as found:
-        migration = found.migration
-        if case.threshold is not None:
-            migration.plan["migration"]["multipart_threshold_bytes"] = case.threshold
-        migration.plan["production"] |= OF_PLAN[of_plan]
-        case.put(migration, "case")
-        if name == "identical" and OF_PLAN[of_plan].get("acl") == "public-read":
-            bucket = {"Bucket": migration.production.bucket, "Key": f"{TO}case"}
-            migration.production.client.put_object_acl(**bucket, ACL="public-read")
-        measured = look(found, ["case"])
-        with migration.at_work(1) as take_turn:
-            warm_up(migration, take_turn)
-            migration.add(999, "before", LARGE if "large" in name else b"before", Tagging="a=1")
-            migration.enqueue()
-            assert take_turn()
-            migration.add_row(1000, f"{FROM}case")
-            migration.enqueue()
-            with found.counting() as sent:
-                assert take_turn()
-    mode = replace(measured.mode, honours_condition=bool(deviations.if_none_match), expects_existing=False)
-    assert without_buckets(sent) == +count_requests(measured.sample.seen[0], mode)
+        for title, situation in list_situations(plans):
+            begin(found, title, situation)
+            measured = look(found, situation.names)
+            mode = replace(measured.mode, honours_condition=bool(deviations.if_none_match), expects_existing=False)
+            with found.migration.at_work(1) as take_turn:
+                warm_up(found, take_turn, LARGE if situation.threshold else b"before")
+                with found.counting_by_key() as sent:
+                    copy_apart(found, situation.names, take_turn)
+            for number, name in enumerate(situation.names):
+                with subtests.test(f"{title}: {name}"):
+                    requests = sent[FROM + name] + sent[TO + name]
+                    assert requests == +count_requests(measured.sample.seen[number], mode)
+
+
+def put_all(
+    found: FakeMigration, names: list[str], tags: Mapping[str, str] | None = None, *, in_production: bool = False
+) -> None:
+    """Add objects, and a row for each."""
+    legacy, production = stores(found)
+    for name in names:
+        legacy.put(FROM + name, make_object(b"body of " + name.encode(), tags=tags or {}))
+        if in_production:
+            production.put(TO + name, make_object(b"body of " + name.encode()))
+    found.migration.insert({str(number): FROM + name for number, name in enumerate(names)})
 
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
-@pytest.mark.parametrize("of_plan", OF_PLAN)
+@pytest.mark.parametrize("of_plan", [name for name in OF_PLAN if name != "plain"])
 def test_a_whole_migration_with_properties_sends_what_was_estimated(
     make_migration: Callable[..., Migration], server_side: bool, of_plan: str
 ) -> None:
     with fake_migration(make_migration, server_side=server_side) as found:
         migration, names = found.migration, [f"{number}.png" for number in range(40)]
         migration.plan["production"] |= OF_PLAN[of_plan]
-        for number, name in enumerate(names):
-            migration.add(number, name, b"body of " + name.encode())
+        put_all(found, names)
         measured = look(found, names)
         migration.enqueue()
         with found.counting() as sent:
@@ -184,21 +233,20 @@ def without_buckets(sent: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
-@pytest.mark.parametrize("tagging", [{}, {"Tagging": "a=1"}], ids=["untagged", "tagged"])
+@pytest.mark.parametrize("tags", [{}, {"a": "1"}], ids=["untagged", "tagged"])
 def test_a_whole_migration_sends_what_was_estimated(
-    make_migration: Callable[..., Migration], server_side: bool, tagging: dict[str, str]
+    make_migration: Callable[..., Migration], server_side: bool, tags: dict[str, str]
 ) -> None:
     with fake_migration(make_migration, server_side=server_side) as found:
         migration, names = found.migration, [f"{number}.png" for number in range(40)]
-        for number, name in enumerate(names):
-            migration.add(number, name, b"body of " + name.encode(), **tagging)
+        put_all(found, names, tags)
         measured = look(found, names)
         migration.enqueue()
         with found.counting() as sent:
             migration.work(parallel=1)
         assert migration.counts() == {"migrated": 40}
     assert without_buckets(sent) == sum_requests(measured, measured.mode) + count_overhead(
-        40, measured.mode, any_tagged=bool(tagging)
+        40, measured.mode, any_tagged=bool(tags)
     )
 
 
@@ -208,10 +256,8 @@ def test_a_rerun_sends_what_was_estimated(make_migration: Callable[..., Migratio
     with fake_migration(make_migration, server_side=server_side) as found:
         migration, names = found.migration, [f"{number}.png" for number in range(10)]
         with migration.at_work(1) as take_turn:
-            warm_up(migration, take_turn)
-            for number, name in enumerate(names):
-                migration.add(number, name, b"body of " + name.encode())
-                migration.production.put(TO + name, b"body of " + name.encode())
+            warm_up(found, take_turn)
+            put_all(found, names, in_production=True)
             measured = look(found, names)
             migration.enqueue()
             with found.counting() as sent:
