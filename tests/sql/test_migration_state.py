@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from psycopg import sql
 from psycopg.rows import DictRow
 
-from support.postgres.ordinary import administrator
+from support.postgres.ordinary import OWNER, administrator
 from support.queue.lines import Lines
 from support.queue.rows import add, add_worker, change
 
@@ -247,17 +248,26 @@ def test_the_oldest_transaction_is_told_for_rowferry_and_for_others(lines: Lines
         assert (found["rowferry"] or 0) > 0
 
 
+def give_away_measuring(dsn: str, role: str) -> None:
+    """Let the function that measures transactions run with the rights of another role."""
+    names = (sql.Identifier(role), sql.Identifier(OWNER))
+    change = sql.SQL(
+        "alter function rowferry.measure_transactions owner to {}; "
+        "grant execute on function rowferry.measure_transactions to {}"
+    )
+    with administrator(dsn) as connection:
+        connection.execute(change.format(*names))
+
+
 def test_the_age_of_a_transaction_that_postgresql_hides_is_unknown(lines: Lines, any_database: str) -> None:
-    with administrator(any_database) as connection:
-        connection.execute("alter function rowferry.measure_transactions owner to pg_signal_backend")
+    give_away_measuring(any_database, "pg_signal_backend")
     ages = "select seconds from rowferry.oldest_transactions where of = 'others'"
     assert lines.session.execute(ages).fetchall() == [{"seconds": 0}]
     with closing(Lines(any_database)) as other:
         other.session.execute("begin isolation level repeatable read")
         other.session.execute("select 1 from rowferry.migration")
         assert lines.session.execute(ages).fetchall() == [{"seconds": None}]
-        with administrator(any_database) as connection:
-            connection.execute("alter function rowferry.measure_transactions owner to pg_read_all_stats")
+        give_away_measuring(any_database, "pg_read_all_stats")
         (row,) = lines.session.execute(ages)
         assert row["seconds"] > 0
 
