@@ -5,7 +5,7 @@
 --   Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay, objects
 --   without rows. A switch that the choices do not name is taken back: the application may be at the legacy bucket again.
 --   Nobody has requeued them: rowferry.record_requeue leaves them out. It hears so from a setting in the body: as an
---   option of the function (`set "rowferry.renews" = …`), PostgreSQL takes settings like it from superusers alone.
+--   option of the function (`set "rowferry.renews" = 'on'`), PostgreSQL takes settings like it from superusers alone.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py,
 --   rowferry_enqueue/passes.py, rowferry_enqueue/listings.py.
 create or replace function rowferry.renew_batches(
