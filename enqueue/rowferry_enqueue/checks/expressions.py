@@ -13,6 +13,9 @@ from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import Finding, problem
 from rowferry_enqueue.checks.table_shape import GRANTS
 
+NO_JSON = "correct rows whose text is no JSON, or leave them out by `where` in the plan, for example \"data like '{%'\""
+"""Below PostgreSQL 16, no query can ask first."""
+
 
 def check_expressions(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
     """Yield what is wrong with `moved`, `where`, `objects` and `optional`, each by itself.
@@ -48,6 +51,8 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
     words = summarise(error)
     if isinstance(error, errors.InsufficientPrivilege):
         return problem(f"{entries.label} cannot be read: {words}", GRANTS)
+    if isinstance(error, errors.InvalidTextRepresentation) and "json" in words and not part:
+        return problem(f"{entries.label} cannot be read: {words}", NO_JSON)
     if not part:
         named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
         remedy = f"correct {' or '.join(named)} in the plan" if named else ""
