@@ -17,7 +17,15 @@ from rowferry_worker.batch import verdict
 from support.entries.entry_table import TO, EntryTable
 from support.entries.migration import Migration
 from support.postgres.ordinary import reason_to_be_superuser
-from support.postgres.servers import INSTALLATIONS, POSTGRES, Buckets, DatabaseServers, find_versitygw, fresh_buckets
+from support.postgres.servers import (
+    INSTALLATIONS,
+    POSTGRES,
+    Buckets,
+    DatabaseServers,
+    find_distribution_postgres,
+    find_versitygw,
+    fresh_buckets,
+)
 from support.processes.cli import Run, run_rowferry_in
 from support.processes.time_limit import pytest_timeout_set_timer  # noqa: F401 - a hook of pytest-timeout
 from support.queue.plug_in import NOTES, PlugIn, write_plan
@@ -81,8 +89,24 @@ def database(database_servers: DatabaseServers) -> Iterator[str]:
 
 @pytest.fixture(params=sorted(INSTALLATIONS), ids="postgresql-{}".format)
 def any_database(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
-    """The same in each PostgreSQL of this machine, one after the other."""
+    """The same in each PostgreSQL that is tested with, one after the other."""
     with database_servers.fresh_database(INSTALLATIONS[request.param]) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def distribution_postgres() -> Path:
+    """The programs of a PostgreSQL as distributions build it, with TLS, JIT and ICU, which the embedded one has not."""
+    found = find_distribution_postgres()
+    if found is None:
+        pytest.skip("no PostgreSQL with TLS is here: the embedded one has none, Debian's package `postgresql` has")
+    return found[1]
+
+
+@pytest.fixture
+def distribution_database(distribution_postgres: Path, database_servers: DatabaseServers) -> Iterator[str]:
+    """The DSN of a database of this test's own in such a PostgreSQL."""
+    with database_servers.fresh_database(distribution_postgres) as dsn:
         yield dsn
 
 
@@ -237,7 +261,16 @@ def logged_migration(
     return migration
 
 
-SERVERS = {"database_servers", "moto", "versitygw", "s3_server", "any_migration", "log", "logged_migration"}
+SERVERS = {
+    "database_servers",
+    "distribution_postgres",
+    "moto",
+    "versitygw",
+    "s3_server",
+    "any_migration",
+    "log",
+    "logged_migration",
+}
 """Fixtures that stand for a server: a test that needs none of them, directly or not, may be of the fast tier."""
 
 STARTS_PROCESSES = {

@@ -275,6 +275,7 @@ TYPES = {
 }
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("id_type", TYPES)
 def test_ids_of_every_ordered_type_are_cut_into_ranges(
     any_database: str, id_type: str, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,8 @@ from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import call
 
+pytestmark = pytest.mark.versions
+
 Session = psycopg.Connection[DictRow]
 KEYS = st.text(st.sampled_from("aAzéÄ_-./ 0\x01\U0001f600\uffee"), min_size=1, max_size=4)
 

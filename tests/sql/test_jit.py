@@ -27,10 +27,10 @@ where
 
 
 @pytest.fixture
-def worker(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+def worker(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     """A worker's connection to a small queue, in a session that compiles whatever PostgreSQL finds dear."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(EntryTable(any_database)) as table:
+    monkeypatch.setenv("DATABASE_URL", distribution_database)
+    with closing(EntryTable(distribution_database)) as table:
         table.add_legacy(range(1000))
         table.enqueue(1)
     with closing(connect("worker")) as connection:
@@ -94,9 +94,9 @@ def test_a_function_that_switches_plan_nodes_switches_jit_off_as_well(database: 
         assert connection.execute(SWITCHED.encode()).fetchall() == []
 
 
-def test_a_session_of_ours_compiles_nothing(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with psycopg.connect(any_database) as stranger:
+def test_a_session_of_ours_compiles_nothing(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", distribution_database)
+    with psycopg.connect(distribution_database) as stranger:
         assert stranger.execute("show jit").fetchall() == [("on",)]
     with closing(connect("test")) as connection:
         assert connection.execute("show jit").fetchall() == [{"jit": "off"}]

@@ -209,6 +209,7 @@ def test_the_tally_stays_small(any_database: str) -> None:
     compare(any_database)
 
 
+@pytest.mark.versions
 def test_no_worker_waits_for_a_long_enqueue(any_database: str) -> None:
     with psycopg.connect(any_database, autocommit=True) as worker, psycopg.connect(any_database) as enqueuer:
         worker.execute(MIGRATIONS)
@@ -221,6 +222,7 @@ def test_no_worker_waits_for_a_long_enqueue(any_database: str) -> None:
     compare(any_database)
 
 
+@pytest.mark.versions
 def test_a_queue_that_is_older_than_its_tally_is_counted_once(
     any_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +238,7 @@ def test_a_queue_that_is_older_than_its_tally_is_counted_once(
         compare(any_database)
 
 
+@pytest.mark.versions
 def test_progress_by_table_never_reads_the_queue(any_database: str) -> None:
     with psycopg.connect(any_database, autocommit=True) as connection:
         connection.execute(MIGRATIONS)

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rowferry.db.connection import connect
 from support.postgres.ordinary import as_owner, ordinary_postgres
-from support.postgres.servers import INSTALLATIONS, make_schema
+from support.postgres.servers import make_schema
 from support.processes.cli import Run
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
@@ -43,16 +43,8 @@ class Secure:
         return self.dsn.replace("127.0.0.1", host)
 
 
-def find_tls_binaries() -> Path:
-    """Return the programs of a PostgreSQL that was built with TLS, as those of distributions are."""
-    for binaries in INSTALLATIONS.values():
-        if b"SSL is not supported by this build" not in (binaries / "postgres").read_bytes():
-            return binaries
-    pytest.skip("no PostgreSQL with TLS is here: the embedded one has none, Debian's package `postgresql` has")
-
-
 @pytest.fixture(scope="module")
-def secure() -> Iterator[Secure]:
+def secure(distribution_postgres: Path) -> Iterator[Secure]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -65,7 +57,7 @@ def secure() -> Iterator[Secure]:
             "ssl_key_file": str(server.key),
             "ssl_ca_file": str(authority.bundle),
         }
-        with ordinary_postgres(binaries=find_tls_binaries(), settings=settings) as postgres:
+        with ordinary_postgres(binaries=distribution_postgres, settings=settings) as postgres:
             dsn = as_owner(postgres.dsn())
             make_schema(dsn)
             yield Secure(dsn, authority.bundle, stranger.bundle, authority.sign("rowferry"))

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -46,13 +47,12 @@ JIT is on as it is at users': what is compiled there is compiled here, where the
 def find_installations() -> dict[int, Path]:
     """Return the programs of the versions of PostgreSQL to test with, the one that most tests take first.
 
-    ROWFERRY_TEST_POSTGRES names them; without it they are the embedded one, and the oldest that is here.
+    ROWFERRY_TEST_POSTGRES names them; without it, it is the newest that is here. `make test-versions` asks the others.
     """
     found = find_programs()
     named = [int(version) for version in os.environ.get("ROWFERRY_TEST_POSTGRES", "").split()]
     usable = [version for version in found if version >= OLDEST_POSTGRES]
-    chosen = named or dict.fromkeys((*usable[:1], *sorted(usable)[:1]))
-    return {version: found[version] for version in chosen}
+    return {version: found[version] for version in named or sorted(usable)[-1:]}
 
 
 def find_programs() -> dict[int, Path]:
@@ -76,6 +76,19 @@ def is_runnable(binaries: Path) -> bool:
 INSTALLATIONS = find_installations()
 POSTGRES = next(iter(INSTALLATIONS.values()), None)
 """The programs of the PostgreSQL that tests take which do not ask for each version."""
+
+
+@cache
+def find_distribution_postgres() -> tuple[int, Path] | None:
+    """Return version and programs of a PostgreSQL as distributions build it, with TLS, JIT and ICU; None without any.
+
+    One of those under test comes first.
+    """
+    for version, binaries in (INSTALLATIONS | find_programs()).items():
+        without_tls = b"SSL is not supported by this build" in (binaries / "postgres").read_bytes()
+        if version >= OLDEST_POSTGRES and not without_tls:
+            return version, binaries
+    return None
 
 
 def find_psql() -> Path:

@@ -1,11 +1,10 @@
-"""A crowded queue: a million batches DONE, a million INIT, a million attempts and a million entries."""
+"""A crowded queue: as many batches DONE as INIT, and as many attempts and entries."""
 
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-MANY = 1_000_000
 CROWD = """
 insert into rowferry.migration (name, plan) values ('crowded', '{}'), ('other', '{}');
 insert into rowferry.batch_queue (
@@ -20,7 +19,8 @@ insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, finis
 select i, 0, 1, 'h:1:x', now(), 'DONE' from generate_series(1, %(many)s) as i;
 create table public.entries (id bigint primary key, path text not null);
 insert into public.entries
-select i, case when i %% 2 = 0 then 'image/' else 'avatar/' end || i || '/me.png' from generate_series(1, %(many)s) as i
+select i, case when i %% 2 = 0 then 'image/' else 'avatar/' end || i || '/me.png'
+from generate_series(1, greatest(%(many)s, 100000)) as i
 """
 INDEXES = """
 select indexname as name, indexdef as definition from pg_indexes
@@ -28,9 +28,10 @@ where schemaname = 'rowferry' and tablename = 'batch_queue' and indexname not li
 """
 
 
-def fill(connection: psycopg.Connection[Any]) -> None:
-    """Fill the tables before their indexes, and without asking for each batch whether its migration is there.
+def fill(connection: psycopg.Connection[Any], many: int) -> None:
+    """Fill the tables with so many of each, and at least 100,000 entries: of fewer, PostgreSQL had better read all.
 
+    They are filled before their indexes, and without asking for each batch whether its migration is there.
     The connection is an administrator's; the tables of the queue stay their owner's.
     """
     connection.execute("set session_replication_role = replica")
@@ -38,7 +39,7 @@ def fill(connection: psycopg.Connection[Any]) -> None:
     for name, _ in indexes:
         connection.execute(sql.SQL("drop index rowferry.{}").format(sql.Identifier(name)))
     for statement in CROWD.split(";"):
-        connection.execute(statement.encode(), {"many": MANY})
+        connection.execute(statement.encode(), {"many": many})
     for _, definition in indexes:
         connection.execute(definition.encode())
     connection.execute("vacuum analyze")

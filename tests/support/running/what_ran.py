@@ -39,6 +39,8 @@ def find_used(item: pytest.Item) -> list[str]:
     used = [program for pattern, program in BY_FILE.items() if fnmatchcase(file, pattern)]
     if "any_database" in parameters:
         used.append(f"PostgreSQL {parameters['any_database']}")
+    elif "distribution_postgres" in fixtures:
+        used += [f"PostgreSQL {version}" for version in find_distribution()]
     elif "database_servers" in fixtures:
         used += [f"PostgreSQL {version}" for version in list(find_postgres())[:1]]
     named = " ".join(value for value in parameters.values() if isinstance(value, str))
@@ -53,6 +55,13 @@ def find_postgres() -> Mapping[int, Path]:
     from support.postgres.servers import INSTALLATIONS
 
     return INSTALLATIONS
+
+
+def find_distribution() -> Mapping[int, Path]:
+    """Return the programs of the PostgreSQL that a distribution has built, where there is one."""
+    from support.postgres.servers import find_distribution_postgres
+
+    return dict(filter(None, [find_distribution_postgres()]))
 
 
 def has_versitygw() -> bool:
@@ -80,7 +89,7 @@ def describe(name: str) -> str:
 
         return f"{name} {read_version(name)}"
     if name.startswith("PostgreSQL "):
-        binaries = find_postgres()[int(name.removeprefix("PostgreSQL "))]
+        binaries = {**find_distribution(), **find_postgres()}[int(name.removeprefix("PostgreSQL "))]
         return f"PostgreSQL {ask_version([str(binaries / 'postgres')])} ({find_origin(binaries)})"
     found = next(filter(None, map(shutil.which, PROGRAMS[name])), None)
     return f"{name} {ask_version([found])}" if found else name

@@ -195,6 +195,7 @@ def read_files(migration: Migration) -> dict[int, list[str]]:
     return {row["id"]: json.loads(row["data"])["files"] for row in rows}
 
 
+@pytest.mark.versions
 def test_texts_that_are_no_documents_are_no_entries(documents: Migration) -> None:
     (version,) = documents.execute("show server_version_num")
     if int(version["server_version_num"]) < 160000:
@@ -212,6 +213,7 @@ def test_texts_that_are_no_documents_are_no_entries(documents: Migration) -> Non
     assert [row["data"] for row in shown] == ODD_TEXTS
 
 
+@pytest.mark.versions
 def test_below_postgresql_16_a_text_that_is_no_document_is_refused_with_a_next_step(documents: Migration) -> None:
     (version,) = documents.execute("show server_version_num")
     if int(version["server_version_num"]) >= 160000:
@@ -319,6 +321,7 @@ def test_a_column_generated_from_the_document_follows_it(documents: Migration) -
     assert documents.execute("select first from public.things") == [{"first": "avatar/1"}]
 
 
+@pytest.mark.versions
 def test_documents_that_cannot_be_read_are_refused_before_postgresql_16(
     any_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
