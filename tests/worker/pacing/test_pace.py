@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,11 @@ MOST = 2500
 """Entries per second of one worker with that load."""
 
 
+def nightly(*values: object) -> ParameterSet:
+    """Return values that are tried at night: a case like it is in each run of the suite."""
+    return pytest.param(*values, marks=pytest.mark.soak)
+
+
 def spread() -> Server:
     return Free(jittered(lognormal(0.3, 0.6), 0.001))
 
@@ -49,7 +55,7 @@ def refused_share(fleet: list[Worker], since: float, until: float) -> float:
     return refused / (refused + total(fleet, since, until) * (until - since))
 
 
-@pytest.mark.parametrize("seconds", [0.01, 0.07, 0.4])
+@pytest.mark.parametrize("seconds", [nightly(0.01), nightly(0.07), 0.4])
 def test_a_free_server_is_used_as_far_as_the_workers_cpu_goes(seconds: float) -> None:
     (worker,) = run_fleet(Free(constant(seconds)), seconds=30, load=CPU)
     assert worker.rate(5, 30) > 0.9 * MOST
@@ -94,13 +100,13 @@ def test_a_server_that_becomes_slower_for_good_gets_more_in_flight() -> None:
     assert worker.rate(40, 60) > 0.85 * MOST
 
 
-@pytest.mark.parametrize("seconds", [3, 60])
+@pytest.mark.parametrize("seconds", [nightly(3), 60])
 def test_an_outage_is_forgotten_within_ten_seconds(seconds: int) -> None:
     (worker,) = run_fleet(Away(Free(constant(0.3)), 15, 15 + seconds), seconds=seconds + 35, load=CPU)
     assert worker.rate(15 + seconds + 10, 15 + seconds + 20) > 0.9 * MOST
 
 
-@pytest.mark.parametrize("seconds", [3, 30])
+@pytest.mark.parametrize("seconds", [3, nightly(30)])
 def test_a_server_that_refuses_all_for_a_while_is_used_again_within_ten_seconds(seconds: int) -> None:
     free = Free(constant(0.3))
     server = Changing(Changing(free, Unlucky(free, 1.0), 15), free, 15 + seconds)
@@ -108,7 +114,10 @@ def test_a_server_that_refuses_all_for_a_while_is_used_again_within_ten_seconds(
     assert worker.rate(15 + seconds + 10, 15 + seconds + 20) > 0.8 * MOST
 
 
-@pytest.mark.parametrize(("per_second", "workers"), [(1000, 1), (1000, 4), (1000, 16), (300, 1), (300, 4), (300, 16)])
+BOUNDS = [nightly(1000, 1), (1000, 4), nightly(1000, 16), (300, 1), nightly(300, 4), (300, 16)]
+
+
+@pytest.mark.parametrize(("per_second", "workers"), BOUNDS)
 def test_a_bound_is_used_and_shared_and_little_is_refused(per_second: float, workers: int) -> None:
     fleet = run_fleet(throttling(per_second), workers, seconds=60, load=Load(cpu_seconds=0.0001))
     assert total(fleet, 30, 60) > 0.95 * per_second
@@ -140,15 +149,17 @@ def test_a_bound_that_goes_is_noticed() -> None:
     assert worker.rate(50, 60) > 0.9 * MOST
 
 
-@pytest.mark.parametrize("share", [0.01, 0.02, 0.05])
+@pytest.mark.parametrize("share", [nightly(0.01), nightly(0.02), 0.05])
 def test_refusals_at_random_do_not_slow_a_worker_down(share: float) -> None:
-    (worker,) = run_fleet(Unlucky(Free(constant(0.07)), share), seconds=60, load=CPU)
-    assert worker.rate(10, 60) > 0.8 * MOST
+    (worker,) = run_fleet(Unlucky(Free(constant(0.07)), share), seconds=40, load=CPU)
+    assert worker.rate(10, 40) > 0.8 * MOST
 
 
-@pytest.mark.parametrize("seconds", [0.07, 0.4])
-@pytest.mark.parametrize("joins", [(), (3.0, 6.0, 9.0)], ids=["together", "staggered"])
-def test_refusals_at_random_do_not_slow_several_workers_down(seconds: float, joins: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    ("joins", "seconds"),
+    [nightly((), 0.07), nightly((), 0.4), ((3.0, 6.0, 9.0), 0.07), nightly((3.0, 6.0, 9.0), 0.4)],
+)
+def test_refusals_at_random_do_not_slow_several_workers_down(joins: tuple[float, ...], seconds: float) -> None:
     load, workers = Load(cpu_seconds=0.0015), 1 if joins else 4
 
     def run(share: float) -> float:
@@ -173,7 +184,10 @@ def test_a_bound_is_found_where_requests_are_refused_at_random_too() -> None:
     assert refused_share([worker], 30, 60) < 0.08
 
 
-@pytest.mark.parametrize("name", sorted(CANDIDATES))
+QUICK = {"Vegas", "gradient"}
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else nightly(name) for name in sorted(CANDIDATES)])
 def test_no_candidate_is_as_good_on_every_server(name: str) -> None:
     """What ADR 19 compares: each candidate loses a third, or is refused a tenth, on some server."""
 
@@ -187,7 +201,7 @@ def test_no_candidate_is_as_good_on_every_server(name: str) -> None:
     assert min(shares) < 2 / 3 or refused_share(bound, 15, 30) > 0.1
 
 
-@pytest.mark.parametrize("server", [lambda: Free(lognormal(0.3, 0.6)), lambda: Free(bimodal(0.03, 0.3, 0.7))])
+@pytest.mark.parametrize("server", [nightly(lambda: Free(lognormal(0.3, 0.6))), lambda: Free(bimodal(0.03, 0.3, 0.7))])
 def test_a_low_percentile_finds_less_than_the_mean(server: Callable[[], Server]) -> None:
     """Why ADR 19 takes the mean."""
     for seed in (2, 3):
