@@ -209,7 +209,14 @@ def any_migration(request: pytest.FixtureRequest, make_migration: Callable[..., 
 
 
 @pytest.fixture
-def migration(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+def migration(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Migration:
+    """An empty migration within versitygw, which is quick, or within moto where there is no versitygw."""
+    buckets = request.getfixturevalue("versitygw_buckets" if find_versitygw() else "moto_buckets")
+    return make_migration(buckets, buckets)
+
+
+@pytest.fixture
+def moto_migration(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
     """An empty migration within moto, which takes every key as it is."""
     return make_migration(moto_buckets, moto_buckets)
 

@@ -82,11 +82,11 @@ def test_of_two_tables_each_is_judged_by_itself(migration: Migration) -> None:
         ("/image/a.png", "image/a.png", "begin with `/`"),
     ],
 )
-def test_the_likely_cause_is_said(migration: Migration, column: str, key: str, cause: str) -> None:
-    entries_of(migration)["from"] = column[: column.index("image/") + len("image/")]
-    migration.add_row(1, column)
-    migration.legacy.put(key, b"body")
-    (words,) = found(migration, "sampled")
+def test_the_likely_cause_is_said(moto_migration: Migration, column: str, key: str, cause: str) -> None:
+    entries_of(moto_migration)["from"] = column[: column.index("image/") + len("image/")]
+    moto_migration.add_row(1, column)
+    moto_migration.legacy.put(key, b"body")
+    (words,) = found(moto_migration, "sampled")
     assert cause in words
 
 
@@ -130,21 +130,21 @@ def test_no_legacy_entry_is_a_problem_unless_it_is_allowed(migration: Migration)
     assert problems(migration, allow_empty=True) == []
 
 
-@pytest.mark.parametrize("command", ["check", "migrate --yes", "migrate --dry-run"])
+@pytest.mark.parametrize("command", ["check", "migrate --processes 1 --yes", "migrate --dry-run"])
 def test_commands_end_with_2_where_there_is_nothing_to_migrate(migration: Migration, command: str) -> None:
     migration.write_plan()
-    done = migration.run(*command.split())
+    done = migration.run_here(*command.split())
     assert done.returncode == 2
     assert "0 legacy entries" in done.stderr
     assert "--allow-empty" in done.stderr
-    assert migration.run(*command.split(), "--allow-empty").returncode == 0
+    assert migration.run_here(*command.split(), "--allow-empty").returncode == 0
 
 
 def test_a_migration_that_is_over_may_be_run_again(migration: Migration) -> None:
     migration.write_plan()
     migration.fill(2)
-    assert migration.run("migrate", "--yes").returncode == 0
-    done = migration.run("migrate", "--yes")
+    assert migration.run_here("migrate", "--processes", "1", "--yes").returncode == 0
+    done = migration.run_here("migrate", "--processes", "1", "--yes")
     assert done.returncode == 0, done.stderr
 
 

@@ -69,9 +69,9 @@ def test_a_condition_that_is_refused_is_told(
     assert logged_migration.production.open_uploads() == []
 
 
-def test_a_source_that_is_not_pinned_is_told(migration: Migration) -> None:
-    migration.fill(1)
-    assert notes(migration, "x-amz-copy-source-if-match is ignored by CopyObject")  # by moto
+def test_a_source_that_is_not_pinned_is_told(moto_migration: Migration) -> None:
+    moto_migration.fill(1)
+    assert notes(moto_migration, "x-amz-copy-source-if-match is ignored by CopyObject")  # by moto
 
 
 def test_what_does_not_come_back_is_named() -> None:
@@ -145,7 +145,7 @@ def test_a_probe_that_may_have_been_written_is_removed(logged_migration: Migrati
 def test_a_dry_run_writes_nothing_at_all(logged_migration: Migration, log: RequestLog, command: str) -> None:
     logged_migration.fill(3)
     logged_migration.write_plan()
-    done = logged_migration.run(*command.split())
+    done = logged_migration.run_here(*command.split())
     assert done.returncode == 0, done.stderr
     assert [seen for seen in log.seen if seen.writes] == []
     assert "not checked, since a check would write" in done.stdout

@@ -1,13 +1,14 @@
 """Servers on which an ordinary role owns every database, and the few ways to be more than that."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.json import Jsonb
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 
@@ -16,6 +17,14 @@ OWNER = "rowferry"
 SUPERUSER = "postgres"
 
 NO_OPTIONS = sql.SQL("")
+CHANGE_SETTINGS = """
+create or replace function public.change_settings(p_settings jsonb) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    load 'auto_explain';
+    perform set_config(key, value, false) from jsonb_each_text(p_settings);
+end $$
+"""
 MAKE_OWNER = "create role {} login nosuperuser nocreaterole nocreatedb password {}"
 
 _passwords: dict[str, str] = {}
@@ -50,6 +59,14 @@ def administrator(dsn: str, database: str | None = None) -> Iterator[psycopg.Con
     """
     with psycopg.connect(_url(dsn, SUPERUSER, database), autocommit=True) as connection:
         yield connection
+
+
+def set_as_administrator(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> None:
+    """Change settings of an ordinary role's session that only a superuser may change: what is logged of it."""
+    info = connection.info
+    with administrator(make_conninfo(host=info.host, port=info.port, dbname=info.dbname)) as session:
+        session.execute(CHANGE_SETTINGS)
+    connection.execute("select public.change_settings(%s)", (Jsonb(dict(settings)),))
 
 
 def make_own_database(dsn: str, name: str, options: sql.Composable = NO_OPTIONS) -> str:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import make_conninfo
-from psycopg.types.json import Jsonb
 
-from support.postgres.ordinary import administrator
+from support.postgres.ordinary import set_as_administrator
 
 SETTINGS = {
     "log_min_duration": "0",
@@ -21,16 +19,6 @@ SETTINGS = {
     "log_format": "json",
     "log_level": "notice",
 }
-
-EXPLAIN = """
-create or replace function public.explain_statements(p_settings jsonb) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    load 'auto_explain';
-    perform set_config('auto_explain.' || key, value, false) from jsonb_each_text(p_settings);
-end $$
-"""
-"""Lets any role see the plans of its own session, which only a superuser may turn on."""
 
 END = "select 1 as the_end"
 
@@ -101,10 +89,7 @@ class Plans:
 def explained(connection: psycopg.Connection[Any]) -> Iterator[Plans]:
     """Note the plan of each statement of this connection, and roll back in the end."""
     plans = Plans(connection)
-    info = connection.info
-    with administrator(make_conninfo(host=info.host, port=info.port, dbname=info.dbname)) as session:
-        session.execute(EXPLAIN)
-    connection.execute("select public.explain_statements(%s)", (Jsonb(SETTINGS),))
+    set_as_administrator(connection, {f"auto_explain.{name}": value for name, value in SETTINGS.items()})
     connection.add_notice_handler(plans.note)
     try:
         yield plans

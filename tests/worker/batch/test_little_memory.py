@@ -23,6 +23,7 @@ from rowferry_worker.batch.rows import Move, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from rowferry_worker.batch.verdict import write_verdict
 from support.entries.entry_table import FROM, TO, EntryTable
+from support.postgres.ordinary import set_as_administrator
 
 ROWS = 100_000
 BATCH_SIZE = 100
@@ -53,8 +54,7 @@ def frugal(*, autocommit: bool = False) -> Iterator[tuple[Connection, Spills]]:
     """Yield a connection with the smallest work_mem there is, and what it spills."""
     spills = Spills()
     with closing(connect("frugal", autocommit=autocommit)) as connection:
-        for name, value in FRUGAL.items():
-            connection.execute("select set_config(%s, %s, false)", (name, value))
+        set_as_administrator(connection, FRUGAL)
         connection.commit()
         connection.add_notice_handler(spills.note)
         yield connection, spills

@@ -48,13 +48,13 @@ def test_a_prefix_without_objects_is_done_at_once(migration: Migration) -> None:
     assert [batch["status"] for batch in migration.batches()] == ["DONE"]
 
 
-def test_strange_keys_are_copied_as_they_are(migration: Migration) -> None:
-    name_objects(migration)
+def test_strange_keys_are_copied_as_they_are(moto_migration: Migration) -> None:
+    name_objects(moto_migration)
     names = ["", "a b", "a+b", "%41", "a//b", "é", "e\u0301", "😀", "<&>'\"", "\x7f", "a\tb", "ﾟ"]
-    put_objects(migration, names)
-    migration.enqueue(3)
-    migration.work()
-    check_copies(migration, names)
+    put_objects(moto_migration, names)
+    moto_migration.enqueue(3)
+    moto_migration.work()
+    check_copies(moto_migration, names)
 
 
 def test_a_later_pass_takes_what_is_new(migration: Migration) -> None:

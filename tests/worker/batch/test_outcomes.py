@@ -90,16 +90,16 @@ def test_rows_without_an_object_stay_as_they_are(any_migration: Migration) -> No
 
 
 @pytest.mark.parametrize("name", ["avatar-2.png.bak", "avatar-2.pn", "avatar-2.png/x"])
-def test_a_longer_or_shorter_key_is_not_taken_for_the_object(name: str, migration: Migration) -> None:
+def test_a_longer_or_shorter_key_is_not_taken_for_the_object(name: str, moto_migration: Migration) -> None:
     """Existence is a question about one key, never about a prefix."""
-    migration.add(1, "avatar-2.png")
-    migration.production.put(f"avatar/{name}", b"another")
-    migration.add_row(2, "image/gone.png")
-    migration.legacy.put("image/gone.png.bak", b"another")
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 1, "missing": 1}
-    migration.audit(legacy_left=[2])
+    moto_migration.add(1, "avatar-2.png")
+    moto_migration.production.put(f"avatar/{name}", b"another")
+    moto_migration.add_row(2, "image/gone.png")
+    moto_migration.legacy.put("image/gone.png.bak", b"another")
+    moto_migration.enqueue()
+    moto_migration.work()
+    assert moto_migration.counts() == {"migrated": 1, "missing": 1}
+    moto_migration.audit(legacy_left=[2])
 
 
 def test_the_last_parts_of_keys_may_be_the_same(migration: Migration) -> None:

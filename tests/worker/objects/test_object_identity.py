@@ -70,13 +70,13 @@ def test_keys_are_copied_byte_for_byte(any_migration: Migration) -> None:
 
 
 @pytest.mark.parametrize("transfer", ["server", "stream"])
-def test_even_the_oddest_keys_are_copied_byte_for_byte(transfer: str, migration: Migration) -> None:
+def test_even_the_oddest_keys_are_copied_byte_for_byte(transfer: str, moto_migration: Migration) -> None:
     """Those that not every server can hold: here, moto, which holds all of them."""
-    migration.plan["migration"]["transfer"] = transfer
+    moto_migration.plan["migration"]["transfer"] = transfer
     for row_id, name in enumerate(ODD_KEYS):
-        migration.add(row_id, name)
-    migration.enqueue()
-    migration.work()
-    assert migration.failures() == []
-    assert set(migration.rows().values()) == {f"avatar/{name}" for name in ODD_KEYS}
-    migration.audit()
+        moto_migration.add(row_id, name)
+    moto_migration.enqueue()
+    moto_migration.work()
+    assert moto_migration.failures() == []
+    assert set(moto_migration.rows().values()) == {f"avatar/{name}" for name in ODD_KEYS}
+    moto_migration.audit()
