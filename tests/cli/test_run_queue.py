@@ -9,6 +9,13 @@ from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.cli import Run
 from support.queue.plug_in import FAULTY, NOTES, PlugIn, notes, write_plan
+from support.queue.workers_here import run_here, run_here_in
+
+
+@pytest.fixture
+def run_rowferry(tmp_path: Path) -> Run:
+    """Run a command, and its workers where it has some, in this process."""
+    return run_here_in(tmp_path)
 
 
 def run_to_end(run_rowferry: Run, *arguments: str) -> str:
@@ -114,7 +121,7 @@ def test_a_migration_follows_its_chain(migration: Migration, plug_in: PlugIn) ->
     migration.write_plan()
     with migration.plan_path.open("a", encoding="utf-8") as plan:
         plan.write('[queue.migrate]\nthen = ["note"]\n')
-    done = migration.run("migrate", "-b", "5", "--processes", "1", "--yes")
+    done = run_here(migration.folder, "migrate", "-b", "5", "--processes", "1", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert notes(migration) == {"note": 20}
     assert "noted 20" in done.stdout
@@ -130,12 +137,14 @@ def test_what_revert_refuses_is_refused_whichever_command_asks(migration: Migrat
     migration.enqueue(batch_size=2, limit=2)
     migration.work()
     migration.enqueue(batch_size=2)
-    done = migration.run(*ways, "--yes")
+    done = run_here(migration.folder, *ways, "--yes")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "1 batch of migration avatars still wait in the queue migrate and would undo what revert does" in done.stderr
     assert {batch["queue_name"] for batch in migration.batches()} == {"migrate"}
     migration.work()
-    assert migration.run(*ways, "--yes", *(("--processes", "1") if ways[0] == "run" else ())).returncode == 0
+    assert (
+        run_here(migration.folder, *ways, "--yes", *(("--processes", "1") if ways[0] == "run" else ())).returncode == 0
+    )
     assert {batch["queue_name"] for batch in migration.batches()} == {"migrate", "revert"}
 
 
@@ -144,7 +153,7 @@ def test_rows_that_stay_are_not_reverted_whichever_command_asks(migration: Migra
     migration.fill(2)
     migration.write_plan()
     for ways in (("run", "revert"), ("enqueue", "--queue", "revert")):
-        done = migration.run(*ways, "--yes")
+        done = run_here(migration.folder, *ways, "--yes")
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert "The rows of public.avatars.path stay as they are, so the queue revert has nothing" in done.stderr
 
@@ -155,7 +164,7 @@ def test_a_cutover_follows_the_chain(migration: Migration, plug_in: PlugIn) -> N
     migration.write_plan()
     with migration.plan_path.open("a", encoding="utf-8") as plan:
         plan.write('[queue.migrate]\nthen = ["note"]\n')
-    done = migration.run("cutover", "--processes", "1", "--yes")
+    done = run_here(migration.folder, "cutover", "--processes", "1", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert notes(migration) == {"note": 6}
 

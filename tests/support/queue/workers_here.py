@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from unittest.mock import patch
 
 from rowferry_cli.run import passes
-from rowferry_cli.run.passes import Run, Workers
-from support.processes.cli import Done, run_in_this_process
+from rowferry_cli.run.passes import Workers
+from support.processes.cli import Done, Run, run_in_this_process, run_rowferry
 from support.queue.at_work import at_work
 
 
@@ -41,19 +42,29 @@ class WorkersHere:
         return 0
 
 
-def run_here(folder: Path, *arguments: str) -> Done:
-    """Run a command to its end in a folder, with all of its workers; `--processes 0` leaves the work to others."""
+def run_here(folder: Path, *arguments: str, **environment: str) -> Done:
+    """Run a command to its end in a folder, with all of its workers; `--processes 0` leaves the work to others.
+
+    `worker` itself listens for signals, and `watch` for keys: they get a process all the same.
+    """
+    if {"worker", "watch"}.intersection(arguments[:1]):
+        return run_rowferry(arguments, {**os.environ, **environment}, folder)
     with working_here():
-        return run_in_this_process(arguments, os.environ.copy(), folder)
+        return run_in_this_process(arguments, {**os.environ, **environment}, folder)
+
+
+def run_here_in(folder: Path) -> Run:
+    """Return what runs commands so in a folder."""
+    return partial(run_here, folder)
 
 
 @contextmanager
 def working_here() -> Iterator[None]:
     """Let each run in this process do the work of its own workers."""
-    start_processes = Run.workers
+    start_processes = passes.Run.workers
 
-    def workers(run: Run) -> Workers | WorkersHere:
+    def workers(run: passes.Run) -> Workers | WorkersHere:
         return start_processes(run) if run.options.processes == 0 else WorkersHere(run.chain.list_names())
 
-    with patch.object(Run, "workers", workers), patch.object(passes, "POLL_INTERVAL", timedelta(0)):
+    with patch.object(passes.Run, "workers", workers), patch.object(passes, "POLL_INTERVAL", timedelta(0)):
         yield
