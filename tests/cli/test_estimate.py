@@ -26,9 +26,20 @@ from support.processes.processes import wait_for
 WRITES = {"PutObject", "CopyObject", "DeleteObject", "CreateMultipartUpload", "CompleteMultipartUpload", "UploadPart"}
 
 
+@pytest.fixture
+def fake(make_migration: Callable[..., Migration]) -> Iterator[FakeMigration]:
+    """A migration within one server, which copies by itself."""
+    yield from between_fakes(make_migration, server_side=True)
+
+
 @pytest.fixture(params=[True, False], ids=["server", "stream"])
-def fake(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Iterator[FakeMigration]:
-    with fake_migration(make_migration, server_side=request.param) as found:
+def each_fake(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Iterator[FakeMigration]:
+    """The same, and then between two servers: for what goes otherwise where objects are streamed."""
+    yield from between_fakes(make_migration, server_side=request.param)
+
+
+def between_fakes(make_migration: Callable[..., Migration], *, server_side: bool) -> Iterator[FakeMigration]:
+    with fake_migration(make_migration, server_side=server_side) as found:
         yield found
         set_limits(found, Limits())  # else they would refuse what empties the buckets
 
@@ -51,14 +62,14 @@ def set_latency(fake: FakeMigration, seconds: float) -> None:
         address.fake._latency.set_latency(Latency(seconds))
 
 
-def test_what_will_be_moved_is_counted_and_nothing_is_written(fake: FakeMigration) -> None:
-    migration = fake.migration
+def test_what_will_be_moved_is_counted_and_nothing_is_written(each_fake: FakeMigration) -> None:
+    migration = each_fake.migration
     migration.fill(50)
     migration.add(51, "tagged", b"x" * 5000, Tagging="a=1")
     migration.add_row(52, f"{FROM}missing")
     migration.add_row(53, f"{TO}migrated already")
     before = migration.rows()
-    with fake.counting() as sent:
+    with each_fake.counting() as sent:
         found = estimate(migration)
     assert not WRITES & {operation for _, operation in sent}
     assert migration.rows() == before
@@ -110,24 +121,23 @@ def test_a_person_reads_a_table_and_sentences(fake: FakeMigration) -> None:
     assert lines[-1] == "Next: rowferry check"
 
 
-@pytest.mark.parametrize("limits", [Limits(reads_per_second=150)], ids=["reads"])
-def test_a_server_that_refuses_is_named_as_the_bound(fake: FakeMigration, limits: Limits) -> None:
+def test_a_server_that_refuses_is_named_as_the_bound(fake: FakeMigration) -> None:
     fake.migration.fill(40)
     set_latency(fake, 0.02)
-    set_limits(fake, limits)
+    set_limits(fake, Limits(reads_per_second=150))
     found = estimate(fake.migration, "-p", "16", within="6s")
     assert found["bound"]["cause"] == "server_rate"
     assert found["bound"]["more_workers_help"] is False
     assert found["entries_per_second"]["estimate"] < 400
 
 
-def test_a_rate_that_the_worker_has_learned_is_known_by_its_operation(fake: FakeMigration) -> None:
+def test_a_rate_that_the_worker_has_learned_is_known_by_its_operation(each_fake: FakeMigration) -> None:
     """By the name under which the worker's machinery keeps it."""
-    fake.migration.fill(40)
-    set_limits(fake, Limits(reads_per_second=100))
+    each_fake.migration.fill(40)
+    set_limits(each_fake, Limits(reads_per_second=100))
     pairs = [(f"{FROM}u{number}/me.png", f"{TO}u{number}/me.png") for number in range(1, 41)]
     limits = Limited(within=timedelta(seconds=4), sample=10_000, parallel=512, copy=False)
-    measured = measure_plan(fake.migration.read_plan(), pairs, limits, ignore_progress).measurement
+    measured = measure_plan(each_fake.migration.read_plan(), pairs, limits, ignore_progress).measurement
     assert measured is not None
     assert measured.held_back
     assert measured.held_back <= measured.refused.keys()
@@ -143,8 +153,8 @@ def test_the_plans_own_limit_is_kept_and_named(fake: FakeMigration) -> None:
     assert sum(number for (side, _), number in sent.items() if side == "production") < 20 * 12
 
 
-def test_copied_objects_are_kept_by_the_migration(fake: FakeMigration) -> None:
-    migration = fake.migration
+def test_copied_objects_are_kept_by_the_migration(each_fake: FakeMigration) -> None:
+    migration = each_fake.migration
     migration.fill(30)
     migration.add(31, "different", b"legacy")
     migration.production.put(f"{TO}different", b"the application's own")
@@ -161,10 +171,10 @@ def test_copied_objects_are_kept_by_the_migration(fake: FakeMigration) -> None:
     migration.audit(legacy_left=[31])
 
 
-def test_nothing_of_the_legacy_bucket_is_written_by_a_copy(fake: FakeMigration) -> None:
-    fake.migration.fill(10)
-    with fake.counting() as sent:
-        estimate(fake.migration, "--copy", within="10s")
+def test_nothing_of_the_legacy_bucket_is_written_by_a_copy(each_fake: FakeMigration) -> None:
+    each_fake.migration.fill(10)
+    with each_fake.counting() as sent:
+        estimate(each_fake.migration, "--copy", within="10s")
     assert sum(number for (_, operation), number in sent.items() if operation in WRITES) >= 10
     assert {operation for side, operation in sent if side == "legacy"}.isdisjoint(WRITES)
 
