@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.entries.migration import Migration
+from support.processes.cli import run_in_this_process
 from support.queue.long_migration import fill_queue
 
 OLD = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
@@ -32,13 +33,26 @@ def run(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "ascii:strict"])
-@pytest.mark.parametrize("command", ["watch --once", "errors", "report", "report --json", "errors --entries"])
-def test_a_view_is_shown_in_any_encoding(database: str, encoding: str, command: str) -> None:
+def test_a_view_is_shown_in_any_encoding(
+    database: str, encoding: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     fill_queue(database, 60)
-    done = run(database, *command.split(), "--migration", "avatars", environment={"PYTHONIOENCODING": encoding})
+    environment = {**os.environ, "DATABASE_URL": database}
+    for command in ("watch --once", "errors", "report", "report --json", "errors --entries"):
+        with subtests.test(command):
+            arguments = [*command.split(), "--migration", "avatars"]
+            done = run_in_this_process(arguments, environment, tmp_path, encoding=encoding)
+            assert done.returncode in {0, 1}, done.stderr
+            assert done.stdout
+            assert "Traceback" not in done.stderr
+
+
+def test_a_view_is_shown_in_the_encoding_that_a_process_is_told(database: str) -> None:
+    fill_queue(database, 60)
+    done = run(database, "watch", "--once", "--migration", "avatars", environment={"PYTHONIOENCODING": "ascii:strict"})
     assert done.returncode in {0, 1}, done.stderr
     assert done.stdout
-    assert "Traceback" not in done.stderr
+    assert done.stdout.isascii()
 
 
 def test_a_sparkline_rises_in_letters_of_ascii_too() -> None:

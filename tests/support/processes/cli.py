@@ -61,9 +61,14 @@ def run_in_own_process(arguments: Sequence[str], environment: Mapping[str, str],
     return run_to_end([sys.executable, "-m", "rowferry_cli", *arguments], env=dict(environment), cwd=folder)
 
 
-def run_in_this_process(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:
-    """Run a command as `python -m rowferry` would, and put back what it changed of the process."""
-    out, err = _Output(), _Output()
+def run_in_this_process(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, *, encoding: str = "utf-8"
+) -> Done:
+    """Run a command as `python -m rowferry` would, and put back what it changed of the process.
+
+    `encoding`: of its output, as PYTHONIOENCODING names it; unless it is UTF-8, a letter for each byte is returned.
+    """
+    out, err = _Output(encoding), _Output(encoding)
     with (
         chdir(folder),
         patch.dict(os.environ, environment, clear=True),
@@ -82,12 +87,15 @@ def run_in_this_process(arguments: Sequence[str], environment: Mapping[str, str]
 class _Output(io.TextIOWrapper):
     """What a process writes to a pipe."""
 
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+    def __init__(self, encoding: str) -> None:
+        name, _, errors = encoding.partition(":")
+        super().__init__(io.BytesIO(), encoding=name, errors=errors or "strict", write_through=True)
 
     def text(self) -> str:
-        """Return all that was written."""
+        """Return all that was written; where that is not UTF-8, a letter for each byte."""
         self.seek(0)
+        if self.encoding != "utf-8":
+            self.reconfigure(encoding="latin-1")
         return self.read()
 
 
