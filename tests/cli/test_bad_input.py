@@ -1,6 +1,7 @@
 """A user's mistake ends with one sentence that says what is wrong, exit status 2, and nothing changed."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -11,6 +12,7 @@ from psycopg import sql
 from rowferry_lab.servers.server_process import find_free_port
 from support.entries.migration import Migration
 from support.postgres.roles import new_role
+from support.queue.workers_here import run_here
 
 ALL_OF = sql.SQL("select * from rowferry.{} order by 1")
 SECRETS = ("hush-hush", "hush-token")
@@ -113,8 +115,6 @@ CASES = {
         "status", "ROWFERRY_LOCK_TIMEOUT is 'long'", environment={"ROWFERRY_LOCK_TIMEOUT": "long"}
     ),
     "unknown queue": Case("worker --until-empty --queue polish", "There is no queue 'polish'"),
-    "not initialised": Case("enqueue --yes", "rowferry init", run_sql("drop schema rowferry cascade")),
-    "worker without a schema": Case("worker --until-empty", "rowferry init", run_sql("drop schema rowferry cascade")),
     "unreadable address": Case(
         "enqueue --yes", "DATABASE_URL cannot be read", environment={"DATABASE_URL": f"postgresql://u:{SECRETS[0]}@[/x"}
     ),
@@ -130,11 +130,15 @@ CASES = {
             f"{LEGACY}_SESSION_TOKEN": SECRETS[1],
         },
     ),
-    "missing bucket": Case("worker --until-empty", "The production bucket", remove_bucket),
     "unusable endpoint": Case("check", "legacy.endpoint_url must look like", change("legacy.endpoint_url", "ftp://x")),
     "password in the endpoint": Case(
         "check", "without user name or password", change("legacy.endpoint_url", f"http://u:{SECRETS[0]}@127.0.0.1")
     ),
+}
+BEYOND_THE_PLAN = {
+    "not initialised": Case("enqueue --yes", "rowferry init", run_sql("drop schema rowferry cascade")),
+    "worker without a schema": Case("worker --until-empty", "rowferry init", run_sql("drop schema rowferry cascade")),
+    "missing bucket": Case("worker --until-empty", "The production bucket", remove_bucket),
 }
 
 
@@ -159,7 +163,7 @@ def state_of(migration: Migration) -> list[object]:
 def check_refusal(migration: Migration, command: str, words: str, **environment: str) -> None:
     """Run a command and assert that it refuses, in one sentence, and leaves everything as it was."""
     before = state_of(migration)
-    done = migration.run(*command.split(), **environment)
+    done = run_here(migration.folder, *command.split(), **environment)
     assert done.returncode == 2, (done.stdout, done.stderr)
     sentences = [line for line in done.stderr.splitlines() if not line.startswith("{")]
     assert len(sentences) == 1, done.stderr
@@ -176,11 +180,21 @@ def check_refusal(migration: Migration, command: str, words: str, **environment:
     assert state_of(migration) == before
 
 
-@pytest.mark.parametrize("mistake", CASES)
-def test_a_mistake_gets_one_sentence(mistake: str, planned: Migration) -> None:
-    case = CASES[mistake]
+def test_a_mistake_gets_one_sentence(planned: Migration, subtests: pytest.Subtests) -> None:
+    plan = deepcopy(planned.plan)
+    for mistake, case in CASES.items():
+        with subtests.test(mistake):
+            case.spoil(planned)
+            check_refusal(planned, case.command, case.words, **case.environment)
+        planned.plan = deepcopy(plan)
+        planned.write_plan()
+
+
+@pytest.mark.parametrize("mistake", BEYOND_THE_PLAN)
+def test_what_is_missing_on_a_server_gets_one_sentence(mistake: str, planned: Migration) -> None:
+    case = BEYOND_THE_PLAN[mistake]
     case.spoil(planned)
-    check_refusal(planned, case.command, case.words, **case.environment)
+    check_refusal(planned, case.command, case.words)
 
 
 @pytest.mark.parametrize("command", ["enqueue --yes", "worker --until-empty", "status", "init"])
