@@ -27,26 +27,33 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def fresh(built: Path, tmp_path: Path) -> Path:
-    """Return the folder of a venv with rowferry's wheel, and beside it the dependencies of this environment."""
-    done = run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+@pytest.fixture(scope="module")
+def alone(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a venv with rowferry's wheel."""
+    return make_venv(tmp_path_factory.mktemp("alone"), find(built, "rowferry-0*.whl"))
+
+
+def make_venv(folder: Path, wheel: Path) -> Path:
+    """Make a venv with a wheel, and beside it the dependencies of this environment."""
+    done = run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
     assert done.returncode == 0, done.stderr
-    dependencies = tmp_path / "dependencies"
+    dependencies = folder / "dependencies"
     dependencies.mkdir()
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if not path.name.lstrip("_").startswith("rowferry"):
             (dependencies / path.name).symlink_to(path)
-    site = next((tmp_path / "venv" / "lib").glob("python3*/site-packages"))
+    site = next((folder / "venv" / "lib").glob("python3*/site-packages"))
     (site / "dependencies.pth").write_text(f"{dependencies}\n")
-    install(tmp_path / "venv", find(built, "rowferry-0*.whl"))
-    return tmp_path / "venv"
+    install(folder / "venv", "--no-deps", wheel)
+    return folder / "venv"
 
 
-def install(venv: Path, wheel: Path) -> None:
+def install(venv: Path, *what: object) -> str:
+    """Install something with pip, without the network; return what pip says."""
     pip = (sys.executable, "-m", "pip", "--python", venv / "bin" / "python")
-    done = run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    done = run(*pip, "install", "--no-index", "--no-compile", *what)
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def requirements_of(wheel: Path) -> set[str]:
@@ -87,8 +94,8 @@ def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:
         assert {name.split("/")[0] for name in files.namelist() if ".dist-info/" not in name} == {"rowferry_lab"}
 
 
-def test_rowferry_alone_works_and_says_how_to_get_the_demo(fresh: Path, tmp_path: Path) -> None:
-    rowferry = fresh / "bin" / "rowferry"
+def test_rowferry_alone_works_and_says_how_to_get_the_demo(alone: Path, tmp_path: Path) -> None:
+    rowferry = alone / "bin" / "rowferry"
     shown = run(rowferry, "--help", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "migrate" in shown.stdout
@@ -103,30 +110,23 @@ def test_rowferry_alone_works_and_says_how_to_get_the_demo(fresh: Path, tmp_path
         assert "Traceback" not in refused.stderr
 
 
-def test_the_wheel_holds_every_sql_file(fresh: Path, tmp_path: Path) -> None:
+def test_the_wheel_holds_every_sql_file(alone: Path, tmp_path: Path) -> None:
     code = (
         "from rowferry.db.statements import sql_folder as f; print(*(p.relative_to(f()) for p in f().rglob('*.sql')))"
     )
-    done = run(fresh / "bin" / "python", "-c", code, cwd=tmp_path)
+    done = run(alone / "bin" / "python", "-c", code, cwd=tmp_path)
     assert set(done.stdout.split()) == {str(path.relative_to(ROOT / "sql")) for path in (ROOT / "sql").rglob("*.sql")}
 
 
-def test_the_lab_adds_its_commands(fresh: Path, built: Path, tmp_path: Path) -> None:
-    install(fresh, find(built, "rowferry_lab-*.whl"))
-    rowferry = fresh / "bin" / "rowferry"
+def test_the_extra_demo_brings_the_lab_of_the_same_version_which_adds_its_commands(built: Path, tmp_path: Path) -> None:
+    """With the archives of one release in a folder, and no network."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    venv = make_venv(tmp_path, find(built, "rowferry-0*.whl"))
+    assert f"rowferry-lab-{version}" in install(venv, "--find-links", built, f"rowferry[demo]=={version}")
+    rowferry = venv / "bin" / "rowferry"
     listed = [line.split()[0] for line in run(rowferry, "--help", cwd=tmp_path).stdout.splitlines() if line.split()]
     assert [name for name in LAB if name in listed] == list(LAB)
     for name in LAB:
         shown = run(rowferry, name, "--help", cwd=tmp_path)
         assert (shown.returncode, shown.stderr) == (0, "")
         assert shown.stdout.startswith(f"Usage: rowferry {name} ")
-
-
-def test_the_extra_demo_brings_the_lab_of_the_same_version(fresh: Path, built: Path, tmp_path: Path) -> None:
-    """With the archives of one release in a folder, and no network."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    pip = (sys.executable, "-m", "pip", "--python", fresh / "bin" / "python")
-    done = run(*pip, "install", "--no-index", "--find-links", built, f"rowferry[demo]=={version}")
-    assert done.returncode == 0, done.stderr
-    assert f"rowferry-lab-{version}" in done.stdout
-    assert run(fresh / "bin" / "rowferry", "demo", "--help", cwd=tmp_path).returncode == 0

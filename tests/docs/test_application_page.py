@@ -1,5 +1,7 @@
 """What docs/application.md tells an application to do works: to choose the bucket by prefix, and to go back."""
 
+import pytest
+
 from support.docs.doc_pages import ROOT, Block, read_blocks, read_section
 from support.entries.files import add_file, make_table, now, read_production, replace_file
 from support.entries.migration import Migration
@@ -57,6 +59,7 @@ def test_an_application_that_chooses_by_prefix_reads_every_object_in_the_middle(
     assert not find_absent(migration)
 
 
+@pytest.mark.site
 def test_going_back_in_the_middle_works_as_told(migration: Migration) -> None:
     migration.write_plan()
     migration.fill(4)
@@ -78,6 +81,7 @@ def test_going_back_in_the_middle_works_as_told(migration: Migration) -> None:
     assert not find_absent(migration)
 
 
+@pytest.mark.site
 def test_rows_that_stay_are_cut_over_as_told(migration: Migration) -> None:
     made = make_table(migration, "timestamptz")
     made.write_plan()

@@ -48,6 +48,7 @@ def run_commands(site: Migration, **environment: str) -> list[str]:
     return said
 
 
+@pytest.mark.site
 def test_the_commands_fill_columns_of_the_table(site: Migration) -> None:
     use_plan(site, OWN_COLUMNS)
     site.production.put("a/1.png", b"\x89PNG\r\n\x1a\n")
@@ -61,6 +62,7 @@ def test_the_commands_fill_columns_of_the_table(site: Migration) -> None:
     assert "facts written 0" in run_commands(site)[-1]
 
 
+@pytest.mark.site
 def test_a_prefix_fills_a_table_beside(site: Migration) -> None:
     use_plan(site, OF_PREFIX)
     for key in ("logs/1.gz", "other/1.gz"):
@@ -71,6 +73,7 @@ def test_a_prefix_fills_a_table_beside(site: Migration) -> None:
     ]
 
 
+@pytest.mark.site
 def test_the_function_of_the_page_counts_words(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     site.execute("create table public.documents (id bigint primary key, path text, word_count int, byte_size int)")
     site.execute("insert into public.documents values (1, 'd/1.txt')")

@@ -67,7 +67,12 @@ def environment(dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv(name, raising=False)
     variables = {"HOME": home, "PYTHONPATH": dependencies, "PIP_FIND_LINKS": dist, "PIP_NO_INDEX": "1"}
     # pip takes "0" for this one: there is no network to bring the build tools.
-    for name, value in {**variables, "PIP_NO_BUILD_ISOLATION": "0", "PIP_ROOT_USER_ACTION": "ignore"}.items():
+    for name, value in {
+        **variables,
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_ROOT_USER_ACTION": "ignore",
+        "PIP_NO_COMPILE": "1",
+    }.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     return home
@@ -86,6 +91,7 @@ def test_every_section_with_commands_is_run_here() -> None:
     assert sorted(text) == sorted("".join(block.text for block in read_blocks("sh", pages=[PAGE])))
 
 
+@pytest.mark.site
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("heading", CHECKOUT)
 def test_a_checkout_is_installed(heading: str, checkout: Path) -> None:
@@ -95,6 +101,7 @@ def test_a_checkout_is_installed(heading: str, checkout: Path) -> None:
     assert printed.endswith(f"rowferry {VERSION}\n{checkout}/venv/bin/rowferry\n")
 
 
+@pytest.mark.site
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="macOS has shasum instead")
 def test_the_files_of_a_release_are_installed_used_upgraded_and_removed(
     dist: Path, environment: Path, database: str, monkeypatch: pytest.MonkeyPatch
@@ -114,6 +121,7 @@ def test_the_files_of_a_release_are_installed_used_upgraded_and_removed(
     assert not re.search(r"^rowferry", printed.rpartition("Package")[2], re.MULTILINE)
 
 
+@pytest.mark.site
 @pytest.mark.usefixtures("environment")
 def test_the_ways_of_pip_from_an_index_work(tmp_path: Path) -> None:
     (row,) = (row for row in read_table(PAGE, "From a package index") if row[0].startswith("pip,"))

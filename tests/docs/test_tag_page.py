@@ -53,6 +53,7 @@ def run_commands(site: Migration) -> list[str]:
     return said
 
 
+@pytest.mark.site
 def test_the_commands_tag_the_objects_of_a_table(site: Migration) -> None:
     use_plan(site, OF_TABLE)
     tenant, null, recent = add(site, 1, 7), add(site, 2, None), add(site, 3, 7, "now()")
@@ -65,6 +66,7 @@ def test_the_commands_tag_the_objects_of_a_table(site: Migration) -> None:
     assert "objects tagged 0, had their tags 2" in run_commands(site)[-1]
 
 
+@pytest.mark.site
 def test_a_prefix_is_tagged_without_a_table(site: Migration) -> None:
     use_plan(site, OF_PREFIX)
     for key in ("cold/1.png", "warm/1.png"):
@@ -74,6 +76,7 @@ def test_a_prefix_is_tagged_without_a_table(site: Migration) -> None:
     assert site.production.tags("warm/1.png") == {"owner": "me"}
 
 
+@pytest.mark.site
 def test_objects_are_tagged_as_they_are_migrated(site: Migration) -> None:
     use_plan(site, OF_CHAIN)
     site.legacy.put("image/1.png", b"body")
