@@ -5,6 +5,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ pytestmark = [
     pytest.mark.timeout(1200),
 ]
 
-ENTRIES, WITHOUT_OBJECT = 600, 5
+ENTRIES, WITHOUT_OBJECT = 240, 5
+ASKED_EVERY_SECONDS = 0.3
+"""How often those SQL panels are asked that have shown nothing yet."""
 ONLY_AT_TIMES = ("rowferry_request_rate_limit", "rowferry_queue_max_in_hand", 'result!~"ok')
 """What has no value until a server has throttled, where a queue has no limit, or while no request fails."""
 
@@ -111,6 +114,7 @@ def watch_sql_panels(migration: Migration) -> list[Target]:
     wait_for(lambda: len(migration.execute("select from rowferry.live_workers")) == 2)
     silent = [target for target in list_targets() if target.is_sql]
     while silent and "INIT" in migration.statuses():
+        time.sleep(ASKED_EVERY_SECONDS)
         now = datetime.now(UTC)
         chosen = {"migration": ["avatars"], "queue": ["migrate"]}
         view = View(now - timedelta(hours=1), now + timedelta(seconds=1), chosen, 1)
