@@ -325,43 +325,45 @@ def test_only_the_named_columns_are_looked_at(photos: Discovering) -> None:
 # What goes wrong
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--legacy", "http://127.0.0.1:1/gone", "--production", "new"], "cannot be looked at"),
-        (["--production", "new"], "Which is the legacy bucket? Add --legacy"),
-        (["--legacy", "old"], "Which is the production bucket? Add --production"),
-        (["--legacy", "https://server", "--production", "new"], "write the server and then the bucket"),
-        (["--legacy", "s3://old/folder", "--production", "new"], "the bucket alone, as s3://old"),
-        (["--legacy", "server/old", "--production", "new"], "write https://server/bucket, or s3://bucket on AWS"),
-        (["--for", "discurse", "--legacy", "old", "--production", "new"], "No schema 'discurse' is known"),
-        (["--for", "./gone.toml", "--legacy", "old", "--production", "new"], "There is no file gone.toml"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence(photos: Discovering, arguments: list[str], words: str) -> None:
-    done = photos.run("plan", "--discover", *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not photos.plan_path.exists()
+WRONG = [
+    (["--legacy", "http://127.0.0.1:1/gone", "--production", "new"], "cannot be looked at"),
+    (["--production", "new"], "Which is the legacy bucket? Add --legacy"),
+    (["--legacy", "old"], "Which is the production bucket? Add --production"),
+    (["--legacy", "https://server", "--production", "new"], "write the server and then the bucket"),
+    (["--legacy", "s3://old/folder", "--production", "new"], "the bucket alone, as s3://old"),
+    (["--legacy", "server/old", "--production", "new"], "write https://server/bucket, or s3://bucket on AWS"),
+    (["--for", "discurse", "--legacy", "old", "--production", "new"], "No schema 'discurse' is known"),
+    (["--for", "./gone.toml", "--legacy", "old", "--production", "new"], "There is no file gone.toml"),
+]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["photo.path"], "no column photo.path that this role may read: name columns as table.column."),
-        (["path", "photos.path"], "no column path that this role may read"),
-        (
-            ["--for", "discourse"],
-            "no table of Discourse (uploads, optimized_images) that this role may read: see that DATABASE_URL is that "
-            "of Discourse, or let --discover look at every column.",
-        ),
-    ],
-)
-def test_what_the_database_does_not_have_is_named(photos: Discovering, arguments: list[str], words: str) -> None:
-    done = photos.discover(*arguments)
-    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
-    assert not photos.plan_path.exists()
+def test_what_is_wrong_is_one_sentence(photos: Discovering, subtests: pytest.Subtests) -> None:
+    for arguments, words in WRONG:
+        with subtests.test(" ".join(arguments)):
+            done = photos.run("plan", "--discover", *arguments)
+            assert done.returncode == 2
+            assert words in done.stderr
+            assert done.stderr.count("\n") == 1
+            assert not photos.plan_path.exists()
+
+
+NOT_THERE = [
+    (["photo.path"], "no column photo.path that this role may read: name columns as table.column."),
+    (["path", "photos.path"], "no column path that this role may read"),
+    (
+        ["--for", "discourse"],
+        "no table of Discourse (uploads, optimized_images) that this role may read: see that DATABASE_URL is that "
+        "of Discourse, or let --discover look at every column.",
+    ),
+]
+
+
+def test_what_the_database_does_not_have_is_named(photos: Discovering, subtests: pytest.Subtests) -> None:
+    for arguments, words in NOT_THERE:
+        with subtests.test(" ".join(arguments)):
+            done = photos.discover(*arguments)
+            assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+            assert not photos.plan_path.exists()
 
 
 def test_a_bucket_that_belongs_to_another_database_is_told(found: Discovering) -> None:
