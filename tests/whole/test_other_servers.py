@@ -1,6 +1,11 @@
-"""The short form of `make test-servers`: two servers that differ from versitygw and moto in what they honour."""
+"""The short form of `make test-servers`: two servers that differ from versitygw and moto in what they honour.
+
+A push asks one of them for server-side copies and one for streamed ones; nightly, each is tried in each direction.
+"""
 
 from collections.abc import Iterator
+from itertools import product
+from typing import get_args
 
 import pytest
 
@@ -17,9 +22,18 @@ from support.s3.servers import SERVERS, NotInstalled
 SHORT = [check for check in CHECKS if check.name != "60 MiB by parts"]
 RERUN = {"rerun": COMMANDS["rerun"]}
 NAMES = ("gofakes3", "seaweedfs")
+TELLING = {("gofakes3", "to"), ("seaweedfs", "within")}
+CASES = [
+    pytest.param(
+        *case,
+        id="-".join(case),
+        marks=[pytest.mark.xdist_group(case[0]), *([] if case in TELLING else [pytest.mark.soak])],
+    )
+    for case in product(NAMES, get_args(Direction))
+]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES])
+@pytest.fixture(scope="module")
 def known(request: pytest.FixtureRequest) -> Iterator[tuple[S3Server, Facts]]:
     """A running server, and what it does by itself."""
     try:
@@ -35,7 +49,7 @@ def moto_known(moto: S3Server) -> tuple[S3Server, Facts]:
     return moto, ask_server(moto)
 
 
-@pytest.mark.parametrize("direction", ["within", "from", "to"])
+@pytest.mark.parametrize(("known", "direction"), CASES, indirect=["known"])
 def test_a_server_of_others_gets_no_wrong_object_and_no_wrong_row(
     direction: Direction,
     known: tuple[S3Server, Facts],
