@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from threading import get_ident
 
@@ -18,15 +18,21 @@ from queue_conformance.steps import timed_steps
 from queue_conformance.worker import working
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.queues import find_queue, list_queues
+from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
+from support.postgres.servers import fresh_buckets
+from support.s3.fake_s3 import FakeAddress, running_fakes
 
 COUNT = 7
 SPOILED = 4
-POISON = 5
+POISON = 3
 HALVED_ALIKE = {"inspect", "revert", "tag", "verify"}
 """Queues of rows, whose batches are halved by the same statement as those of `migrate`."""
+KILLED_AT_EACH_STEP = "migrate"
+"""The queue whose workers die at each step: what surrounds a perform is the same for all queues."""
+KILLED_ONCE = "after the work"
+"""Where the workers of the others die: all is written to S3 then, and no row."""
 LONGEST_STEP_SECONDS = 0.1
 """Of CPU time, which no load adds to: a hundred times what a coroutine may compute."""
 
@@ -36,18 +42,31 @@ def fixture(request: pytest.FixtureRequest) -> QueueFixture:
     return find_fixture(request.param)
 
 
+@pytest.fixture(scope="module")
+def fake() -> Iterator[FakeAddress]:
+    with running_fakes(Deviations()) as (fake,):
+        yield fake
+
+
+@pytest.fixture
+def count() -> int:
+    """How many entries there are."""
+    return COUNT
+
+
 @pytest.fixture
 def stand(
     fixture: QueueFixture,
-    moto_buckets: Buckets,
+    count: int,
+    fake: FakeAddress,
     make_migration: Callable[..., Migration],
     monkeypatch: pytest.MonkeyPatch,
-) -> Stand:
+) -> Iterator[Stand]:
     """Entries that are prepared, and not in the queue yet."""
-    migration = make_migration(moto_buckets, moto_buckets)
-    stand = Stand(fixture, migration, COUNT)
-    stand.prepare(monkeypatch)
-    return stand
+    with fresh_buckets(fake) as buckets:
+        stand = Stand(fixture, make_migration(buckets, buckets), count)
+        stand.prepare(monkeypatch)
+        yield stand
 
 
 def test_a_queue_without_a_fixture_is_told_what_to_add() -> None:
@@ -85,17 +104,12 @@ def test_a_queue_has_words_for_all_that_it_says(fixture: QueueFixture) -> None:
 # What perform promises
 
 
-def test_all_entries_are_done_once(stand: Stand) -> None:
-    with stand.enqueued(), working(stand.queue) as worker:
-        worker.work()
-    stand.check_done()
-    assert [attempt["verdict"] for attempt in stand.attempts()] == ["DONE"]
-
-
-def test_a_second_run_changes_nothing(stand: Stand) -> None:
+def test_all_entries_are_done_once_and_a_second_run_changes_nothing(stand: Stand) -> None:
     """As when an operator puts a finished batch back."""
     with stand.enqueued(), working(stand.queue) as worker:
         worker.work()
+        stand.check_done()
+        assert [attempt["verdict"] for attempt in stand.attempts()] == ["DONE"]
         before = stand.look(), stand.objects()
         stand.put_back()
         worker.work()
@@ -149,7 +163,8 @@ def test_a_worker_that_must_end_gives_the_batch_back_or_finishes_it(stand: Stand
 
 
 def test_perform_neither_commits_nor_writes_to_the_tables_of_rowferry(stand: Stand) -> None:
-    seen: list[str] = []
+    """And opens only the buckets that are named; without any there are neither buckets in the plan nor credentials."""
+    opened: list[set[str]] = []
 
     def look_on(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
         before, thread = look_at_transaction(context.connection), get_ident()
@@ -163,12 +178,12 @@ def test_perform_neither_commits_nor_writes_to_the_tables_of_rowferry(stand: Sta
             patch.setattr(psycopg.Connection, "connect", refuse)
             results = perform(context, entries)
         assert look_at_transaction(context.connection) == before
-        seen.append("looked")
+        opened.append(set(context.migration.clients))
         return results
 
     with stand.enqueued(), working(stand.queue) as worker:
         worker.take_turn(look_on)
-    assert seen == ["looked"], stand.batches()
+    assert opened == [stand.sides], stand.batches()
     stand.check_done()
 
 
@@ -231,20 +246,6 @@ def test_what_the_time_budget_does_not_suffice_for_is_put_back(stand: Stand) -> 
     stand.check_done()
 
 
-def test_only_the_buckets_that_are_named_are_opened(stand: Stand) -> None:
-    """A queue without any has neither buckets in its plan nor credentials here."""
-    opened: list[set[str]] = []
-
-    def look_on(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-        results = perform(context, entries)
-        opened.append(set(context.migration.clients))
-        return results
-
-    with stand.enqueued(), working(stand.queue) as worker:
-        worker.take_turn(look_on)
-    assert opened == [stand.sides]
-
-
 def test_no_coroutine_computes_for_long(stand: Stand) -> None:
     stand.fixture.make_heavy(stand.migration, SPOILED)
     with stand.enqueued(), timed_steps() as steps, working(stand.queue) as worker:
@@ -266,7 +267,16 @@ def test_rows_are_written_in_the_order_of_their_keys(stand: Stand) -> None:
 # Under SIGKILL
 
 
-@pytest.mark.parametrize("step", STEPS)
+def mark_kill(queue: str, step: str) -> list[pytest.MarkDecorator]:
+    """Return the mark of what tells little that the kills of another queue do not."""
+    return [] if queue == KILLED_AT_EACH_STEP or step == KILLED_ONCE else [pytest.mark.soak]
+
+
+@pytest.mark.parametrize(
+    ("fixture", "step"),
+    [pytest.param(queue, step, marks=mark_kill(queue, step)) for queue in list_queues() for step in STEPS],
+    indirect=["fixture"],
+)
 def test_a_worker_that_is_killed_leaves_nothing_undone_and_nothing_doubled(stand: Stand, step: str) -> None:
     with stand.enqueued():
         died = stand.run_doomed(step)
@@ -283,6 +293,7 @@ def test_a_worker_that_is_killed_leaves_nothing_undone_and_nothing_doubled(stand
     [pytest.param(queue, marks=[pytest.mark.soak] if queue in HALVED_ALIKE else []) for queue in list_queues()],
     indirect=True,
 )
+@pytest.mark.parametrize("count", [3])
 def test_an_entry_that_kills_workers_ends_up_alone(stand: Stand) -> None:
     with stand.enqueued():
         poison = next(entry for entry in stand.read_entry_ids() if stand.fixture.number_of(entry) == POISON)
