@@ -121,7 +121,8 @@ def test_nothing_can_be_aborted_in_a_legacy_bucket(migration: Migration) -> None
 
     side: Any = migration.read_plan().legacy
     begin(migration.legacy, "avatar/d.mp4")
-    with open_bucket(side, Credentials("AK", "SK")) as bucket:  # type: ignore[arg-type]
+    server = migration.legacy_server
+    with open_bucket(side, Credentials(server.access_key, server.secret_key)) as bucket:  # type: ignore[arg-type]
         (upload,) = find_left_uploads(bucket, migration.read_plan(), timedelta(0))
         assert isinstance(upload, Upload)
         with pytest.raises(ObjectRejected, match="legacy"):

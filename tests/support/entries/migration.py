@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, EntryTable
 from support.postgres.servers import Buckets
 from support.processes.cli import run_here_in, run_rowferry
@@ -34,6 +35,11 @@ class Migration(EntryTable):
         self.plan["production"] = {"bucket": self.production.bucket, "endpoint_url": self.production.endpoint_url}
         self.bodies: dict[str, bytes] = {}
         """What the object of each row must hold, by the row's id."""
+
+    @property
+    def legacy_server(self) -> S3Server:
+        """The server that holds the legacy bucket, with its credentials."""
+        return self._servers["LEGACY"]
 
     def reach_through(self, endpoint_url: str) -> None:
         """Let workers reach both sides at another address than the test does."""
