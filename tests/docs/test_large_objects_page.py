@@ -1,5 +1,6 @@
 """docs/large-objects.md: its plans and commands do what it says, and its table has all settings."""
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -45,11 +46,13 @@ def take_plan(site: Site, heading: str, **own: Any) -> None:
 def run_command(site: Site, heading: str) -> str:
     script = f'rowferry() {{ {shlex.quote(sys.executable)} -m rowferry_cli "$@"; }}\n{block_of(heading, "sh").text}'
     migration = site.migration
-    done = run_to_end(["sh", "-ec", script], typed="y\n", env=migration.environment, cwd=migration.folder)
+    environment = {**os.environ, **migration.environment}  # for parts as small as those of this process
+    done = run_to_end(["sh", "-ec", script], typed="y\n", env=environment, cwd=migration.folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+@pytest.mark.site
 def test_one_command_is_the_whole_migration(site: Site) -> None:
     take_plan(site, SHARE)
     run_command(site, SHARE)
@@ -59,6 +62,7 @@ def test_one_command_is_the_whole_migration(site: Site) -> None:
     site.migration.audit()
 
 
+@pytest.mark.site
 def test_copies_are_brought_up_to_date_before_and_in_the_window(site: Site) -> None:
     take_plan(site, AHEAD)
     run_command(site, AHEAD)

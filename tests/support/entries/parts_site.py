@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, Literal
 
 from rowferry_lab.servers.fake_s3_settings import Deviations
@@ -11,15 +12,25 @@ from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.postgres.servers import Buckets, fresh_buckets
 from support.processes.processes import wait_for
+from support.processes.small_parts import PART_BYTES, small_parts
 from support.s3.bodies import make_body
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
-PART_BYTES = 5 * 1024 * 1024
+REAL_PART_BYTES = 5 * 1024 * 1024
+"""The smallest part of real servers. Source: Amazon S3 User Guide, "Multipart upload limits"."""
+REAL_PARTS = 3
 PARTS = 12
 BODY = make_body(PARTS * PART_BYTES - 1000)
 NAME = "large.bin"
 PART_NUMBER = re.compile(r"partNumber=(\d+)")
+
+
+@cache
+def real_body() -> bytes:
+    """Return the body of an object of REAL_PARTS parts."""
+    return make_body(REAL_PARTS * REAL_PART_BYTES - 1000)
+
 
 MakeMigration = Callable[..., Migration]
 Change = Callable[[bytes], bytes]
@@ -87,7 +98,7 @@ def plan_parts(migration: Migration, **settings: Any) -> None:
 def site_on(
     make_migration: MakeMigration, buckets: Buckets, *, transfer: str = "stream", **settings: Any
 ) -> Iterator[Site]:
-    """Yield a migration between two buckets of a server."""
+    """Yield a migration between two buckets of a server, in parts as large as S3 demands."""
     with logged(buckets.server.endpoint_url) as log:
         migration = make_migration(buckets, buckets)
         plan_parts(migration, **settings)
@@ -98,12 +109,14 @@ def site_on(
 
 @contextmanager
 def site_on_fake(make_migration: MakeMigration, deviations: Deviations | None = None, **more: Any) -> Iterator[Site]:
-    """Yield a migration between two buckets of a fake server that behaves like this."""
+    """Yield a migration between two buckets of a fake server that behaves like this, in parts of PART_BYTES."""
     with ExitStack() as until:
         plain, fake = until.enter_context(running_fakes(Deviations(), deviations or Deviations()))
         del plain
         buckets = until.enter_context(fresh_buckets(fake))
-        yield until.enter_context(site_on(make_migration, buckets, **more))
+        site = until.enter_context(site_on(make_migration, buckets, **more))
+        until.enter_context(small_parts(site.migration.folder))
+        yield site
 
 
 def sends_part(*numbers: int) -> Callable[[LoggedRequest], bool]:
@@ -144,10 +157,14 @@ def forget_workers(site: Site) -> None:
 
 
 def go_on(site: Site) -> None:
-    """Let other workers finish, as on other hosts."""
-    arguments = ("--queue=parts", "--queue=migrate", "--processes=1", "--until-empty")
-    with site.migration.workers(2, *arguments) as workers:
-        assert [worker.wait() for worker in workers] == [0, 0]
+    """Let another worker finish, which is in this process, once PostgreSQL knows that the others are dead."""
+
+    def is_done() -> bool:
+        site.migration.make_due()
+        site.work()
+        return "INIT" not in site.migration.statuses()
+
+    wait_for(is_done)
 
 
 def copy_first(site: Site, body: bytes = BODY) -> None:
