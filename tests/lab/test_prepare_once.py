@@ -9,7 +9,7 @@ from support.postgres.ordinary import OWNER, administrator
 def prepare_once(migration: Migration, **environment: str) -> str:
     migration.plan["migration"]["simulated"] = True
     migration.write_plan()
-    ended = migration.run("prepare", "20", "--once", "--yes", **environment)
+    ended = migration.run_here("prepare", "20", "--once", "--yes", **environment)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry_lab.sweep.grid import Grid, Result, Setting, Summary, Trial, choose_rows, recommend, summarise
+from rowferry_lab.sweep.grid import (
+    AUTO,
+    Grid,
+    Recommendation,
+    Result,
+    Setting,
+    Summary,
+    Trial,
+    choose_rows,
+    recommend,
+    summarise,
+)
 from rowferry_lab.sweep.reporter import Reporter
 from rowferry_lab.sweep.results import CsvFile, describe_sweep
 
@@ -112,6 +123,16 @@ def test_the_reason_names_both_figures_and_what_would_change_it() -> None:
     edge = recommend([make_summary(16, 100, 20), make_summary(64, 100, 100, server_share=0.9)], 0.05)
     assert edge is not None
     assert ["fastest" in edge.why[0], "larger ones" in edge.why[1], "90% of a core" in edge.why[2]] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("parallel", "command"), [(4, "rowferry worker --parallel 4 --min-parallel 4"), (AUTO, "rowferry worker")]
+)
+def test_the_command_that_is_recommended_leaves_the_choice_of_the_worker_to_it(
+    parallel: int, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Reporter(make_grid(), quiet=False).conclude([], Recommendation(Setting(parallel, 30), ()))
+    assert command in [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
 def test_the_csv_is_complete_after_each_run(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from queue_conformance.worker import working
 from rowferry_lab.servers.server_process import post_guard
 from rowferry_lab.sweep import run
 from rowferry_lab.sweep.grid import Grid, Setting, Trial
@@ -121,16 +122,16 @@ def test_whatever_is_wrong_after_a_run_is_found(
     environment: SweepEnvironment,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The worker does its work; then something happens that must not."""
-    work = run._work
+    """A worker, here in this process, does its work; then something happens that must not."""
 
-    def work_badly(setting: Setting, grid: Grid) -> timedelta:
-        used = work(setting, grid)
+    def work_badly(_setting: Setting, _grid: Grid) -> timedelta:
+        with working("migrate") as worker:
+            worker.work()
         environment.server.set_latency(timedelta(0))
         s3 = environment.base.open_s3()
         tamper(s3, environment)
         s3.close()
-        return used
+        return timedelta(0)
 
     monkeypatch.setattr(run, "_work", work_badly)
     result = run_trial(environment, make_grid(), Trial(1, Setting(8, 10), 1))
