@@ -19,7 +19,7 @@ from support.queue.at_work import at_work
 
 @dataclass
 class WorkersHere:
-    """A worker that empties its queues whenever the run looks after its workers."""
+    """A worker that takes a batch each time the run looks after its workers, which sees every state between."""
 
     queues: list[str]
     ended_by_mistake: bool = False
@@ -37,8 +37,7 @@ class WorkersHere:
         return self._until.__exit__(kind, error, at)
 
     def replace_dead(self) -> int:
-        while self._take_turn():
-            pass
+        self._take_turn()
         return 0
 
 
