@@ -56,8 +56,12 @@ def test_every_installation_starts_as_the_version_it_says(version: int) -> None:
         assert ask(server.dsn(), "show server_version_num").startswith(str(version))
 
 
-def test_the_password_is_asked_for_over_tcp_and_over_the_socket() -> None:
-    with EmbeddedPostgres(user="Anne Marie", password="a b/c%d@e") as server:
+def test_the_password_is_asked_for_and_settings_of_the_caller_come_before_the_defaults() -> None:
+    """Over TCP and over the socket."""
+    settings = {"max_connections": "17", "fsync": "on"}
+    with EmbeddedPostgres(user="Anne Marie", password="a b/c%d@e", settings=settings) as server:
+        assert ask(server.dsn(), "show max_connections") == "17"
+        assert ask(server.dsn(), "show fsync") == "on"
         assert ask(server.dsn(), "select current_user") == "Anne Marie"
         for host in ("127.0.0.1", str(server.socket_folder)):
             address = {"host": host, "port": server.port, "user": "Anne Marie", "dbname": "postgres"}
@@ -66,21 +70,21 @@ def test_the_password_is_asked_for_over_tcp_and_over_the_socket() -> None:
                 psycopg.connect(**address, password="another")
 
 
-def test_settings_of_the_caller_come_before_the_defaults() -> None:
-    with EmbeddedPostgres(settings={"max_connections": "17", "fsync": "on"}) as server:
-        assert ask(server.dsn(), "show max_connections") == "17"
-        assert ask(server.dsn(), "show fsync") == "on"
-
-
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restart_keeps_data_and_address(mode: postgres.StopMode) -> None:
+def test_a_restart_keeps_data_and_address_and_a_stop_leaves_neither_process_nor_folder() -> None:
+    modes: tuple[postgres.StopMode, ...] = ("fast", "immediate")
     with EmbeddedPostgres() as server:
-        dsn, first_pid = server.dsn(), server.pid
-        ask(dsn, "create table kept as select 7 as number")
-        server.restart(mode)
-        assert server.pid != first_pid
-        assert not is_running(first_pid)
-        assert ask(dsn, "select number from kept") == 7
+        dsn, folder = server.dsn(), server.folder
+        for number, mode in enumerate(modes):
+            pid = server.pid
+            ask(dsn, f"create table kept_{number} as select 7 as number")
+            server.restart(mode)
+            assert server.pid != pid
+            assert not is_running(pid)
+            assert ask(dsn, f"select number from kept_{number}") == 7
+        pid = server.pid
+        assert is_running(pid)
+    assert not is_running(pid)
+    assert not folder.exists()
 
 
 @as_root_only
@@ -97,15 +101,9 @@ def test_a_given_folder_keeps_its_data_for_the_next_start(open_folder: Path) -> 
         assert ask(server.dsn(), "select number from kept") == 7
 
 
-def test_a_stopped_server_leaves_neither_process_nor_folder() -> None:
-    with EmbeddedPostgres() as server:
-        pid, folder = server.pid, server.folder
-        assert is_running(pid)
-    assert not is_running(pid)
-    assert not folder.exists()
-
-
-@pytest.mark.parametrize("deadly", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "deadly", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM, signal.SIGKILL]
+)
 def test_a_parent_that_is_killed_leaves_neither_process_nor_folder(deadly: signal.Signals) -> None:
     with start_elsewhere() as started:
         assert ask(started.dsn, "select 1") == 1
@@ -125,6 +123,7 @@ def test_an_ordinary_user_can_start_one() -> None:
     assert not is_running(started.pid)
 
 
+@pytest.mark.soak
 @as_root_only
 def test_root_gets_a_copy_of_programs_that_others_may_not_enter(closed_copy: Path) -> None:
     with EmbeddedPostgres() as server:
@@ -140,6 +139,8 @@ def test_root_gets_a_copy_that_others_may_run_whatever_the_umask(closed_copy: Pa
     before = os.umask(0o077)
     try:
         with EmbeddedPostgres() as server:
+            assert ask(server.dsn(), "select 1") == 1
+            server.restart()
             assert ask(server.dsn(), "select 1") == 1
     finally:
         os.umask(before)
