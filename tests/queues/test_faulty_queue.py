@@ -10,7 +10,7 @@ from rowferry.queues import list_queues
 from rowferry_worker.queues import find_queue, list_usable
 from support.entries.entry_table import TO, EntryTable
 from support.entries.migration import to_toml
-from support.processes.cli import Run
+from support.processes.cli import Run, run_here_in
 from support.queue.plug_in import NOTES, PlugIn
 
 SPEC = """
@@ -49,6 +49,12 @@ FAULTS = {
     "faulty_work": ("faulty_specs:FAULTY_WORK", "no licence"),
     "ending_work": ("faulty_specs:ENDING_WORK", "SystemExit"),
 }
+
+
+@pytest.fixture
+def run_rowferry(tmp_path: Path) -> Run:
+    """Run commands in this process; workers have their own."""
+    return run_here_in(tmp_path)
 
 
 @pytest.fixture
@@ -123,4 +129,5 @@ def test_a_plan_that_names_it_is_refused_and_any_other_is_not(
         assert FAULTS[name][1] in told
     assert table.batches() == []
     (tmp_path / "rowferry.toml").write_text(to_toml(plan | {"queue": {"note": {}}}))
-    assert run_rowferry("run", "note", "--processes", "1", "--yes").returncode == 0
+    assert run_rowferry("run", "note", "--processes", "0", "--yes").returncode == 0
+    assert table.statuses() == {"INIT"}

@@ -148,7 +148,7 @@ def migrated(migration: Migration) -> Migration:
 
 
 def test_the_command_asks_first(migrated: Migration) -> None:
-    asked = migrated.run("revert")
+    asked = migrated.run_here("revert")
     assert asked.returncode == 2
     assert "Point these rows back" in asked.stdout
     assert "There is no terminal to ask on: add --yes" in asked.stderr
@@ -169,7 +169,7 @@ def test_the_command_puts_a_range_back_and_accounts_for_it(migrated: Migration) 
 def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migration) -> None:
     migrated.fill(2, start=10)
     migrated.enqueue()
-    done = migrated.run("revert", "--yes")
+    done = migrated.run_here("revert", "--yes")
     assert done.returncode == 2
     assert "1 batch of migration avatars still wait to migrate" in done.stderr
     migrated.audit(legacy_left=[10, 11])
@@ -179,7 +179,7 @@ def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
     migrated.add_row(20, "image/lost.png")
     migrated.enqueue()
     migrated.work()
-    done = migrated.run("revert", "--yes", "--processes", "1")
+    done = migrated.run_here("revert", "--yes", "--processes", "1")
     assert done.returncode == 0, done.stderr
     words = "1 batch of migration avatars in ERROR: a later `rowferry migrate` skips their rows"
     assert words in done.stdout
@@ -187,7 +187,7 @@ def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
 
 
 def test_an_id_that_is_none_is_one_sentence(migrated: Migration) -> None:
-    done = migrated.run("revert", "--first", "x", "--yes")
+    done = migrated.run_here("revert", "--first", "x", "--yes")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert 'invalid input syntax for type bigint: "x"; correct --first or --last.' in done.stderr
 
@@ -208,9 +208,9 @@ SKIPPED = (
 )
 
 
-@pytest.mark.parametrize("options", [(), ("--processes", "1")])
+@pytest.mark.parametrize("options", [pytest.param((), marks=pytest.mark.soak), ("--processes", "1")])
 def test_a_reversal_says_at_its_end_what_the_next_pass_skips(options: tuple[str, ...], stuck: Migration) -> None:
-    done = stuck.run("revert", *options, "--yes")
+    done = stuck.run_here("revert", *options, "--yes")
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"In the next `rowferry migrate`, {SKIPPED}")
 
@@ -218,7 +218,7 @@ def test_a_reversal_says_at_its_end_what_the_next_pass_skips(options: tuple[str,
 def test_an_enqueue_says_what_batches_in_error_keep_from_it(stuck: Migration) -> None:
     revert(stuck)
     assert stuck.run("enqueue", "--yes").stdout.endswith(f"{SKIPPED}Nothing to enqueue.\n")
-    done = stuck.run("migrate", "--processes", "1", "--no-objects", "--yes")
+    done = stuck.run_here("migrate", "--processes", "1", "--no-objects", "--yes")
     assert (done.returncode, SKIPPED in done.stdout) == (1, True)
     stuck.run("requeue", "--all", "--migration", "avatars")
     stuck.work()

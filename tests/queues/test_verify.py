@@ -315,15 +315,15 @@ def migrated(migration: Migration) -> Migration:
 
 
 def test_the_command_tells_by_its_exit_status(migrated: Migration) -> None:
-    done = migrated.run("verify", "-b", "2")
+    done = migrated.run_here("verify", "-b", "2")
     assert done.returncode == 0, done.stderr
     assert "kept                 5  equal" in done.stdout
     assert "entries              5  the sum" in done.stdout
     migrated.production.delete("avatar/u3/me.png")
-    done = migrated.run("verify", "--processes", "1")
+    done = migrated.run_here("verify", "--processes", "1")
     assert done.returncode == 1
     assert "missing              1  no production object" in done.stdout
-    done = migrated.run("verify", "--repair", "--processes", "1", "--yes")
+    done = migrated.run_here("verify", "--repair", "--processes", "1", "--yes")
     assert done.returncode == 0, done.stderr
     assert "migrated             1  missing or different, copied again" in done.stdout
     assert "entries              5  the sum" in done.stdout
@@ -332,16 +332,16 @@ def test_the_command_tells_by_its_exit_status(migrated: Migration) -> None:
 
 def test_nothing_is_repaired_without_a_yes(migrated: Migration) -> None:
     migrated.production.delete("avatar/u3/me.png")
-    asked = migrated.run("verify", "--repair")
+    asked = migrated.run_here("verify", "--repair")
     assert asked.returncode == 2
     assert "There is no terminal to ask on: add --yes" in asked.stderr
     assert migrated.production.read("avatar/u3/me.png") is None
-    assert migrated.run("verify", "--overwrite").returncode == 2
+    assert migrated.run_here("verify", "--overwrite").returncode == 2
 
 
 def test_a_range_of_ids_can_be_verified_by_workers_elsewhere(migrated: Migration) -> None:
-    done = migrated.run("verify", "--table", "public.avatars", "--first", "2", "--last", "4", "--processes", "0")
+    done = migrated.run_here("verify", "--table", "public.avatars", "--first", "2", "--last", "4", "--processes", "0")
     assert (done.returncode, "Enqueued 3 entries in 1 batch." in done.stdout) == (0, True)
     assert migrated.ranges()[1:] == [("2", "4")]
-    done = migrated.run("verify", "--table", "public.nothing", "--processes", "0")
+    done = migrated.run_here("verify", "--table", "public.nothing", "--processes", "0")
     assert (done.returncode, "The plan has no table public.nothing" in done.stderr) == (2, True)
