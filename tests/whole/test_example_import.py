@@ -19,6 +19,8 @@ from support.docs.doc_pages import ROOT, read_blocks
 from support.processes.processes import wait_for, wait_for_end
 from support.queue.plug_in import forget
 
+pytestmark = pytest.mark.site
+
 EXAMPLE = ROOT / "examples" / "import"
 README = EXAMPLE / "README.md"
 PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
@@ -66,12 +68,19 @@ class Example:
         )
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that pip has installed the example into."""
+    source, target = tmp_path_factory.mktemp("example") / "import", tmp_path_factory.mktemp("installed")
+    shutil.copytree(EXAMPLE, source)
+    options = ["--no-deps", "--no-build-isolation", f"--target={target}"]
+    subprocess.run([*PIP, *options, str(source)], check=True, timeout=120)
+    return target
+
+
 @pytest.fixture
-def example(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
+def example(installed: Path, tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
     shutil.copytree(EXAMPLE, tmp_path / "import")
-    installed = tmp_path / "installed"
-    options = ["--no-deps", "--no-build-isolation", f"--target={installed}"]
-    subprocess.run([*PIP, *options, str(tmp_path / "import")], check=True, timeout=120)
     monkeypatch.syspath_prepend(installed)
     path = [str(installed), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
@@ -110,13 +119,13 @@ def test_the_role_of_the_workers_gets_the_tables_of_all_queues(example: Example)
 
 def test_each_item_is_written_once_in_each_table_whoever_is_killed(example: Example) -> None:
     example.run("python", "-m", "book_import", "tables")
-    items = example.make_items("--count=600", "--names=40")
+    items = example.make_items("--count=200", "--names=40")
     example.enqueue(items, 10)
     (before,) = example.fetch(DEADLOCKS)
     workers = [example.start_worker() for _ in range(3)]
     try:
         for number in range(3):
-            done = 100 + 300 * number
+            done = 60 + 150 * number
             wait_for(lambda done=done: count_done(example) >= done)
             workers[0].kill()
             workers.pop(0).wait()
@@ -128,7 +137,7 @@ def test_each_item_is_written_once_in_each_table_whoever_is_killed(example: Exam
         for worker in workers:
             wait_for_end(worker)
     assert "count each item once" in example.run("python", "-m", "book_import", "check", items.name)
-    assert [row for row in example.fetch(SUMS) if (row["entries"], row["written"]) != (600, 600)] == []
+    assert [row for row in example.fetch(SUMS) if (row["entries"], row["written"]) != (200, 200)] == []
     assert example.fetch("select 1 from rowferry.batch_attempt where verdict is null"), "a worker died at its work"
     assert example.fetch(DEADLOCKS) == [before]
 

@@ -17,12 +17,14 @@ from support.processes.cli import run_in_own_process
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.site
+
 PAGE = ROOT / "docs" / "own-queue.md"
 FILE = re.compile(r"^`(?P<name>[\w./-]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINES = re.compile(r"^```text\n(?P<text>\{.*?)^```$", re.MULTILINE | re.DOTALL)
 SQL = re.compile(r"^```sql\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-ENTRIES = 400
-KILLS = 6
+ENTRIES = 150
+KILLS = 3
 
 
 def read_files() -> dict[str, str]:

@@ -20,8 +20,8 @@ DROP_CONTENT_HEADERS = {"gofakes3"}
 CANNOT_COPY_PARTS = {"gofakes3"}
 ENCRYPT = {"moto", "gofakes3"}
 """As they are set up here, and as far as they tell."""
-NIGHTLY = {"ceph", "swift", "juicefs"}
-"""Servers that take long to start."""
+NIGHTLY = {"ceph", "swift", "juicefs", "minio", "seaweedfs"}
+"""Servers that take long to start, or do nothing that moto, versitygw or gofakes3 does not."""
 PUBLIC = {("http://acs.amazonaws.com/groups/global/AllUsers", "READ")}
 
 
