@@ -56,7 +56,7 @@ def shoot(page: Path) -> None:
     node, chromium = shutil.which("node"), next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if node is None or chromium is None:
         raise SystemExit("Node.js or Chromium is not on PATH: run `make test-pages` first")
-    script = ROOT / "tests" / "browser" / "shoot.mjs"
+    script = ROOT / "tests" / "support" / "browser" / "shoot.mjs"
     subprocess.run([node, str(script), chromium, page.as_uri(), str(PICTURE)], check=True, timeout=120)
     write_smaller(PICTURE, PICTURE)
 
