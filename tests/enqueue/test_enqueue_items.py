@@ -17,11 +17,17 @@ from rowferry_enqueue import items as module
 from rowferry_enqueue.items import ItemsEnqueued, enqueue_items, read_items
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import grant, log_in, new_roles
-from support.processes.cli import Run
+from support.processes.cli import Run, run_here_in
 from support.processes.processes import run_to_end
 from support.queue.plug_in import notes
 
 QUEUE = "items_alone"
+
+
+@pytest.fixture
+def run_rowferry(tmp_path: Path) -> Run:
+    """Run commands in this process; workers have their own."""
+    return run_here_in(tmp_path)
 
 
 def write_items(folder: Path, ids: Iterable[object], **more: object) -> str:

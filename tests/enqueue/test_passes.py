@@ -330,7 +330,7 @@ def test_migrate_makes_one_pass_and_tells_of_copies_only(staying: Migration) -> 
     for number in (1, 2, 3):
         add_file(staying, number, changed=None)
     staying.write_plan()
-    done = staying.run("migrate", "--yes", "--processes", "1", "--no-objects")
+    done = staying.run_here("migrate", "--yes", "--processes", "1", "--no-objects")
     assert done.returncode == 0, done.stderr
     assert "Pass 1: 3 entries in 1 new batch" in done.stdout
     assert "Pass 2" not in done.stdout
@@ -344,8 +344,8 @@ def test_a_pass_that_takes_up_errors_again_counts_from_zero(staying: Migration) 
         add_file(staying, number)
     staying.legacy.delete("f2")
     staying.write_plan()
-    assert staying.run("migrate", "--yes", "--processes", "1", "--no-objects").returncode == 1
-    done = staying.run("migrate", "--yes", "--processes", "1", "--no-objects")
+    assert staying.run_here("migrate", "--yes", "--processes", "1", "--no-objects").returncode == 1
+    done = staying.run_here("migrate", "--yes", "--processes", "1", "--no-objects")
     assert done.returncode == 1
     lines = [line.split()[:2] for line in done.stdout.splitlines()]
     assert [line for line in lines if line and line[0] in {"kept", "missing"}][-2:] == [["kept", "2"], ["missing", "1"]]
@@ -382,13 +382,13 @@ def test_errors_and_watch_show_what_is_left_of_a_pass_once(staying: Migration) -
     assert errors.startswith("missing: NoSuchKey  (1 entry in 1 batch of avatars")
     (entry,) = json.loads(staying.run("errors", "--entries", "--json").stdout)
     assert (entry["entries"], entry["key"], entry["outcome"]) == ("public.files.path", "f2", "missing")
-    watch = staying.run("watch", "--once").stdout
+    watch = staying.run_here("watch", "--once").stdout
     assert "66% 2 / 3" in watch
     assert "kept 2 · missing 1" in watch
     staying.legacy.put("f2", b"v1")
     make_pass(staying)
     assert staying.run("errors").stdout == "No batch is in ERROR.\n"
-    assert "missing" not in staying.run("watch", "--once").stdout
+    assert "missing" not in staying.run_here("watch", "--once").stdout
 
 
 # While the application goes on
