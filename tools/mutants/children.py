@@ -23,7 +23,7 @@ Say = Callable[[dict[str, Any]], None]
 
 
 @dataclass(slots=True)
-class Ended:
+class ChildResult:
     """What came of a child."""
 
     said: list[dict[str, Any]] = field(default_factory=list)
@@ -47,7 +47,7 @@ def _control(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def run_child(work: Callable[[Say], None], limit_seconds: float) -> Ended:
+def run_child(work: Callable[[Say], None], limit_seconds: float) -> ChildResult:
     """Fork, let the child do the work and return what it said; past the limit it is killed."""
     servers = set(list_children(os.getpid()))
     reader, writer = os.pipe()
@@ -60,7 +60,7 @@ def run_child(work: Callable[[Say], None], limit_seconds: float) -> Ended:
         with os.fdopen(writer, "w", encoding="utf-8") as pipe:
             _work_and_exit(work, pipe)
     os.close(writer)
-    ended = Ended()
+    ended = ChildResult()
     with os.fdopen(reader, "rb", buffering=0) as pipe:
         ended.in_time, ended.status = _read(pipe.fileno(), child, began + limit_seconds, ended.said)
     ended.seconds = time.monotonic() - began
