@@ -34,9 +34,9 @@ def worker(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> Itera
         table.add_legacy(range(1000))
         table.enqueue(1)
     with closing(connect("worker")) as connection:
+        connection.execute("set jit = on")  # or nothing would be available
         if not connection.execute("select pg_jit_available() as here").fetchall()[0]["here"]:
             pytest.skip("this PostgreSQL was built without JIT")
-        connection.execute("set jit = on")
         connection.commit()
         yield connection
         connection.rollback()
@@ -83,7 +83,7 @@ def test_nothing_that_a_worker_asks_is_compiled(worker: Connection) -> None:
 
 def test_a_claim_would_be_seen_to_be_compiled(worker: Connection) -> None:
     """The proof that the test above can fail."""
-    worker.execute("alter function rowferry.claim_batch(text []) reset jit")
+    worker.execute("alter function rowferry.claim_batch reset jit")
     with explained(worker) as plans:
         claim(worker)
         assert compiled(plans.take_inner()) != set()
