@@ -10,9 +10,12 @@ daemon.RELEASE_TIMEOUT = context.TAKE_BACK_WITHIN = timedelta(seconds=100)
 """
 
 
-def patient(folder: Path) -> dict[str, str]:
-    """Return what a worker must find in its environment so that it ends only once all was given back."""
+def patient(folder: Path, *also: str) -> dict[str, str]:
+    """Return what a worker must find in its environment so that it ends only once all was given back.
+
+    `also`: what else it has to run before all else.
+    """
     hook = folder / "patient"
     hook.mkdir(exist_ok=True)
-    (hook / "sitecustomize.py").write_text(TAKE_YOUR_TIME)
+    (hook / "sitecustomize.py").write_text("".join([TAKE_YOUR_TIME, *also]))
     return {"PYTHONPATH": str(hook)}

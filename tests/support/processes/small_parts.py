@@ -4,17 +4,43 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
-import pytest
+from msgspec.structs import replace
 
+from rowferry.plan import Plan
+from rowferry_worker import migration
 from rowferry_worker.objects import transfer
+from rowferry_worker.objects.memory import BodyBudget
+from rowferry_worker.objects.transfer import CopyMethod
 
 PART_BYTES = 64 * 1024
+PLAN_BYTES = 5 * 1024 * 1024
+"""The least that a plan may say of `multipart_threshold_bytes`: such workers take it for PART_BYTES."""
 
 MAKE_SMALLER = f"""
-from rowferry_worker.objects import transfer
-transfer.SMALLEST_PART_BYTES = transfer.COPY_PART_BYTES = {PART_BYTES}
+import sys
+sys.path.append({str(Path(__file__).parents[2])!r})
+from support.processes.small_parts import make_smaller
+make_smaller()
+sys.path.pop()
 """
+"""What a process of its own has to run for that, before all else."""
+
+choose_as_planned = migration.choose_method
+
+
+def choose_smaller(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:
+    """Return how objects are copied: part by part from PART_BYTES on, where the plan has a threshold at all."""
+    if plan.migration.multipart_threshold_bytes is not None:
+        plan = replace(plan, migration=replace(plan.migration, multipart_threshold_bytes=PART_BYTES))
+    return choose_as_planned(plan, bodies)
+
+
+def make_smaller() -> None:
+    """Make the parts of this process smaller, for good."""
+    transfer.SMALLEST_PART_BYTES = transfer.COPY_PART_BYTES = PART_BYTES
+    migration.choose_method = choose_smaller
 
 
 @contextmanager
@@ -23,8 +49,10 @@ def small_parts(folder: Path) -> Iterator[None]:
     hook = folder / "small_parts"
     hook.mkdir()
     (hook / "sitecustomize.py").write_text(MAKE_SMALLER)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(hook), prepend=os.pathsep)
-        patch.setattr(transfer, "SMALLEST_PART_BYTES", PART_BYTES)
-        patch.setattr(transfer, "COPY_PART_BYTES", PART_BYTES)
+    path = os.pathsep.join([str(hook), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with (
+        patch.dict(os.environ, {"PYTHONPATH": path}),
+        patch.multiple(transfer, SMALLEST_PART_BYTES=PART_BYTES, COPY_PART_BYTES=PART_BYTES),
+        patch.object(migration, "choose_method", choose_smaller),
+    ):
         yield

@@ -17,12 +17,11 @@ from support.entries.migration import Migration
 from support.postgres.servers import fresh_buckets
 from support.processes.patient_worker import patient
 from support.processes.processes import wait_for
+from support.processes.small_parts import MAKE_SMALLER, PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.bodies import make_body
 from support.s3.fake_s3 import FakeAddress, running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
-PART_BYTES = 5 * 1024 * 1024
-"""The smallest part that a plan may ask for."""
 PARTS = 12
 BODY = make_body(PARTS * PART_BYTES - 1000)
 NAME = "large.bin"
@@ -68,7 +67,8 @@ def make_site(make_migration: Callable[..., Migration]) -> Iterator[MakeSite]:
             buckets = until.enter_context(fresh_buckets(plain))
             log = until.enter_context(logged(fake.endpoint_url))
             migration = make_migration(buckets, buckets)
-            migration.plan["migration"] |= {"transfer": transfer, "multipart_threshold_bytes": PART_BYTES}
+            migration.plan["migration"] |= {"transfer": transfer, "multipart_threshold_bytes": PLAN_BYTES}
+            until.enter_context(small_parts(migration.folder))
             migration.reach_through(log.endpoint_url)
             migration.add(1, NAME, BODY)
             migration.enqueue()
@@ -112,7 +112,7 @@ def test_a_killed_worker_costs_the_parts_that_were_under_way(site: Site) -> None
 
 
 def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(site: Site) -> None:
-    starting = site.migration.workers(1, "--grace", "0", **patient(site.migration.folder))
+    starting = site.migration.workers(1, "--grace", "0", **patient(site.migration.folder, MAKE_SMALLER))
     with site.log.holding(sends_part(7)) as held, starting as (worker,):
         wait_for(lambda: held and len(site.held_parts()) == PARTS - 1)
         worker.signal(signal.SIGTERM)
