@@ -7,6 +7,7 @@ import pytest
 from support.entries.listed_objects import PREFIX, check_copies, name_objects, put_objects
 from support.entries.migration import Migration
 
+START_WORKERS = {"migrate", "verify", "revert"}
 NAMES = [f"{number:02}.png" for number in range(12)]
 
 
@@ -19,9 +20,16 @@ def listed(versitygw_migration: Migration) -> Migration:
 
 
 def run(migration: Migration, *arguments: str, status: int = 0) -> str:
-    done = migration.run(*arguments)
+    one = ("--processes", "1") if arguments[0] in START_WORKERS else ()
+    done = migration.run_here(*arguments, *one)
     assert done.returncode == status, done.stderr
     return done.stdout if status != 2 else done.stderr
+
+
+def migrate(migration: Migration) -> None:
+    """Copy all objects, where the words of the command do not matter."""
+    migration.enqueue()
+    migration.work()
 
 
 def test_a_migration_lists_once_and_ends(listed: Migration) -> None:
@@ -62,13 +70,12 @@ def test_the_report_and_the_manifest_show_what_waits(listed: Migration) -> None:
 def test_the_report_says_that_listings_count_objects_again(listed: Migration) -> None:
     words = "of several passes: an entry may count more than once"
     for is_repeated in (False, True):
-        listed.enqueue()
-        listed.work()
+        migrate(listed)
         assert (words in listed.run("report").stdout) is is_repeated
 
 
 def test_a_verification_and_its_watch(listed: Migration) -> None:
-    run(listed, "migrate", "--yes")
+    migrate(listed)
     listed.production.delete("v/03.png")
     said = run(listed, "verify", status=1)
     assert "  missing              1  no production object\n" in said
@@ -81,7 +88,7 @@ def test_a_verification_and_its_watch(listed: Migration) -> None:
 
 
 def test_there_is_nothing_to_revert(listed: Migration) -> None:
-    run(listed, "migrate", "--yes")
+    migrate(listed)
     said = run(listed, "revert", "--yes", status=2)
     assert said.startswith("rowferry: No row names the objects of variants/*, so there is nothing to revert: point ")
     check_copies(listed, NAMES)
@@ -102,7 +109,7 @@ def test_one_label_is_worked_on_alone(listed: Migration) -> None:
     listed.plan["objects"].append({"prefix": "other/", "name": "others"})
     put_objects(listed, ["a"], prefix="other/")
     listed.write_plan()
-    run(listed, "migrate", "--yes")
+    migrate(listed)
     assert "objects compared 1, " in run(listed, "verify", "--table", "others")
     assert "has variants/*, others" in run(listed, "verify", "--table", "avatars", status=2)
     one = ("--table", "variants/*", "--first", f"{PREFIX}03", "--last", f"{PREFIX}05.png")
@@ -115,6 +122,6 @@ def test_the_plan_is_explained(listed: Migration) -> None:
 
 
 def test_a_pruned_queue_begins_anew(listed: Migration) -> None:
-    run(listed, "migrate", "--yes")
+    migrate(listed)
     assert "Pruned" in run(listed, "prune", "--older-than", "0s", "--yes")
     assert "objects copied 0, equal 12" in run(listed, "migrate", "--yes")
