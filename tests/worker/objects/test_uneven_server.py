@@ -13,10 +13,10 @@ from rowferry_lab.servers.fake_s3_store import make_object
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.postgres.servers import fresh_buckets
+from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.fake_s3 import FakeAddress, running_fakes
 from support.s3.objects import digest
 
-PART_BYTES = 5 * 1024 * 1024
 LARGE_BYTES = PART_BYTES + 4096
 TAGS = {"kind": "cat + dog"}
 
@@ -48,10 +48,11 @@ def make_uneven(make_migration: Callable[..., Migration]) -> MakeUneven:
     def make(deviations: Deviations, transfer: str) -> Iterator[tuple[Migration, FakeAddress]]:
         with running_fakes(Deviations(), deviations) as (plain, uneven), fresh_buckets(plain) as buckets:
             migration = make_migration(buckets, buckets)
-            migration.plan["migration"] |= {"transfer": transfer, "multipart_threshold_bytes": PART_BYTES}
+            migration.plan["migration"] |= {"transfer": transfer, "multipart_threshold_bytes": PLAN_BYTES}
             migration.plan["migration"]["max_attempts"] = 3
             migration.reach_through(uneven.endpoint_url)
-            yield migration, uneven
+            with small_parts(migration.folder):
+                yield migration, uneven
 
     return make
 
