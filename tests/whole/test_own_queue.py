@@ -146,6 +146,8 @@ def test_the_suite_holds_them_to_their_promises(path_to_it: dict[str, str]) -> N
         str(ROOT / "tests" / "queues" / "test_queue_conformance.py"),
         "-k",
         "sizes or prices",
+        "-m",
+        "soak or not soak",
         "-p",
         "no:cacheprovider",
         "-q",
