@@ -15,10 +15,10 @@ from support.entries.entry_table import FROM, TO
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
+from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.queue.queue_runs import outcomes, verify
 from support.s3.request_log import LoggedRequest, logged
 
-PART_BYTES = 5 * 1024 * 1024
 KEPT = {
     "content-type": "image/x-odd",
     "content-encoding": "x-odd",
@@ -112,7 +112,8 @@ def make_site(make_migration: Callable[..., Migration], way: str) -> Iterator[Ma
             server_side, threshold = WAYS[way]
             found = until.enter_context(fake_migration(make_migration, deviations, server_side=server_side))
             if threshold is not None:
-                found.migration.plan["migration"]["multipart_threshold_bytes"] = threshold
+                found.migration.plan["migration"]["multipart_threshold_bytes"] = PLAN_BYTES
+                until.enter_context(small_parts(found.migration.folder))
             return Site(found, bytes(threshold or 0) + b"body")
 
         yield make
@@ -254,6 +255,11 @@ def looks_at_acl(seen: LoggedRequest) -> bool:
     return seen.method == "GET" and seen.query.startswith("acl") and seen.bucket.startswith("production-")
 
 
+@pytest.mark.parametrize(
+    "way",
+    ["streamed in parts", *(pytest.param(way, marks=pytest.mark.soak) for way in WAYS if way != "streamed in parts")],
+    indirect=True,
+)
 def test_a_worker_that_dies_before_it_puts_an_acl_leaves_that_to_the_next(make_site: MakeSite) -> None:
     site = make_site(Deviations(keeps_acl=frozenset()))
     site.add()
@@ -267,8 +273,7 @@ def test_a_worker_that_dies_before_it_puts_an_acl_leaves_that_to_the_next(make_s
             worker.kill()
         assert site.written().acl == "private"
         assert site.migration.rows() == {"1": f"{FROM}1.png"}
-        with site.migration.workers(1, "--until-empty") as (other,):
-            assert other.wait() == 0
+        site.migration.finish_after_kills()
     assert site.migration.counts() == {"kept": 1}
     assert site.written().acl == "public-read"
 
