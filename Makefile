@@ -59,6 +59,7 @@ test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Pyt
 	@tools/test-matrix $(VENV) $(MATRIX_ARGS)
 
 test-versions: $(VENV)/.with-dev ## Run the tests that a version may change: `versions` on each PostgreSQL, `pythons` on each Python.
+	@$(INSTALL_VERSITYGW)
 	@tools/test-matrix $(VENV) --short $(MATRIX_ARGS)
 
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.

@@ -130,8 +130,10 @@ THE_APPLICATIONS_OWN = (
 @pytest.fixture
 def roles(table: EntryTable) -> Iterator[Roles]:
     """One role a purpose, with its grants, in a database that belongs to an application."""
-    for words in (*THE_APPLICATIONS_OWN, "revoke create on schema public from public"):  # which PostgreSQL 14 grants
+    for words in THE_APPLICATIONS_OWN:
         table.execute(words)
+    with administrator(table.dsn) as connection:  # PostgreSQL 14 grants it, and its superuser owns that schema
+        connection.execute("revoke create on schema public from public")
     with new_roles(table.dsn) as roles:
         grant(table, roles)
         yield roles
