@@ -18,8 +18,6 @@ from support.entries.migration import Migration
 from support.entries.prepared_forms import prepare
 from support.postgres.lock_holders import work_while_locked
 
-pytestmark = pytest.mark.versions
-
 HOSTILE = [
     ("url", "set url = '//old.example.com/o/2.png'", "changed", "now holds '//old.example.com/o/2.png'"),
     ("url", "set url = '//elsewhere/'", "changed", "now holds"),
@@ -125,6 +123,7 @@ def kept_of(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("name", FORMS)
 def test_a_row_that_is_deleted_meanwhile_is_deleted(
     migration: Migration, monkeypatch: pytest.MonkeyPatch, name: str
@@ -178,6 +177,7 @@ def test_a_trigger_that_puts_one_state_back_lets_no_row_say_half(migration: Migr
     assert read_first(migration, "state") == before
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("name", ["url", "state", "composite id", "jsonb", "computed"])
 def test_a_row_that_changes_while_it_is_put_back_keeps_what_was_written(
     migration: Migration, monkeypatch: pytest.MonkeyPatch, name: str
@@ -206,6 +206,7 @@ NAMES = re.findall(
 )
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("queue", ["migrate", "verify", "revert"])
 def test_a_users_columns_may_have_any_name(migration: Migration, queue: str) -> None:
     """The SQL of the plan names them as they are, and means no column of ours."""
