@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rowferry.plan import Plan
 from rowferry_worker import migration
-from rowferry_worker.objects import transfer
+from rowferry_worker.objects import part_sources, transfer
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.transfer import CopyMethod
 
@@ -26,6 +26,12 @@ make_smaller()
 sys.path.pop()
 """
 """What a process of its own has to run for that, before all else."""
+
+MAKE_PIPES = f"""
+from rowferry_worker.objects import part_sources
+part_sources.PIPE_BYTES = {PART_BYTES // 4}
+"""
+"""What it has to run as well for parts to be sent while they are read, as those of 5 MiB are."""
 
 choose_as_planned = migration.choose_method
 
@@ -44,15 +50,19 @@ def make_smaller() -> None:
 
 
 @contextmanager
-def small_parts(folder: Path) -> Iterator[None]:
-    """Have workers here, and in processes started here, send and copy parts of PART_BYTES until the block ends."""
+def small_parts(folder: Path, *, piped: bool = False) -> Iterator[None]:
+    """Have workers here, and in processes started here, send and copy parts of PART_BYTES until the block ends.
+
+    `piped`: they send parts while they read them.
+    """
     hook = folder / "small_parts"
     hook.mkdir()
-    (hook / "sitecustomize.py").write_text(MAKE_SMALLER)
+    (hook / "sitecustomize.py").write_text(MAKE_SMALLER + MAKE_PIPES * piped)
     path = os.pathsep.join([str(hook), *filter(None, [os.environ.get("PYTHONPATH")])])
     with (
         patch.dict(os.environ, {"PYTHONPATH": path}),
         patch.multiple(transfer, SMALLEST_PART_BYTES=PART_BYTES, COPY_PART_BYTES=PART_BYTES),
         patch.object(migration, "choose_method", choose_smaller),
+        patch.object(part_sources, "PIPE_BYTES", PART_BYTES // 4 if piped else part_sources.PIPE_BYTES),
     ):
         yield

@@ -82,6 +82,10 @@ def site(request: pytest.FixtureRequest, make_site: MakeSite) -> Site:
     return make_site(request.param)
 
 
+BY_STREAM = pytest.mark.parametrize("site", ["stream", pytest.param("server", marks=pytest.mark.soak)], indirect=True)
+"""For what starts processes and does not depend on how a part gets there."""
+
+
 def sends_part(*numbers: int) -> Callable[[LoggedRequest], bool]:
     """Return what matches the sending of these parts."""
 
@@ -104,13 +108,13 @@ def test_a_killed_worker_costs_the_parts_that_were_under_way(site: Site) -> None
     kill_at(site, PARTS - 1, PARTS)
     (upload,) = site.uploads()
     assert (upload["key"], upload["will_continue"], upload["size_bytes"]) == (TO + NAME, True, len(BODY))
-    with site.migration.workers(1, "--until-empty") as (other,):  # as on another host
-        assert other.wait() == 0
+    site.migration.finish_after_kills()  # as on another host
     assert site.sent() - Counter([*range(1, PARTS + 1), PARTS - 1, PARTS]) == Counter()
     assert sum(seen.query in {"uploads", "uploads="} for seen in site.log.seen) == 1
     site.check_done()
 
 
+@BY_STREAM
 def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(site: Site) -> None:
     starting = site.migration.workers(1, "--grace", "0", **patient(site.migration.folder, MAKE_SMALLER))
     with site.log.holding(sends_part(7)) as held, starting as (worker,):
@@ -185,6 +189,7 @@ def test_a_server_that_cannot_list_parts_gets_them_all_again(make_site: MakeSite
     site.check_done()
 
 
+@BY_STREAM
 def test_rows_of_several_batches_that_share_an_object_send_it_once(site: Site) -> None:
     migration = site.migration
     migration.add_row(2, FROM + NAME, BODY)
@@ -204,6 +209,7 @@ def test_rows_of_several_batches_that_share_an_object_send_it_once(site: Site) -
     migration.audit()
 
 
+@BY_STREAM
 def test_the_time_budget_ends_in_the_middle_of_an_object(site: Site) -> None:
     """A slow link: each claim sends some parts, and no attempt counts."""
     migration = site.migration
@@ -261,8 +267,7 @@ def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keep
     site.migration.plan["production"] |= of_plan
     site.migration.enqueue()
     kill_at(site, PARTS)
-    with site.migration.workers(1, "--until-empty") as (other,):
-        assert other.wait() == 0
+    site.migration.finish_after_kills()
     assert site.sent() - Counter([*range(1, PARTS + 1), PARTS]) == Counter()
     site.check_done()
     written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
