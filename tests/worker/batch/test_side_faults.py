@@ -139,13 +139,13 @@ def test_a_bucket_that_is_removed_while_workers_run_makes_no_missing_entries(
 
 def test_migrate_ends_with_the_reason(many: Migration, log: RequestLog) -> None:
     with log.refusing(lambda seen: seen.writes_object and seen.key.startswith("avatar/u"), 507, "InsufficientStorage"):
-        ended = many.run("migrate", "--yes", "--no-objects")
+        ended = many.run_here("migrate", "--yes", "--no-objects", "--processes", "1")
     assert ended.returncode == 1, ended.stderr
     words = [line for line in ended.stdout.splitlines() if line.startswith("Migration avatars is paused since ")][-1]
     assert "make room there" in words
     assert words.endswith("Next: fix that, run `rowferry resume`, then this command again.")
     assert many.failures() == []
-    refused = many.run("migrate", "--yes", "--no-objects")
+    refused = many.run_here("migrate", "--yes", "--no-objects", "--processes", "1")
     assert refused.returncode == 2
     assert "make room there" in refused.stderr
     assert "rowferry resume" in refused.stderr
