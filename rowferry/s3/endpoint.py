@@ -66,10 +66,9 @@ def resolve_endpoint(side: Side) -> Endpoint:
     Raises UsageError when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
     proxy that the environment names.
     """
-    session: Any = botocore.session.Session()
     try:
-        ca_bundle: str | None = find_bundle(session.get_config_variable("ca_bundle"))
-        url = side.endpoint_url or _find_aws_url(session, side.region)
+        ca_bundle: str | None = find_bundle(_read_configured_bundle())
+        url = side.endpoint_url or _find_aws_url(side.region)
     except BotoCoreError as error:
         raise UsageError(
             f"{side.name}.region {side.region!r} cannot be used ({error}); name one as AWS does"
@@ -80,7 +79,14 @@ def resolve_endpoint(side: Side) -> Endpoint:
     return replace(endpoint, proxy=find_proxy(endpoint.scheme, urlsplit(endpoint.url).netloc))
 
 
-def _find_aws_url(session: Any, region: str) -> str:
+def _read_configured_bundle() -> str | None:
+    """Return what boto3's configuration names as certificates. Handlers of requests would cost 15 ms of CPU here."""
+    session: Any = botocore.session.Session(include_builtin_handlers=False)
+    return session.get_config_variable("ca_bundle")
+
+
+def _find_aws_url(region: str) -> str:
+    session: Any = botocore.session.Session()
     config: Any = Config(ignore_configured_endpoint_urls=True, signature_version=UNSIGNED)
     return session.create_client("s3", region_name=region, config=config).meta.endpoint_url
 
