@@ -61,7 +61,8 @@ def test_the_command_that_requeues_a_reason_with_control_characters_finds_it(fai
     assert "1 batch" in done.stdout
 
 
-def test_migrate_prints_no_control_character_and_its_log_holds_none(migration: Migration) -> None:
+def test_migrate_prints_no_control_character_and_its_log_holds_none(moto_migration: Migration) -> None:
+    migration = moto_migration
     migration.write_plan()
     migration.add(1, KEY.removeprefix(FROM))
     done = migration.run("migrate", "--yes", "--verbose", "--no-objects", "--log-file", "it.log")

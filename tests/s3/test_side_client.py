@@ -1,6 +1,7 @@
 """What asks at the start asks over the client that works, and says what stands in the way."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -90,9 +91,15 @@ def test_a_probe_without_a_response_says_so(reply: Behaviour, seconds: float, ex
 
 
 def test_cutting_off_ends_what_is_in_flight_and_a_later_request_is_sent() -> None:
-    with asking(keep_silent, answer(200)) as (client, _):
+    arrived = Event()
+
+    def hear_and_keep_silent(connection: socket.socket) -> None:
+        arrived.set()
+        keep_silent(connection)
+
+    with asking(hear_and_keep_silent, answer(200)) as (client, _):
         waiting = begin(client, head_object("production", "k"))
-        wait_for(lambda: client.waiting_since is not None)
+        wait_for(arrived.is_set)
         event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
         assert isinstance(waiting.result(WAIT_SECONDS).error, CutOff)
         event_loop.call_soon(client.cut_off, None)

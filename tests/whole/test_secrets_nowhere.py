@@ -18,7 +18,7 @@ from psycopg import sql
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server, VersityServer
-from support.postgres.ordinary import ordinary_postgres
+from support.postgres.ordinary import OWNER, administrator, ordinary_postgres
 from support.postgres.servers import find_versitygw
 from support.processes.processes import wait_for
 from support.processes.scrape import fetch
@@ -31,6 +31,8 @@ from support.secrets.tour import MARKS, fail, look_and_repair, prepare_and_plan,
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[EmbeddedPostgres]:
     with ordinary_postgres(password=SECRETS["password of the database"], settings=LOUD) as server:
+        with administrator(server.dsn()) as connection:  # `prepare` makes a role
+            connection.execute(sql.SQL("alter role {} createrole").format(sql.Identifier(OWNER)))
         yield server
 
 

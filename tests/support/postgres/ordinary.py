@@ -47,7 +47,7 @@ def add_owner(server: EmbeddedPostgres) -> str:
     owner = sql.Identifier(OWNER)
     hash_passwords_quickly(server)
     with administrator(server.dsn()) as connection:
-        connection.execute(sql.SQL(MAKE_OWNER).format(owner, sql.Literal(server.password)))
+        connection.execute(sql.SQL(MAKE_OWNER).format(owner, make_verifier(connection, OWNER, server.password)))
         connection.execute(sql.SQL("alter database postgres owner to {}").format(owner))
     return as_owner(server.dsn())
 
@@ -63,7 +63,14 @@ def hash_passwords_quickly(server: EmbeddedPostgres) -> None:
             return
         connection.execute(sql.SQL("alter role {} set scram_iterations = 1").format(superuser))
     with administrator(server.dsn()) as connection:
-        connection.execute(sql.SQL("alter role {} password {}").format(superuser, sql.Literal(server.password)))
+        verifier = make_verifier(connection, SUPERUSER, server.password)
+        connection.execute(sql.SQL("alter role {} password {}").format(superuser, verifier))
+
+
+def make_verifier(connection: psycopg.Connection[Any], role: str, password: str) -> sql.Literal:
+    """Return what PostgreSQL stores of a password, so that no server's log gets the password itself."""
+    verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
+    return sql.Literal(verifier.decode())
 
 
 @contextmanager
