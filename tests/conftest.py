@@ -25,10 +25,12 @@ from support.postgres.servers import (
     find_distribution_postgres,
     find_versitygw,
     fresh_buckets,
+    running_for_all,
 )
 from support.processes.cli import Run, run_rowferry_in
 from support.processes.time_limit import pytest_timeout_set_timer  # noqa: F401 - a hook of pytest-timeout
 from support.queue.plug_in import NOTES, PlugIn, write_plan
+from support.running.by_day import is_for_the_night
 from support.s3.request_log import RequestLog, logged
 
 pytest_plugins = ["support.running.plugin"]
@@ -112,7 +114,7 @@ def distribution_database(distribution_postgres: Path, database_servers: Databas
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[S3Server]:
-    with MotoServer() as server:
+    with running_for_all(MotoServer()) as server:
         yield server
 
 
@@ -121,7 +123,7 @@ def versitygw() -> Iterator[S3Server]:
     program = find_versitygw()
     if program is None:
         pytest.skip("versitygw is not here: `make test` builds it where `go` is installed")
-    with VersityServer(program) as server:
+    with running_for_all(VersityServer(program)) as server:
         yield server
 
 
@@ -160,6 +162,8 @@ TRANSFERS = {
     "versitygw-to-moto": ("versitygw", "moto"),
 }
 """The servers of both sides: where they are one, it copies by itself; where they are two, objects are streamed."""
+BY_DAY = {"versitygw", "moto-to-versitygw"} if find_versitygw() else {"moto"}
+"""Those that `make test` takes; the others are for the night."""
 
 
 @pytest.fixture
@@ -199,7 +203,7 @@ def make_migration(
         yield make
 
 
-@pytest.fixture(params=TRANSFERS)
+@pytest.fixture(params=[pytest.param(name, marks=() if name in BY_DAY else pytest.mark.soak) for name in TRANSFERS])
 def any_migration(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Iterator[Migration]:
     """An empty migration over every pair of servers, one after the other."""
     with ExitStack() as until:
@@ -326,6 +330,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("texts") and needs_server(item):
             raise pytest.UsageError(f"{item.nodeid} is marked texts, but needs a server: move it to another file.")
+        if is_for_the_night(item):
+            item.add_marker(pytest.mark.soak)
         if is_fast(item):
             item.add_marker(pytest.mark.fast)
         keep_group(item)

@@ -131,6 +131,7 @@ def test_a_server_that_refuses_is_named_as_the_bound(fake: FakeMigration) -> Non
     assert found["entries_per_second"]["estimate"] < 400
 
 
+@pytest.mark.by_day("stream")
 def test_a_rate_that_the_worker_has_learned_is_known_by_its_operation(each_fake: FakeMigration) -> None:
     """By the name under which the worker's machinery keeps it."""
     each_fake.migration.fill(40)

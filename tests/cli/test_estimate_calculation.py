@@ -72,6 +72,7 @@ def test_where_all_objects_are_missing_nothing_is_copied() -> None:
     assert (work.shares["missing"].estimate, work.row_share, work.sizes) == (1, 0, [])
 
 
+@pytest.mark.soak
 def test_the_range_of_heavy_tails_reckons_with_what_no_sample_holds() -> None:
     """Half of all bytes are in so few objects that most samples hold none of them: the mean is 11,000 bytes."""
     held = 0

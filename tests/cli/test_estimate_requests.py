@@ -174,6 +174,7 @@ MODES = [
 
 @pytest.mark.parametrize(("deviations", "plans"), MODES)
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
+@pytest.mark.by_day("server-honours", "stream-ignores")
 def test_the_requests_of_an_object_are_those_of_a_worker(
     make_migration: Callable[..., Migration],
     server_side: bool,
@@ -211,6 +212,7 @@ def put_all(
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
 @pytest.mark.parametrize("of_plan", [name for name in OF_PLAN if name != "plain"])
+@pytest.mark.by_day("*stream*")
 def test_a_whole_migration_with_properties_sends_what_was_estimated(
     make_migration: Callable[..., Migration], server_side: bool, of_plan: str
 ) -> None:

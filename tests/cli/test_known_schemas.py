@@ -81,6 +81,7 @@ IN_EACH_RUN = {"mastodon", "wordpress"}
 """The schema with the most forms of keys, and one that --discover does not know; the others are nightly."""
 
 
+@pytest.mark.by_day("wordpress")
 @pytest.mark.parametrize(
     "name", [name if name in IN_EACH_RUN else pytest.param(name, marks=pytest.mark.soak) for name in PROJECTS]
 )
@@ -103,6 +104,7 @@ def test_the_discovered_plan_migrates_every_object_of_an_application(name: str, 
             assert found.production.read(key) == application.bodies[key], (row_id, role, key)
 
 
+@pytest.mark.by_day("discourse", "nextcloud")
 @pytest.mark.parametrize("name", RECOGNISED)
 def test_a_schema_that_is_named_is_the_one_that_is_recognised(name: str, fill: Fill) -> None:
     found, _ = fill(name)

@@ -16,6 +16,7 @@ from support.screens.report_pages import write_page
 NOW, HOUR = datetime.now(UTC), timedelta(hours=1)
 
 
+@pytest.mark.by_day("*-errors")
 @pytest.mark.parametrize("source", ["errors", "page", "board"])
 @pytest.mark.parametrize(
     "reason",

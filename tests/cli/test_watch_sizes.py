@@ -286,6 +286,7 @@ def test_m_goes_to_the_next_migration_and_no_key_means_the_one_before() -> None:
     assert KeyHandler().press("m", only).reply == "There is no other migration in this database."
 
 
+@pytest.mark.by_day("size0", "size3")
 @pytest.mark.usefixtures("killed")
 @pytest.mark.parametrize("size", SIZES)
 def test_it_is_whole_in_a_terminal_of_each_size(size: tuple[int, int]) -> None:

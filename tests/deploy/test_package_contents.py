@@ -47,6 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.by_day("rowferry-0*")
 @pytest.mark.parametrize("pattern", ARCHIVES)
 def test_an_archive_holds_nothing_of_tests_benches_caches_or_this_machine(built: Path, pattern: str) -> None:
     files = dict(read_files(find(built, pattern)))

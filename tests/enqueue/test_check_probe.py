@@ -110,6 +110,7 @@ def test_uploads_of_parts_that_a_server_refuses_are_a_note(logged_migration: Mig
         assert notes(logged_migration, "large objects will fail")
 
 
+@pytest.mark.by_day("403-AccessDenied")
 @pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (500, "InternalError"), (400, "SomethingElse")])
 def test_a_probe_that_cannot_be_removed_is_named(
     logged_migration: Migration, log: RequestLog, status: int, code: str

@@ -39,6 +39,7 @@ THOROUGH = {"bigint", "text"}
 MANY, FEW = 25, 8
 
 
+@pytest.mark.by_day("uuid", "text")
 @pytest.mark.parametrize("id_type", ID_TYPES)
 def test_every_legacy_entry_is_in_exactly_one_waiting_range(id_type: str, table: EntryTable) -> None:
     """Whatever the ids, the batch sizes, what became of earlier batches, and what came later."""

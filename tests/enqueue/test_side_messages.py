@@ -39,6 +39,7 @@ CODES = {
 }
 
 
+@pytest.mark.by_day("*-legacy")
 @pytest.mark.parametrize("side", ["legacy", "production"])
 @pytest.mark.parametrize("code", CODES)
 def test_a_refusal_without_a_body_is_found_out(ready: Migration, side: str, code: str) -> None:

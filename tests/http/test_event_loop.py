@@ -45,6 +45,7 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
     return run_to_end([sys.executable, "-c", code, str(TESTS)])
 
 
+@pytest.mark.by_day("at its end", "by Ctrl-C while it waits")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_process_ends_by_itself_with_requests_in_flight(ending: str) -> None:
     statement, status = ENDINGS[ending]

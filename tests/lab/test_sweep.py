@@ -57,6 +57,7 @@ def test_the_choice_of_the_worker_is_compared_and_takes_no_option(run_rowferry: 
     assert "  rowferry worker\n" in done.stdout
 
 
+@pytest.mark.soak
 def test_json_is_the_only_thing_on_stdout(run_rowferry: Run) -> None:
     done = run_rowferry("sweep", *SMALL, "--batch-size", "60", "--parallel", "4,auto", "--json", "--within", "99")
     document = json.loads(done.stdout)
@@ -140,6 +141,7 @@ def processes_of(folder: Path) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("deadly", "status"),
     [

@@ -101,6 +101,7 @@ def lose_a_batch(s3: Any, environment: SweepEnvironment) -> None:
     )
 
 
+@pytest.mark.by_day("lose_a_row*", "rewrite_production*", "lose_a_batch*")
 @pytest.mark.parametrize(
     ("tamper", "words"),
     [

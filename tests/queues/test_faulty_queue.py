@@ -112,6 +112,7 @@ def test_it_is_listed_with_its_fault(table: EntryTable, faulty: PlugIn, run_rowf
         assert FAULTS[name][1] in line
 
 
+@pytest.mark.by_day("import_error")
 @pytest.mark.parametrize("name", ["import_error", "wrong_type"])
 def test_a_plan_that_names_it_is_refused_and_any_other_is_not(
     name: str, table: EntryTable, faulty: PlugIn, run_rowferry: Run, tmp_path: Path

@@ -135,6 +135,7 @@ def copies_part(*numbers: int) -> Callable[[LoggedRequest], bool]:
 STEPS = {"begin": begins, "send": sends_part(8), "copy": copies_part(5), "complete": is_completion}
 
 
+@pytest.mark.by_day("complete-answer")
 @pytest.mark.parametrize(
     ("step", "where"),
     [
@@ -180,6 +181,7 @@ def test_a_copy_that_others_replace_meanwhile_is_no_source(make_migration: MakeM
         site.check_arrived(theirs)
 
 
+@pytest.mark.by_day("not allowed")
 @pytest.mark.parametrize(
     "answer",
     [

@@ -24,6 +24,8 @@ from support.entries.migration import Migration
 from support.postgres.servers import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
+pytestmark = pytest.mark.by_day("migrate*", "parts*", "?-migrate")
+
 COUNT = 7
 SPOILED = 4
 POISON = 3
@@ -272,6 +274,7 @@ def mark_kill(queue: str, step: str) -> list[pytest.MarkDecorator]:
     return [] if queue == KILLED_AT_EACH_STEP or step == KILLED_ONCE else [pytest.mark.soak]
 
 
+@pytest.mark.by_day("migrate-before COMMIT", "migrate-in COMMIT", "migrate-after COMMIT", "migrate-after the work")
 @pytest.mark.parametrize(
     ("fixture", "step"),
     [pytest.param(queue, step, marks=mark_kill(queue, step)) for queue in list_queues() for step in STEPS],

@@ -13,6 +13,8 @@ from support.postgres.servers import fresh_buckets
 from support.s3.fake_s3 import FakeAddress
 from support.s3.servers import running_server
 
+pytestmark = pytest.mark.by_day("versitygw")
+
 
 @pytest.fixture(params=["moto", "versitygw", "seaweedfs"])
 def tagged(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Iterator[Migration]:

@@ -73,6 +73,7 @@ class Application:
             production.tag(f"{TO}{number}", {**found, name: mine[name]})
 
 
+@pytest.mark.soak
 def test_no_tag_is_lost_however_often_workers_are_killed(
     server: S3Server, make_migration: Callable[..., Migration]
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_whole_migration_over_https_trusts_the_bundle(secure: Migration, trust
     secure.audit()
 
 
+@pytest.mark.by_day("strangers")
 @pytest.mark.parametrize("bundle", ["none", "strangers"])
 def test_a_server_that_cannot_be_trusted_is_refused_in_one_sentence(
     bundle: str, secure: Migration, trust: Trust
@@ -139,6 +140,7 @@ def test_both_clients_speak_to_a_server_that_they_trust(trust: Trust, monkeypatc
     assert [line.split()[0] for line in server.request_lines] == ["HEAD", "HEAD"]
 
 
+@pytest.mark.by_day("no certificate")
 @pytest.mark.parametrize("content", [None, "no certificate"])
 def test_a_bundle_that_cannot_be_used_is_one_sentence(content: str | None, secure: Migration, tmp_path: Path) -> None:
     secure.write_plan()

@@ -68,6 +68,7 @@ COLUMNS = {
 FILL = "insert into public.things select {}, i %% 2 = 0, i / 5, 'image/' || i from generate_series(1, 40) as i where {}"
 
 
+@pytest.mark.by_day("uuid", "bigint", "text", "numeric", "timestamptz", "bytea", "mood", "jsonb")
 @pytest.mark.parametrize("id_type", IDS)
 def test_each_row_is_read_and_moved_once(id_type: str, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database)

@@ -67,6 +67,7 @@ def test_the_last_line_is_that_of_pytest_and_before_it_stands_what_ran(checkout:
     assert errors.count("CI=true") == 4
 
 
+@pytest.mark.by_day("check")
 @pytest.mark.parametrize("broken", ["check", "docs", "test-versions", "test"])
 def test_one_failed_step_makes_the_run_fail_and_the_others_run_all_the_same(broken: str, checkout: Path) -> None:
     status, lines, _ = run(checkout, broken)

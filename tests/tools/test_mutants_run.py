@@ -137,6 +137,7 @@ def test_mutants_that_a_test_or_its_process_notices_are_told_from_survivors(ages
     assert survived.ran == 3, "what does not reach the mutant does not run, what starts a process does"
 
 
+@pytest.mark.soak
 def test_what_runs_at_the_import_is_changed_too(ages: Module) -> None:
     [result, survived], _ = run(
         ages, change(ages, "MOST = 120", "MOST = 119"), change(ages, "MOST = 120", "MOST = 121")
@@ -156,6 +157,7 @@ def test_a_test_that_fails_without_a_mutant_stops_the_module(ages: Module) -> No
     }
 
 
+@pytest.mark.soak
 def test_an_sql_function_is_changed_in_the_tests_databases() -> None:
     test = "tests/sql/test_verdicts_written.py::test_done_counts_every_entry"
     module = Module("of-a-test", ROOT, ("sql/functions/finish_batch.sql",), (test,))

@@ -81,6 +81,7 @@ def run_suite(folder: Path, *files: str, processes: int = 0, ci: bool = True) ->
     return done.returncode, done.stdout.splitlines()
 
 
+@pytest.mark.by_day("2")
 @pytest.mark.parametrize("processes", [0, 2])
 def test_each_skip_that_is_not_listed_fails_the_run_and_is_named(processes: int, tmp_path: Path) -> None:
     status, lines = run_suite(tmp_path, UNLISTED, BY_MARK, IN_A_FIXTURE, WHOLE_FILE, processes=processes)
@@ -91,6 +92,7 @@ def test_each_skip_that_is_not_listed_fails_the_run_and_is_named(processes: int,
     assert "1 failed, 1 passed, 3 errors" in lines[-1]
 
 
+@pytest.mark.by_day("0")
 @pytest.mark.parametrize("processes", [0, 2])
 def test_a_skip_that_is_listed_is_told_with_its_reason_before_the_last_line(processes: int, tmp_path: Path) -> None:
     status, lines = run_suite(tmp_path, LISTED, processes=processes)

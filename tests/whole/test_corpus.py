@@ -70,6 +70,7 @@ def corpus(
         yield make
 
 
+@pytest.mark.by_day("discourse", "shop")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in TELLING else pytest.mark.soak) for name in PROJECTS]
 )
@@ -94,6 +95,7 @@ def test_an_application_is_migrated_while_it_goes_on(name: str, corpus: Callable
     world.expect_legacy_as_written()
 
 
+@pytest.mark.by_day("wordpress", "events")
 @pytest.mark.parametrize("name", [name for name in PROJECTS if name not in TELLING])
 def test_the_plan_of_an_application_moves_every_object(name: str, corpus: Callable[[str], Corpus]) -> None:
     world = corpus(name)
@@ -200,6 +202,7 @@ REFUSALS = [pytest.param(name, refusal, id=f"{name}-{refusal.what}".replace(" ",
             for name, project in PROJECTS.items() for refusal in project.refusals]  # fmt: skip
 
 
+@pytest.mark.by_day("discourse-*", "django-*", "gitlab-*")
 @pytest.mark.parametrize(("name", "refusal"), REFUSALS)
 def test_a_plan_that_cannot_serve_is_refused(name: str, refusal: Refusal, corpus: Callable[[str], Corpus]) -> None:
     """By check and by enqueue alike: with one sentence, exit status 2, and nothing changed."""

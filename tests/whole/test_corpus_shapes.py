@@ -8,6 +8,7 @@ from support.entries.migration import Migration
 from support.queue.queue_runs import migrate, outcomes, revert, verify
 
 
+@pytest.mark.by_day("triggers", "hash partitions", "a view's table", "shared objects")
 @pytest.mark.parametrize("name", WORKING)
 def test_a_shape_works(name: str, migration: Migration) -> None:
     shape = WORKING[name]

@@ -65,6 +65,7 @@ def world(
         yield make
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=[] if form == TELLING else pytest.mark.soak) for form in FORMS]
 )

@@ -50,6 +50,7 @@ def moto_known(moto: S3Server) -> tuple[S3Server, Facts]:
 
 
 @pytest.mark.parametrize(("known", "direction"), CASES, indirect=["known"])
+@pytest.mark.by_day("gofakes3-to")
 def test_a_server_of_others_gets_no_wrong_object_and_no_wrong_row(
     direction: Direction,
     known: tuple[S3Server, Facts],

@@ -53,6 +53,7 @@ def setup(tmp_path: Path, postgres: EmbeddedPostgres, legacy_server: S3Server, m
     return Environment(tmp_path, postgres, legacy_server, moto)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_no_secret_is_seen_anywhere(setup: Environment, postgres: EmbeddedPostgres, legacy_server: S3Server) -> None:
     scanner = SecretScanner()
@@ -146,6 +147,7 @@ def initialised(setup: Environment) -> Environment:
     return setup
 
 
+@pytest.mark.by_day("server log", "process cmdline", "metrics")
 @pytest.mark.parametrize("place", PLANTS)
 def test_a_planted_secret_is_found(place: str, initialised: Environment, postgres: EmbeddedPostgres) -> None:
     scanner = SecretScanner()

@@ -27,6 +27,7 @@ def hosts(tmp_path: Path) -> Iterator[several_hosts.Hosts]:
         yield found
 
 
+@pytest.mark.soak
 def test_workers_on_several_hosts_share_one_queue(hosts: several_hosts.Hosts) -> None:
     hosts.run("init")
     hosts.run("prepare", str(ENTRIES), "--yes")

@@ -21,6 +21,7 @@ def written(log: RequestLog) -> list[LoggedRequest]:
     return [seen for seen in log.seen if seen.writes_object and not asks_condition(seen)]
 
 
+@pytest.mark.soak
 @pytest.mark.pythons
 def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
@@ -82,6 +83,7 @@ def test_a_first_signal_finishes_claimed_batches_and_nothing_more(logged_migrati
     migration.audit(legacy_left=range(41, 61))
 
 
+@pytest.mark.by_day("INT-TERM")
 @pytest.mark.parametrize(
     ("options", "signals"),
     [

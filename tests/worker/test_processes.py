@@ -117,6 +117,7 @@ def test_work_that_is_left_ends_all_processes_with_status_3_and_is_said_once(mig
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to cores")
+@pytest.mark.by_day("2")
 @pytest.mark.parametrize("cores", [1, 2])
 def test_without_an_option_there_is_a_process_for_each_core(cores: int, migration: Migration) -> None:
     if len(os.sched_getaffinity(0)) < cores:

@@ -43,6 +43,7 @@ def make_read_only(server: EmbeddedPostgres, *, read_only: bool) -> None:
         connection.execute("select pg_reload_conf()")
 
 
+@pytest.mark.by_day("1")
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_worker_outlives_a_read_only_moment(
     processes: str, own_postgres: EmbeddedPostgres, migration: Migration

@@ -29,6 +29,8 @@ MAKE_OWNER = "create role {} login nosuperuser nocreaterole nocreatedb password 
 
 _passwords: dict[str, str] = {}
 """That of the superuser and of the owner alike, by the port of a server."""
+_sessions: dict[int, psycopg.Connection[Any]] = {}
+"""By the port of a server a superuser's session that makes and drops databases: most tests have one of their own."""
 _why_superuser: list[str] = []
 """Why the running test needs a superuser, as its marker says; empty where it has none."""
 
@@ -38,7 +40,10 @@ def ordinary_postgres(**chosen: Any) -> Iterator[EmbeddedPostgres]:
     """Yield a running server with both roles; `chosen` as EmbeddedPostgres takes it."""
     with EmbeddedPostgres(user=SUPERUSER, **chosen) as server:
         add_owner(server)
-        yield server
+        with administrator(server.dsn(), "postgres") as session:
+            _sessions[server.port] = session
+            yield server
+            del _sessions[server.port]
 
 
 def add_owner(server: EmbeddedPostgres) -> str:
@@ -93,7 +98,7 @@ def set_as_administrator(connection: psycopg.Connection[Any], settings: Mapping[
 
 def make_own_database(dsn: str, name: str, options: sql.Composable = NO_OPTIONS) -> str:
     """Make a database that belongs to the ordinary role, on the server of `dsn`, and return the role's DSN of it."""
-    with administrator(dsn, "postgres") as connection:
+    with _session_of(dsn) as connection:
         create = sql.SQL("create database {} owner {} {}")
         connection.execute(create.format(sql.Identifier(name), sql.Identifier(OWNER), options))
     return _url(dsn, OWNER, name)
@@ -101,8 +106,19 @@ def make_own_database(dsn: str, name: str, options: sql.Composable = NO_OPTIONS)
 
 def drop_database(dsn: str, name: str) -> None:
     """Drop a database on the server of `dsn`, whoever is still in it."""
-    with administrator(dsn, "postgres") as connection:
+    with _session_of(dsn) as connection:
         connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def _session_of(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """Yield the session of a server that runs for many tests, or one for this once."""
+    session = _sessions.get(int(conninfo_to_dict(dsn)["port"] or 0))
+    if session is not None and not session.closed:
+        yield session
+    else:
+        with administrator(dsn, "postgres") as connection:
+            yield connection
 
 
 def as_owner(dsn: str) -> str:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,8 @@ TEMPLATE = "rowferry_template"
 MEMORY = Path("/dev/shm")
 MANY = 50
 """Objects to remove in one request; few are removed one by one, since not every key can be written in its XML."""
+SMALL_BYTES = 1024**2
+"""A bucket with less is not emptied after its test: its server ends with the tests, and each request takes time."""
 ENOUGH_BYTES = 3 * 1024**3
 TEST_SETTINGS = {"max_prepared_transactions": "4", "autovacuum": "off", "jit": "on"}
 """What a test holds locked, and what the planner knows of its tables, must not depend on when the daemon passes by.
@@ -112,6 +114,7 @@ class DatabaseServers:
     def __init__(self, until: ExitStack) -> None:
         self._until = until
         self._servers: dict[Path, EmbeddedPostgres] = {}
+        self._administrators: dict[int, psycopg.Connection[Any]] = {}
         self._copies: dict[int, sql.Composed] = {}
 
     @contextmanager
@@ -194,19 +197,39 @@ def connect_s3(server: S3Server, *, secret_key: str | None = None) -> Any:
     )
 
 
+_clients: dict[S3Server, Any] = {}
+"""Of each server of the whole session the one client with which tests look at it: each anew would cost them more."""
+
+
+@contextmanager
+def running_for_all(server: S3Server) -> Iterator[S3Server]:
+    """Run a server for all tests of this process."""
+    with server, closing(connect_s3(server)) as client:
+        _clients[server] = client
+        yield server
+        del _clients[server]
+
+
 @contextmanager
 def fresh_buckets(server: S3Server) -> Iterator[Buckets]:
-    """Yield two unused buckets; empty and remove them afterwards."""
-    client, unique = connect_s3(server), uuid4().hex[:12]
-    buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
-    for name in (buckets.legacy, buckets.production):
-        client.create_bucket(Bucket=name)
-    try:
-        yield buckets
-    finally:
+    """Yield two unused buckets; what is large in them is removed afterwards."""
+    with ExitStack() as until:
+        client = _clients.get(server) or until.enter_context(closing(connect_s3(server)))
+        unique = uuid4().hex[:12]
+        buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
         for name in (buckets.legacy, buckets.production):
+            client.create_bucket(Bucket=name)
+        yield buckets
+        for name in (buckets.legacy, buckets.production):
+            remove_large_objects(client, name)
+
+
+def remove_large_objects(client: Any, name: str) -> None:
+    """Remove what takes memory or disk of the server; a test may have removed the bucket already."""
+    with suppress(client.exceptions.NoSuchBucket):
+        found = client.list_objects_v2(Bucket=name).get("Contents", [])
+        if sum(item["Size"] for item in found) > SMALL_BYTES:
             remove_bucket(client, name)
-        client.close()
 
 
 def remove_bucket(client: Any, name: str) -> None:

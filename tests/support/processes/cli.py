@@ -10,12 +10,14 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import current_thread, main_thread
 from typing import Protocol
 from unittest.mock import patch
 
 from rowferry_cli import main
-from support.processes.processes import run_to_end
+from support.processes.forked import ForkedProcess, may_fork
+from support.processes.processes import COMMAND_DEADLINE, run_to_end, wait_for_end
 
 Done = subprocess.CompletedProcess[str]
 
@@ -58,7 +60,17 @@ def run_rowferry(arguments: Sequence[str], environment: Mapping[str, str], folde
 
 
 def run_in_own_process(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:
-    return run_to_end([sys.executable, "-m", "rowferry_cli", *arguments], env=dict(environment), cwd=folder)
+    """Run a command to its end in a process that has all modules already, where that makes no difference."""
+    if not may_fork(environment):
+        return run_to_end([sys.executable, "-m", "rowferry_cli", *arguments], env=dict(environment), cwd=folder)
+    with TemporaryDirectory() as name:
+        out, err = Path(name, "out"), Path(name, "err")
+        process = ForkedProcess(arguments, environment, folder, out, err)
+        try:
+            status = wait_for_end(process, deadline=COMMAND_DEADLINE)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(list(arguments), status, out.read_text("utf-8"), err.read_text("utf-8"))
 
 
 def run_in_this_process(

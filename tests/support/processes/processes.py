@@ -47,6 +47,8 @@ class Ending(Protocol):
 
     def poll(self) -> int | None: ...
 
+    def wait(self) -> int: ...
+
 
 def wait_for(condition: Callable[[], object], *, deadline: timedelta = DEADLINE, by: Collection[Ending] = ()) -> None:
     """Return once the condition holds; fail the test at the deadline, which a `LoadClock` tells.
@@ -63,10 +65,10 @@ def wait_for(condition: Callable[[], object], *, deadline: timedelta = DEADLINE,
         time.sleep(0.01)
 
 
-def wait_for_end(process: subprocess.Popen[Any], *, deadline: timedelta = DEADLINE) -> int:
+def wait_for_end(process: Ending, *, deadline: timedelta = DEADLINE) -> int:
     """Return the exit status of a process; fail the test at the deadline, and leave the process as it is."""
     wait_for(lambda: process.poll() is not None, deadline=deadline)
-    return process.returncode
+    return process.wait()
 
 
 def run_to_end(

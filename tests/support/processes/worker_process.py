@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
+from support.processes.forked import ForkedProcess, may_fork
 from support.processes.processes import COMMAND_DEADLINE, DEADLINE, wait_for, wait_for_end
 
-RUNNING: list[subprocess.Popen[bytes]] = []
+Started = subprocess.Popen[bytes] | ForkedProcess
+
+RUNNING: list[Started] = []
 """The processes of all workers that no test has given up yet."""
 
 
@@ -18,14 +21,9 @@ class WorkerProcess:
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log_path: Path) -> None:
         self._log_path = log_path
-        with log_path.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "rowferry_cli", "worker", "--log-format", "json", *arguments],
-                env={"ROWFERRY_WORKER_PROCESSES": "1", **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        self.process = start_worker(
+            ["worker", "--log-format", "json", *arguments], {"ROWFERRY_WORKER_PROCESSES": "1", **environment}, log_path
+        )
         RUNNING.append(self.process)
 
     @property
@@ -55,6 +53,15 @@ class WorkerProcess:
         self.process.wait()
         if self.process in RUNNING:
             RUNNING.remove(self.process)
+
+
+def start_worker(arguments: Sequence[str], environment: Mapping[str, str], log_path: Path) -> Started:
+    """Start it the quick way where that makes no difference."""
+    if may_fork(environment):
+        return ForkedProcess(arguments, environment, Path.cwd(), log_path, log_path)
+    command = [sys.executable, "-m", "rowferry_cli", *arguments]
+    with log_path.open("wb") as log:
+        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def eventually(condition: Callable[[], object], *, deadline: timedelta = DEADLINE) -> None:

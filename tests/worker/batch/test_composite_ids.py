@@ -67,6 +67,7 @@ def compose_bound(end: str, tenant_type: str) -> str:
     return f"({text} ->> 0)::{tenant_type}, ({text} ->> 1)::numeric"
 
 
+@pytest.mark.by_day("text")
 @pytest.mark.parametrize("tenant_type", ["text", 'text collate "C"', "date", "float8"])
 def test_every_legacy_entry_is_in_exactly_one_waiting_range(tenant_type: str, table: EntryTable) -> None:
     """Whatever the batch sizes, what became of earlier batches, and what came later."""
@@ -124,6 +125,7 @@ def test_a_time_budget_puts_the_rest_back(things: Migration) -> None:
     things.check_balance()
 
 
+@pytest.mark.soak
 def test_an_entry_that_kills_its_worker_ends_up_alone(things: Migration, tmp_path: Path) -> None:
     things.enqueue(batch_size=24)
     assert -9 in work_in_spite_of_poison(things, tmp_path)

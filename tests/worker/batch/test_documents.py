@@ -90,6 +90,7 @@ def move_all(table: EntryTable, entries: Entries) -> int:
     return len(results)
 
 
+@pytest.mark.by_day("jsonb")
 @pytest.mark.parametrize("column_type", ["jsonb", "json", "text", "varchar(4000)"])
 def test_a_document_is_rewritten_as_the_model_says(column_type: str, table: EntryTable) -> None:
     table.execute(f"create table public.things (id bigint primary key, data {column_type})")

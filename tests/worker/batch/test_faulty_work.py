@@ -79,6 +79,7 @@ def faulty(table: EntryTable, plug_in: PlugIn) -> EntryTable:
     return table
 
 
+@pytest.mark.by_day("exits", "invents")
 @pytest.mark.parametrize("name", WORK)
 def test_what_breaks_its_promises_is_an_error_of_its_batch(
     name: str, faulty: EntryTable, run_rowferry: Run, tmp_path: Path

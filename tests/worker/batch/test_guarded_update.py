@@ -18,6 +18,8 @@ from support.entries.migration import Migration
 from support.entries.prepared_forms import prepare
 from support.postgres.lock_holders import work_while_locked
 
+pytestmark = pytest.mark.by_day("*url*", "*composite id*", "*jsonb*", "migrate")
+
 HOSTILE = [
     ("url", "set url = '//old.example.com/o/2.png'", "changed", "now holds '//old.example.com/o/2.png'"),
     ("url", "set url = '//elsewhere/'", "changed", "now holds"),

@@ -40,6 +40,7 @@ REFUSALS = {
 
 
 # The test after this one refuses with SlowDown as well.
+@pytest.mark.by_day("ServiceUnavailable")
 @pytest.mark.parametrize(
     "code", [pytest.param(code, marks=pytest.mark.soak) if code == "SlowDown" else code for code in REFUSALS]
 )
@@ -54,6 +55,7 @@ def test_a_refusal_costs_what_it_is_worth(code: str, ten: Migration, log: Reques
     ten.audit(legacy_left=range(1, 11))
 
 
+@pytest.mark.soak
 def test_a_busy_server_is_waited_for_as_long_as_it_takes(ten: Migration, log: RequestLog) -> None:
     ten.execute("update rowferry.batch_queue set max_attempts = 1")
     with log.refusing(every_write, 503, "SlowDown"):

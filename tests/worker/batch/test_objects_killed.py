@@ -30,6 +30,7 @@ def fake_migration(
         yield name_objects(make_migration(buckets, buckets)), server
 
 
+@pytest.mark.soak
 def test_every_object_is_copied_once_however_often_workers_are_killed(
     fake_migration: tuple[Migration, FakeAddress],
 ) -> None:

@@ -29,6 +29,7 @@ def every_write(seen: LoggedRequest) -> bool:
     return seen.writes_object
 
 
+@pytest.mark.by_day("AccessDenied", "ExpiredToken")
 @pytest.mark.parametrize("code", REFUSALS)
 def test_a_fault_of_the_side_pauses_the_migration_and_burns_nothing(
     code: str, many: Migration, log: RequestLog

@@ -32,6 +32,12 @@ def many(migration: Migration) -> Migration:
     return migration
 
 
+@pytest.mark.by_day(
+    "before the first batch-renamed id",
+    "after a batch-renamed table",
+    "before the first batch-key of JSON",
+    "after a batch-another id",
+)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("when", ["before the first batch", "after a batch"])
 def test_a_changed_table_pauses_the_migration_and_burns_nothing(change: str, when: str, many: Migration) -> None:

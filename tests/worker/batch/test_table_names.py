@@ -5,6 +5,7 @@ import pytest
 from support.entries.migration import Migration
 
 
+@pytest.mark.by_day("groups", "wanted", "free")
 @pytest.mark.parametrize(
     "name", ["groups", "blocks", "waiting", "size", "ends", "depths", "bounds", "free", "wanted", "inserted"]
 )

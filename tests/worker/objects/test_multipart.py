@@ -106,6 +106,7 @@ def test_no_object_becomes_an_archive(storage_class: str, keep: bool, sent: str 
     assert dict(headers).get("x-amz-storage-class") == sent
 
 
+@pytest.mark.by_day("stream-versitygw", "server-moto")
 def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(bounded: Migration, log: RequestLog) -> None:
     bounded.add(1, "large.bin", LARGE)
     bounded.enqueue()

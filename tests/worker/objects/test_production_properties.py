@@ -19,6 +19,8 @@ from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.queue.queue_runs import outcomes, verify
 from support.s3.request_log import LoggedRequest, logged
 
+pytestmark = pytest.mark.by_day("copied", "streamed in parts", "copied-*", "streamed in parts-*")
+
 KEPT = {
     "content-type": "image/x-odd",
     "content-encoding": "x-odd",

@@ -13,6 +13,8 @@ from support.entries.migration import Migration
 from support.postgres.servers import connect_s3
 from support.s3.servers import SERVERS, running_server
 
+pytestmark = pytest.mark.by_day("versitygw*", "moto*")
+
 PART_BYTES = 5 * 1024 * 1024
 KEEP_ACLS = {"moto", "seaweedfs", "ceph"}
 DROP_CONTENT_HEADERS = {"gofakes3"}

@@ -136,6 +136,7 @@ def begin_and_leave(site: Site, *held: int) -> None:
     site.migration.make_due()
 
 
+@pytest.mark.by_day("stream")
 def test_a_fault_of_the_server_leaves_the_upload_to_the_next_attempt(site: Site) -> None:
     begin_and_leave(site, PARTS)
     before = site.sent()
@@ -144,6 +145,7 @@ def test_a_fault_of_the_server_leaves_the_upload_to_the_next_attempt(site: Site)
     site.check_done()
 
 
+@pytest.mark.by_day("stream")
 def test_an_object_that_was_rewritten_between_begins_anew(site: Site) -> None:
     begin_and_leave(site, PARTS)
     site.migration.bodies["1"] = BODY[::-1]
@@ -154,6 +156,7 @@ def test_an_object_that_was_rewritten_between_begins_anew(site: Site) -> None:
     site.check_done()
 
 
+@pytest.mark.by_day("stream")
 def test_metadata_that_has_changed_between_begins_anew(site: Site) -> None:
     begin_and_leave(site, PARTS)
     site.migration.legacy.put(FROM + NAME, BODY, Metadata={"by": "me"})
@@ -162,6 +165,7 @@ def test_metadata_that_has_changed_between_begins_anew(site: Site) -> None:
     assert site.migration.production.head(TO + NAME)["Metadata"] == {"by": "me"}
 
 
+@pytest.mark.by_day("stream")
 def test_an_upload_that_is_gone_begins_anew(site: Site) -> None:
     begin_and_leave(site, PARTS)
     site.fake.fake.store.uploads.clear()
@@ -169,6 +173,7 @@ def test_an_upload_that_is_gone_begins_anew(site: Site) -> None:
     site.check_done()
 
 
+@pytest.mark.by_day("stream")
 def test_parts_of_odd_sizes_are_sent_again(site: Site) -> None:
     begin_and_leave(site, PARTS)
     (upload,) = site.fake.fake.store.uploads.values()
@@ -279,6 +284,7 @@ def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keep
     )
 
 
+@pytest.mark.by_day("stream")
 def test_an_upload_begins_anew_where_the_plan_says_something_else_of_objects(site: Site) -> None:
     begin_and_leave(site, PARTS)
     site.migration.plan["production"]["acl"] = "public-read"

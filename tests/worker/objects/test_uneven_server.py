@@ -83,6 +83,7 @@ def check_rows(migration: Migration, tagged: Mapping[str, str]) -> set[str]:
     return {*moved}
 
 
+@pytest.mark.by_day("*-stream")
 @pytest.mark.parametrize("transfer", ["server", "stream"])
 @pytest.mark.parametrize("bits", L8)
 def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, make_uneven: MakeUneven) -> None:
@@ -107,6 +108,7 @@ def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, m
         assert left == {f"{FROM}small-different", f"{FROM}large-different"}, explain(migration)
 
 
+@pytest.mark.by_day("stream-*")
 @pytest.mark.parametrize(
     ("transfer", "operation"),
     [
@@ -132,6 +134,7 @@ def test_no_row_follows_a_login_page(transfer: str, operation: str, make_uneven:
         assert moved <= {"9"} or operation not in {"CopyObject", "PutObject"}
 
 
+@pytest.mark.by_day("stream")
 @pytest.mark.parametrize("transfer", ["server", "stream"])
 def test_a_head_without_a_length_is_no_empty_object(transfer: str, make_uneven: MakeUneven) -> None:
     deviations = Deviations(if_none_match=frozenset(), head_length=False)

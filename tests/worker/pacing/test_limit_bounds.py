@@ -15,6 +15,7 @@ def every_write(seen: LoggedRequest) -> bool:
     return seen.writes_object
 
 
+@pytest.mark.by_day("option", "processes")
 @pytest.mark.parametrize(
     ("given", "least", "most"),
     [

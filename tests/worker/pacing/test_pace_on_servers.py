@@ -132,6 +132,7 @@ def wait_until_near(port: int, bound: float) -> None:
     wait_for(is_near, deadline=SOON)
 
 
+@pytest.mark.soak
 def test_a_bound_is_learned_and_its_pauses_are_heeded(make_migration: MakeMigration) -> None:
     with (
         running_fakes(Deviations(), store=make_uniform_store([2000])) as (server,),

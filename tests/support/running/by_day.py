@@ -1,0 +1,21 @@
+"""What of a test's parameters runs in `make test`, and what only in `make test-all`, nightly."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import pytest
+
+
+def is_for_the_night(item: pytest.Item) -> bool:
+    """Return whether a test is one of those that its closest marker `by_day` leaves to the night.
+
+    The marker has patterns of ids as of a shell. A test without parameters is always for the day.
+    """
+    marker = item.get_closest_marker("by_day")
+    callspec = getattr(item, "callspec", None)
+    return marker is not None and callspec is not None and not is_named(callspec.id, marker.args)
+
+
+def is_named(parameters: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of the patterns fits the id of a test's parameters; a bracket stands for itself."""
+    return any(fnmatchcase(parameters, pattern.replace("[", "[[]")) for pattern in patterns)
