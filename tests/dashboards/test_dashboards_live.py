@@ -1,6 +1,6 @@
 """Every panel of both dashboards during a real migration: real workers, a real PostgreSQL, a real Prometheus.
 
-`make test-dashboards` runs this file; `make test` as well where `prometheus` and `promtool` are on PATH.
+`make test-dashboards` runs this file, and `make test-all` where `prometheus` and `promtool` are on PATH.
 """
 
 import subprocess
@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.skipif(MISSING is not None, reason=WHY_SKIPPED),
     pytest.mark.xdist_group("live"),  # One migration for all of them.
     pytest.mark.timeout(1200),
+    pytest.mark.soak,
 ]
 
 ENTRIES, WITHOUT_OBJECT = 240, 5

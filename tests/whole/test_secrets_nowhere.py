@@ -90,7 +90,7 @@ def plant_in_a_session(scanner: SecretScanner, setup: Environment, postgres: Emb
 def plant_in_a_query(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
     with scanner.watching(setup.dsn), psycopg.connect(setup.dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("select {}").format(PLANTED))
-        wait_for(lambda: "planted" in scanner.text("activity"))
+        wait_for(lambda: PLANTED in scanner.text("activity"))
 
 
 def plant_in_the_server_log(scanner: SecretScanner, setup: Environment, postgres: EmbeddedPostgres) -> None:
@@ -105,7 +105,7 @@ def plant_in_a_command_line(scanner: SecretScanner, setup: Environment, postgres
         scanner.watching(setup.dsn),
         subprocess.Popen([sys.executable, "-c", script, PLANTED], stdin=subprocess.PIPE) as process,
     ):
-        wait_for(lambda: "planted" in scanner.text("process cmdline"))
+        wait_for(lambda: PLANTED in scanner.text("process cmdline"))
         process.kill()
 
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 CORES = os.cpu_count() or 1
@@ -18,6 +19,9 @@ class Clock:
 
     def monotonic(self) -> float:
         return self.now
+
+    def move(self, step: timedelta) -> None:
+        self.now += step.total_seconds()
 
 
 def count_running() -> int:
