@@ -10,8 +10,6 @@ from support.postgres.roles import grant, log_in, new_roles
 from support.processes.cli import Run
 from support.queue.plug_in import FAULTY, PlugIn, write_plan
 
-pytestmark = pytest.mark.versions
-
 
 def check(run_rowferry: Run) -> dict[str, list[str]]:
     """Return what is found, by level."""
@@ -120,6 +118,7 @@ def test_a_queue_that_sees_no_row_of_the_one_before_is_found(
     ]
 
 
+@pytest.mark.versions
 def test_rights_that_a_queue_lacks_are_found(
     noted: EntryTable, run_rowferry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,6 @@ from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import call
 
-pytestmark = pytest.mark.versions
-
 Session = psycopg.Connection[DictRow]
 KEYS = st.text(st.sampled_from("aAzéÄ_-./ 0\x01\U0001f600\uffee"), min_size=1, max_size=4)
 
@@ -154,6 +152,7 @@ def test_a_range_is_no_listing_and_a_listing_must_be_claimed(session: Session) -
         call(session, "add_ranges", batch, ["b"], None)
 
 
+@pytest.mark.versions
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.sets(KEYS, max_size=14),

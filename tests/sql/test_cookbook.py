@@ -19,8 +19,6 @@ from support.postgres.servers import find_psql
 from support.processes.processes import wait_for
 from support.queue.queue_states import HOPELESS, Actor, Held, acting, denied, hold, missing
 
-pytestmark = pytest.mark.versions
-
 FIRST, SECOND = "fra-1:4711:9f3c2a", "fra-2:4712:07ab11"
 
 Rows = list[dict[str, str]]
@@ -488,6 +486,7 @@ def test_every_statement_of_the_page_is_a_recipe_with_a_state_and_a_promise() ->
     assert {recipe.state for recipe in recipes} == set(STATES)
 
 
+@pytest.mark.versions
 def test_the_states_balance(table: EntryTable) -> None:
     with some_errors(table):
         table.check_balance()

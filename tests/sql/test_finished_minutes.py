@@ -11,8 +11,6 @@ from support.postgres.plans import explained
 from support.queue.lines import Lines
 from support.queue.rows import add
 
-pytestmark = pytest.mark.versions
-
 COLUMNS = "migrated, kept, changed, deleted, missing, conflict, failed, bytes"
 OF_BATCHES = f"""
 select m.name as migration, q.queue_name, date_trunc('minute', q.finished_at) as minute, count(*) as batches,
@@ -90,6 +88,7 @@ def test_heartbeats_keep_the_minutes_that_are_over_and_pass_over_empty_ones(line
     assert count_kept(lines) == len(ask(lines, f"select 1 from rowferry.finished_minutes where not {late}"))
 
 
+@pytest.mark.versions
 def test_a_heartbeat_does_not_wait_for_another_that_adds_minutes(lines: Lines, any_database: str) -> None:
     finish_some(lines)
     with closing(Lines(any_database)) as other:
@@ -104,6 +103,7 @@ def test_a_heartbeat_does_not_wait_for_another_that_adds_minutes(lines: Lines, a
     assert ask(lines, OF_MINUTES) == ask(lines, OF_BATCHES)
 
 
+@pytest.mark.versions
 def test_a_repeatable_read_that_came_too_late_adds_nothing_twice(lines: Lines, any_database: str) -> None:
     finish_some(lines)
     with closing(Lines(any_database)) as other:
@@ -144,6 +144,7 @@ def test_minutes_do_not_stand_in_the_way_of_truncating_all(lines: Lines) -> None
     assert count_kept(lines) == 0
 
 
+@pytest.mark.versions
 def test_a_day_of_minutes_reads_no_batches_that_are_kept(lines: Lines) -> None:
     ask(
         lines,

@@ -11,8 +11,6 @@ from support.postgres.ordinary import OWNER, administrator
 from support.queue.lines import Lines
 from support.queue.rows import add, add_worker, change
 
-pytestmark = pytest.mark.versions
-
 
 @pytest.fixture
 def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
@@ -173,6 +171,7 @@ def test_a_pause_is_an_event_whoever_makes_it(lines: Lines) -> None:
     ]
 
 
+@pytest.mark.versions
 def test_a_requeue_is_one_event_however_many_batches_there_are(lines: Lines) -> None:
     for _ in range(3):
         add(lines, "copy", 1, "ERROR")
@@ -230,6 +229,7 @@ def test_old_events_are_pruned(lines: Lines) -> None:
     assert read_events(lines) == []
 
 
+@pytest.mark.versions
 def test_the_oldest_transaction_is_told_for_rowferry_and_for_others(lines: Lines, any_database: str) -> None:
     def ages() -> dict[str, float | None]:
         rows = lines.session.execute("select * from rowferry.oldest_transactions")
@@ -272,6 +272,7 @@ def test_the_age_of_a_transaction_that_postgresql_hides_is_unknown(lines: Lines,
         assert row["seconds"] > 0
 
 
+@pytest.mark.versions
 def test_dead_rows_are_told_of_the_queue_and_of_the_tables_of_plans(lines: Lines) -> None:
     lines.session.execute("create table public.avatars (id int); create table public.other (id int)")
     lines.session.execute("create table public.parts (id int) partition by list (id)")

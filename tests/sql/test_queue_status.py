@@ -13,8 +13,6 @@ from support.postgres.plans import explained
 from support.queue.lines import Lines
 from support.queue.rows import add
 
-pytestmark = pytest.mark.versions
-
 CHAIN = {"copy": {"next": ["tag"]}, "tag": {"next": ["audit"], "max_in_hand": 3}, "audit": {}}
 
 
@@ -87,6 +85,7 @@ def test_every_queue_with_batches_or_a_row_or_named_by_another_has_one_row(lines
     assert list(read(lines, "other")) == ["copy"]
 
 
+@pytest.mark.versions
 def test_what_is_pending_counts_the_queues_before(lines: Lines) -> None:
     lines.register("m", CHAIN)
     add(lines, "copy", 100)
@@ -220,6 +219,7 @@ def test_the_oldest_due_batch_is_told_by_queue(lines: Lines) -> None:
     )
 
 
+@pytest.mark.versions
 def test_the_views_read_no_batch_that_waits_but_the_oldest_of_each_queue(lines: Lines) -> None:
     lines.register("m", CHAIN)
     lines.add(("m", "copy"), 20_000)

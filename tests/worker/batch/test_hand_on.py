@@ -19,8 +19,6 @@ from rowferry_worker.batch.verdict import write_failure, write_verdict
 from support.queue.held_batches import split
 from support.queue.lines import Lines
 
-pytestmark = pytest.mark.versions
-
 INSERT = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
 select id, 'load', %s, %s, 7 from rowferry.migration where name = 'one'
@@ -107,6 +105,7 @@ def all_of(outcome: str, ids: str = "0123456789") -> dict[str, str]:
     return dict.fromkeys(ids, outcome)
 
 
+@pytest.mark.versions
 def test_a_range_that_is_done_at_once_is_handed_on_as_it_is(lines: Lines, worker: Worker) -> None:
     """Without the choices of its own queue; due now, with the attempts of the batch before."""
     enqueue(lines, RANGE | {"since": "2026-01-01", "read_again": ["kept"]})
@@ -424,6 +423,7 @@ def ids_of(payload: Mapping[str, Any]) -> list[str]:
     return [each for each in ids if each in payload.get("only", ids)]
 
 
+@pytest.mark.versions
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), is_tracked=st.booleans())
 def test_every_entry_is_handed_on_exactly_once_whatever_happens(
