@@ -24,6 +24,7 @@ MODULES = (
 OF_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")
 """How variables begin that are read before the first module is."""
 
+_AT_FIRST = dict(os.environ)
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(list(MODULES))
 
@@ -66,7 +67,7 @@ class ForkedProcess:
 
 def may_fork(environment: Mapping[str, str]) -> bool:
     """Return whether a forked process would be as one of its own: it finds no variable that the interpreter reads."""
-    changed = {name for name, _ in set(environment.items()) ^ set(os.environ.items())}
+    changed = {name for name, _ in set(environment.items()) ^ set(_AT_FIRST.items())}
     return not any(name.startswith(OF_INTERPRETER) for name in changed)
 
 
