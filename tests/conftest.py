@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for: databases, S3 servers, buckets."""
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -336,3 +337,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.fast)
         keep_group(item)
     items.sort(key=lambda item: (not item.get_closest_marker("fast"), not item.get_closest_marker("xdist_group")))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what the tests are made of: it would look at all of it for each of them."""
+    gc.collect()
+    gc.freeze()
