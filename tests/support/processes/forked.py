@@ -5,11 +5,14 @@ To import them costs each process 0.5 s of CPU, and the tests start hundreds.
 
 import multiprocessing
 import os
+import runpy
 import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
+from unittest.mock import patch
 
 MODULES = (
     "boto3.session",
@@ -22,7 +25,9 @@ MODULES = (
 """What the server imports before its first child."""
 
 OF_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")
-"""How variables begin that are read before the first module is."""
+"""How variables begin that are read before the first module is; PYTHONPATH is heeded here as well."""
+HOOK = "sitecustomize.py"
+"""What Python runs before all else where it finds one."""
 
 _AT_FIRST = dict(os.environ)
 _forks = multiprocessing.get_context("forkserver")
@@ -39,6 +44,7 @@ class ForkedProcess:
         for file in (out, err):
             file.write_bytes(b"")
         chosen = (tuple(arguments), dict(environment), folder, out, err)
+        _start_server()
         self._process = _forks.Process(target=_run, args=chosen, daemon=True)
         self._process.start()
         assert self._process.pid is not None
@@ -65,10 +71,16 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
+def _start_server() -> None:
+    """Start it where it does not run, without what a test has told the processes that it starts."""
+    with patch.dict(os.environ, _AT_FIRST, clear=True):
+        forkserver.ensure_running()
+
+
 def may_fork(environment: Mapping[str, str]) -> bool:
     """Return whether a forked process would be as one of its own: it finds no variable that the interpreter reads."""
     changed = {name for name, _ in set(environment.items()) ^ set(_AT_FIRST.items())}
-    return not any(name.startswith(OF_INTERPRETER) for name in changed)
+    return not any(name.startswith(OF_INTERPRETER) and name != "PYTHONPATH" for name in changed)
 
 
 def _run(arguments: tuple[str, ...], environment: dict[str, str], folder: Path, *files: Path) -> None:
@@ -82,6 +94,16 @@ def _run(arguments: tuple[str, ...], environment: dict[str, str], folder: Path, 
         os.close(output)
     os.chdir(folder)
     sys.argv = ["rowferry", *arguments]
+    _heed_python_path(environment.get("PYTHONPATH", ""))
     from rowferry_cli import main
 
     main()
+
+
+def _heed_python_path(path: str) -> None:
+    """Let modules be found there, and run what Python would have run first: what it changes is imported already."""
+    folders = [name for name in path.split(os.pathsep) if name and name not in sys.path]
+    sys.path[:0] = folders
+    hook = next((Path(name, HOOK) for name in folders if Path(name, HOOK).exists()), None)
+    if hook is not None:
+        runpy.run_path(str(hook))

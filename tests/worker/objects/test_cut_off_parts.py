@@ -253,6 +253,6 @@ def test_versitygw_keeps_nothing_that_is_believed(make_migration: MakeMigration,
             worker.kill()
         legacy.fake.link = Link()
         migration.finish_after_kills()
-        assert migration.counts() == {"migrated": 1}
+        assert migration.counts() == {"migrated": 1}, migration.failures()
         migration.audit()
         assert migration.production.open_uploads() == []
