@@ -62,6 +62,7 @@ def set_latency(fake: FakeMigration, seconds: float) -> None:
         address.fake._latency.set_latency(Latency(seconds))
 
 
+@pytest.mark.by_day("stream")
 def test_what_will_be_moved_is_counted_and_nothing_is_written(each_fake: FakeMigration) -> None:
     migration = each_fake.migration
     migration.fill(50)
@@ -154,6 +155,7 @@ def test_the_plans_own_limit_is_kept_and_named(fake: FakeMigration) -> None:
     assert sum(number for (side, _), number in sent.items() if side == "production") < 20 * 12
 
 
+@pytest.mark.by_day("stream")
 def test_copied_objects_are_kept_by_the_migration(each_fake: FakeMigration) -> None:
     migration = each_fake.migration
     migration.fill(30)
@@ -253,6 +255,7 @@ def test_without_the_right_to_read_no_estimate_is_made(logged_migration: Migrati
     assert "give the legacy credentials s3:GetObject and s3:ListBucket" in words
 
 
+@pytest.mark.soak
 def test_a_server_that_falls_silent_is_one_sentence(logged_migration: Migration, log) -> None:
     logged_migration.fill(3)
     with log.holding(lambda seen: seen.key.startswith(FROM)):
@@ -302,6 +305,7 @@ def test_a_large_table_is_counted_by_some_of_its_blocks(fake: FakeMigration, mon
     assert found["estimate"] != 40_000
 
 
+@pytest.mark.soak
 def test_entries_that_stand_together_widen_the_range(fake: FakeMigration, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "SCANNED_BYTES", 0)
     monkeypatch.setattr(counting, "SAMPLED_BLOCKS", 60)

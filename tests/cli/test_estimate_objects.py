@@ -36,6 +36,7 @@ def test_listed_objects_and_the_requests_that_list_them_are_counted(fake: FakeMi
     assert found["requests"]["production"]["CopyObject"] == pytest.approx(sent["production", "CopyObject"], abs=1)
 
 
+@pytest.mark.soak
 def test_a_listing_that_was_given_up_says_that_there_are_more(
     fake: FakeMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,7 +174,7 @@ MODES = [
 
 @pytest.mark.parametrize(("deviations", "plans"), MODES)
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
-@pytest.mark.by_day("server-honours", "stream-ignores")
+@pytest.mark.by_day("server-honours")
 def test_the_requests_of_an_object_are_those_of_a_worker(
     make_migration: Callable[..., Migration],
     server_side: bool,

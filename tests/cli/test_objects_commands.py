@@ -94,6 +94,7 @@ def test_there_is_nothing_to_revert(listed: Migration) -> None:
     check_copies(listed, NAMES)
 
 
+@pytest.mark.soak
 def test_rows_are_reverted_beside_objects_that_are_not(listed: Migration) -> None:
     listed.plan["entries"] = [{"table": "public.avatars", "id": "id", "key": "path", "from": "image/", "to": "avatar/"}]
     listed.write_plan()
@@ -105,6 +106,7 @@ def test_rows_are_reverted_beside_objects_that_are_not(listed: Migration) -> Non
     assert all(key is not None and key.startswith("image/") for key in listed.rows().values())
 
 
+@pytest.mark.soak
 def test_one_label_is_worked_on_alone(listed: Migration) -> None:
     listed.plan["objects"].append({"prefix": "other/", "name": "others"})
     put_objects(listed, ["a"], prefix="other/")

@@ -63,6 +63,7 @@ def write(path: Path, objects: Iterable[Object]) -> Path:
     return path
 
 
+@pytest.mark.soak
 def test_kubernetes_takes_every_file(validate: Callable[..., str], subtests: pytest.Subtests) -> None:
     assert len(FILES) > 5, "a test without a subject cannot fail"
     for version in VERSIONS:

@@ -65,6 +65,7 @@ def test_every_package_says_that_it_is_typed(built: Path, pattern: str) -> None:
     assert "Typing :: Typed" in read_metadata(find(built, pattern)).get_all("Classifier", [])
 
 
+@pytest.mark.soak
 def test_the_unit_of_systemd_is_in_the_wheel(built: Path) -> None:
     files = dict(read_files(find(built, "rowferry-0*.whl")))
     for part in ("worker", "exporter"):

@@ -79,11 +79,13 @@ def test_the_schemas_that_are_known_by_name_are_in_the_wheel(built: Path) -> Non
     assert known <= set(names)
 
 
+@pytest.mark.soak
 def test_the_page_of_the_report_is_in_the_wheel(built: Path) -> None:
     names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
     assert {f"rowferry_cli/reporting/templates/{name}" for name in ("page.html", "page.css")} <= set(names)
 
 
+@pytest.mark.soak
 def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:
     wheel = find(built, "rowferry_lab-*.whl")
     assert {"rowferry", *LAB_DEPENDENCIES} == requirements_of(wheel)
@@ -118,6 +120,7 @@ def test_the_wheel_holds_every_sql_file(alone: Path, tmp_path: Path) -> None:
     assert set(done.stdout.split()) == {str(path.relative_to(ROOT / "sql")) for path in (ROOT / "sql").rglob("*.sql")}
 
 
+@pytest.mark.soak
 def test_the_extra_demo_brings_the_lab_of_the_same_version_which_adds_its_commands(built: Path, tmp_path: Path) -> None:
     """With the archives of one release in a folder, and no network."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

@@ -71,6 +71,7 @@ os.execv(sys.executable, [sys.executable, "-m", "rowferry_cli", "worker", "--unt
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is for Linux")
+@pytest.mark.soak
 def test_a_worker_does_its_work_without_memory_that_is_writable_and_executable(migration: Migration) -> None:
     """What MemoryDenyWriteExecute= of the unit forbids, forbidden by the kernel itself."""
     assert find("MemoryDenyWriteExecute") == "yes"

@@ -148,6 +148,7 @@ def test_a_migration_that_is_over_may_be_run_again(migration: Migration) -> None
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.soak
 def test_a_listing_that_cannot_be_had_is_a_note(logged_migration: Migration, log) -> None:
     logged_migration.fill(2)
     with log.refusing(lambda seen: "list-type" in seen.query, 500, "InternalError"):

@@ -68,6 +68,7 @@ def test_a_missing_bucket_of_an_s3_server_is_told_from_that(ready: Migration) ->
         assert found[0].what.startswith("there is no legacy bucket")
 
 
+@pytest.mark.soak
 def test_https_to_an_http_port_is_told(ready: Migration) -> None:
     ready.plan["production"]["endpoint_url"] = ready.production.endpoint_url.replace("http:", "https:")
     found = [finding for finding in check(ready) if finding.level == "problem"]

@@ -101,6 +101,7 @@ def test_a_given_folder_keeps_its_data_for_the_next_start(open_folder: Path) -> 
         assert ask(server.dsn(), "select number from kept") == 7
 
 
+@pytest.mark.by_day("9")
 @pytest.mark.parametrize(
     "deadly", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM, signal.SIGKILL]
 )

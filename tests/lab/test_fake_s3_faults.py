@@ -177,6 +177,7 @@ def test_an_unknown_setting_is_refused(server: FakeS3Server) -> None:
             server.configure(group, **{name: "many"})
 
 
+@pytest.mark.by_day("0")
 @pytest.mark.parametrize("silent", [0, 1])
 def test_after_an_outage_it_answers_again(server: FakeS3Server, client: Any, silent: int) -> None:
     client.head_bucket(Bucket="legacy")

@@ -81,6 +81,7 @@ def test_a_parent_that_is_killed_leaves_no_server(deadly: signal.Signals) -> Non
     wait_for(lambda: not is_running(pid))
 
 
+@pytest.mark.soak
 def test_a_port_that_is_taken_meanwhile_is_exchanged_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as rival:
         rival.bind(("127.0.0.1", 0))

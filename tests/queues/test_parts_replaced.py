@@ -76,6 +76,7 @@ def test_what_is_written_right_before_the_completion_is_not_replaced(site: Site)
     site.check_arrived(THEIRS)
 
 
+@pytest.mark.soak
 def test_a_copy_that_is_deleted_right_before_the_completion_is_made_anew(site: Site) -> None:
     with site.log.telling(when_completed(lambda: site.migration.production.delete(TO + NAME))):
         copy_again(site, CHANGED)

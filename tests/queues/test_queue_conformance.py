@@ -291,6 +291,7 @@ def test_a_worker_that_is_killed_leaves_nothing_undone_and_nothing_doubled(stand
     stand.check_done()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "fixture",
     [pytest.param(queue, marks=[pytest.mark.soak] if queue in HALVED_ALIKE else []) for queue in list_queues()],

@@ -63,6 +63,7 @@ def test_moto_gets_every_key_and_every_byte(moto_buckets: Buckets) -> None:
     carry_all(moto_buckets, st.dictionaries(KEYS, BODIES, min_size=1, max_size=5))
 
 
+@pytest.mark.soak
 def test_versitygw_gets_every_key_that_is_a_path(versitygw_buckets: Buckets) -> None:
     paths = st.dictionaries(KEYS.filter(is_path), BODIES, min_size=1, max_size=5)
     carry_all(versitygw_buckets, paths.filter(lambda objects: are_apart([*objects])))

@@ -153,7 +153,7 @@ def test_a_range_is_no_listing_and_a_listing_must_be_claimed(session: Session) -
 
 
 @pytest.mark.versions
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.sets(KEYS, max_size=14),
     st.sets(KEYS, max_size=8),

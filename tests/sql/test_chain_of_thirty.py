@@ -68,6 +68,7 @@ def finish(connection: Connection, batch: Batch, choose: random.Random) -> None:
     write_verdict(connection, batch, Attempt(begun["attempt_id"], begun["number"], 0), Judgement(verdict), results)
 
 
+@pytest.mark.soak
 def test_each_item_is_once_in_each_of_thirty_queues(lines: Lines) -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(work, range(16)))

@@ -81,6 +81,7 @@ def test_nothing_that_a_worker_asks_is_compiled(worker: Connection) -> None:
         assert compiled(found) == set()
 
 
+@pytest.mark.soak
 def test_a_claim_would_be_seen_to_be_compiled(worker: Connection) -> None:
     """The proof that the test above can fail."""
     worker.execute("alter function rowferry.claim_batch reset jit")

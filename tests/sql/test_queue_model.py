@@ -185,7 +185,7 @@ def test_the_queue_does_what_the_model_predicts(table: EntryTable) -> None:
     run_state_machine_as_test(
         cast("Any", lambda: QueueMachine(table)),
         settings=settings(
-            max_examples=20,
+            max_examples=12,
             stateful_step_count=50,
             deadline=None,
             suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]

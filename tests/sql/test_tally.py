@@ -170,7 +170,7 @@ def test_the_tally_says_what_a_scan_would_say(any_database: str, monkeypatch: py
     with psycopg.connect(any_database, autocommit=True) as connection:
         connection.execute(MIGRATIONS)
     machine = type("Machine", (Queue,), {"dsn": any_database})
-    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=40))
+    run_state_machine_as_test(machine, settings=settings(max_examples=12, stateful_step_count=40))
 
 
 def compare(dsn: str) -> None:

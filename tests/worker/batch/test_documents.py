@@ -95,7 +95,7 @@ def move_all(table: EntryTable, entries: Entries) -> int:
 def test_a_document_is_rewritten_as_the_model_says(column_type: str, table: EntryTable) -> None:
     table.execute(f"create table public.things (id bigint primary key, data {column_type})")
 
-    @settings(max_examples=100)
+    @settings(max_examples=40)
     @given(DOCUMENTS, PATHS)
     def check(document: Any, path: str) -> None:
         entries = Entries("public.things", "id", "data", FROM, TO, path=path)

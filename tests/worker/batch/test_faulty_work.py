@@ -97,6 +97,7 @@ def test_what_breaks_its_promises_is_an_error_of_its_batch(
     assert notes(faulty) == {"note": 10}
 
 
+@pytest.mark.by_day("unfit")
 @pytest.mark.parametrize("name", ["raising", "unfit"])
 def test_settings_that_fail_in_the_package_are_one_sentence(
     name: str, faulty: EntryTable, run_rowferry: Run, tmp_path: Path
@@ -110,6 +111,7 @@ def test_settings_that_fail_in_the_package_are_one_sentence(
         assert [line for line in told if f"[queue.{name}]" in line and "licence" in line], told
 
 
+@pytest.mark.by_day("raising")
 @pytest.mark.parametrize("name", ["raising", "unfit"])
 def test_settings_that_fail_in_the_package_stop_no_other_queue(
     name: str, faulty: EntryTable, run_rowferry: Run, tmp_path: Path

@@ -185,6 +185,7 @@ def test_a_range_past_its_time_budget_puts_the_rest_back(listed: Migration) -> N
     assert len(ranges(listed)) == 4
 
 
+@pytest.mark.soak
 def test_an_object_that_kills_its_worker_ends_up_alone(migration: Migration, tmp_path: Path) -> None:
     name_objects(migration, prefix="image/", to="avatar/")
     migration.plan["migration"]["max_attempts"] = 3

@@ -106,6 +106,7 @@ def test_a_worker_writes_no_temporary_file(full: EntryTable, failing: bool) -> N
         assert spills.take() == 0
 
 
+@pytest.mark.soak
 def test_a_rerun_and_prune_write_no_temporary_file(full: EntryTable) -> None:
     full.execute("update public.avatars set path = replace(path, 'image/', 'avatar/')")
     with frugal() as (connection, spills):

@@ -99,6 +99,7 @@ def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
     migration.audit(legacy_left=[7])
 
 
+@pytest.mark.soak
 def test_a_poisonous_entry_whose_neighbours_are_gone_is_not_tried_for_ever(
     versitygw_migration: Migration, tmp_path: Path
 ) -> None:

@@ -174,6 +174,7 @@ def test_what_is_listed_with_another_etag_is_sent_again(
         assert damaged not in site.unsigned()
 
 
+@pytest.mark.soak
 def test_recorded_parts_are_believed_unread(make_site: MakeSite) -> None:
     site = make_site(Deviations())
     kill_in_the_middle(site, sent=6, recorded=4)
@@ -238,6 +239,7 @@ def test_only_who_holds_the_upload_records_its_parts(make_site: MakeSite) -> Non
     assert site.recorded() == row["parts"] | {"99": "x"}
 
 
+@pytest.mark.soak
 def test_versitygw_keeps_nothing_that_is_believed(make_migration: MakeMigration, versitygw_buckets: Buckets) -> None:
     """It has kept what came of a part whose worker was killed, at its full size."""
     with running_fakes(Deviations()) as (legacy,), fresh_buckets(legacy) as found:

@@ -66,6 +66,7 @@ def problems(migration: Migration) -> list[str]:
     return [finding.what for finding in check(migration) if finding.level == "problem"]
 
 
+@pytest.mark.by_day("versitygw-server", "moto-stream")
 def test_public_objects_are_public_or_no_row_moves(server: S3Server, site: Migration) -> None:
     site.plan["production"]["acl"] = "public-read"
     told = problems(site)
@@ -86,6 +87,7 @@ def test_public_objects_are_public_or_no_row_moves(server: S3Server, site: Migra
             assert site.production.read(key) == site.bodies[key.removeprefix(TO).partition(".")[0]]
 
 
+@pytest.mark.by_day("versitygw-server", "moto-stream")
 def test_content_headers_are_those_of_the_plan_and_the_others_are_kept(server: S3Server, site: Migration) -> None:
     site.plan["production"] |= {"cache_control": "public, max-age=60", "tags": "none"}
     assert bool(problems(site)) == (server.name in DROP_CONTENT_HEADERS)
@@ -101,6 +103,7 @@ def test_content_headers_are_those_of_the_plan_and_the_others_are_kept(server: S
     assert site.production.head(f"{TO}1.png")["ContentDisposition"] == "attachment"
 
 
+@pytest.mark.by_day("versitygw-server", "moto-stream")
 def test_objects_are_encrypted_or_no_row_moves(server: S3Server, site: Migration) -> None:
     """Ceph, MinIO, Swift and SeaweedFS refuse it as they are set up here; versitygw takes it without a word."""
     site.plan["production"]["encryption"] = "AES256"

@@ -265,6 +265,7 @@ def test_a_list_of_parts_is_read_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["kept", "dropped"])
+@pytest.mark.by_day("dropped")
 def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keeps: bool) -> None:
     """The upload was created with its properties by the worker that was killed; another completes it."""
     site = make_site("stream", Deviations() if keeps else Deviations(keeps_acl=frozenset()))

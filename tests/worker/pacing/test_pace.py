@@ -72,6 +72,7 @@ def test_two_modes_of_latency_do_not_lower_the_limit() -> None:
     assert worker.rate(5, 30) > 0.9 * MOST
 
 
+@pytest.mark.soak
 def test_small_and_large_objects_together_reach_what_a_fixed_limit_reaches() -> None:
     load = Load(cpu_seconds=0.0004, share_large=0.5)
 
@@ -138,6 +139,7 @@ def test_a_bound_for_each_address_gives_each_worker_all_of_its_own() -> None:
     assert total(fleet, 30, 60) > 0.95 * 4 * 300
 
 
+@pytest.mark.soak
 def test_a_worker_that_joins_gets_a_share_and_one_that_leaves_makes_room() -> None:
     fleet = run_fleet(throttling(1000), 4, seconds=90, joins=[30], leaves=[60, 60])
     assert fleet[4].rate(45, 60) > 100
@@ -155,6 +157,7 @@ def test_refusals_at_random_do_not_slow_a_worker_down(share: float) -> None:
     assert worker.rate(10, 40) > 0.8 * MOST
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("joins", "seconds"),
     [nightly((), 0.07), nightly((), 0.4), ((3.0, 6.0, 9.0), 0.07), nightly((3.0, 6.0, 9.0), 0.4)],
@@ -201,6 +204,7 @@ def test_no_candidate_is_as_good_on_every_server(name: str) -> None:
     assert min(shares) < 2 / 3 or refused_share(bound, 15, 30) > 0.1
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("server", [nightly(lambda: Free(lognormal(0.3, 0.6))), lambda: Free(bimodal(0.03, 0.3, 0.7))])
 def test_a_low_percentile_finds_less_than_the_mean(server: Callable[[], Server]) -> None:
     """Why ADR 19 takes the mean."""

@@ -72,6 +72,7 @@ def check_all_moved(migration: Migration, entries: int) -> None:
     migration.check_balance()
 
 
+@pytest.mark.soak
 def test_spread_latency_and_instant_answers_never_lower_the_limit(
     make_migration: MakeMigration, server: FakeS3Server
 ) -> None:
