@@ -11,7 +11,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import none
 
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from rowferry_worker.batch import verdict
@@ -341,5 +342,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what the tests are made of: it would look at all of it for each of them."""
+    begin_hypothesis()
     gc.collect()
     gc.freeze()
+
+
+@given(none())
+def begin_hypothesis(_: None) -> None:
+    """Let hypothesis make its generator of random numbers, and look for what holds it, before that is out of sight."""

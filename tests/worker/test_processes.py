@@ -172,10 +172,10 @@ def test_a_process_that_makes_no_progress_is_replaced(hangs: bool, monkeypatch: 
         (place,) = supervisor._places
         wait_for(lambda: supervisor.replace_dead() or place._last_sign)
         if hangs:
-            wait_for(lambda: clock.move(SILENCE) or supervisor.replace_dead() == 1)
+            wait_for(lambda: clock.move(SILENCE.total_seconds()) or supervisor.replace_dead() == 1)
             return
         for _ in range(3):
-            clock.move(SILENCE / 2)
+            clock.move(SILENCE.total_seconds() / 2)
             wait_for(lambda: supervisor.replace_dead() or place._last_sign == clock.now)
         assert place._last_sign == clock.now, "it was replaced although it made progress"
 

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 
 CORES = os.cpu_count() or 1
@@ -20,8 +19,8 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
-    def move(self, step: timedelta) -> None:
-        self.now += step.total_seconds()
+    def move(self, seconds: float) -> None:
+        self.now += seconds
 
 
 def count_running() -> int:

@@ -47,6 +47,10 @@ class Ending(Protocol):
 
     def poll(self) -> int | None: ...
 
+
+class Ended(Ending, Protocol):
+    """The same, which tells how it has ended."""
+
     def wait(self) -> int: ...
 
 
@@ -65,7 +69,7 @@ def wait_for(condition: Callable[[], object], *, deadline: timedelta = DEADLINE,
         time.sleep(0.01)
 
 
-def wait_for_end(process: Ending, *, deadline: timedelta = DEADLINE) -> int:
+def wait_for_end(process: Ended, *, deadline: timedelta = DEADLINE) -> int:
     """Return the exit status of a process; fail the test at the deadline, and leave the process as it is."""
     wait_for(lambda: process.poll() is not None, deadline=deadline)
     return process.wait()
