@@ -83,7 +83,7 @@ test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a
 
 test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
 	@tools/install-browser tests/support/browser $(VENV)/bin/python
-	@$(VENV)/bin/pytest -q --basetemp=build/looks -m browser tests/cli tests/docs
+	@$(VENV)/bin/pytest -q -n 2 --basetemp=build/looks -m browser tests/cli tests/docs
 	@echo "The screenshots are in build/looks, a folder for each page."
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
@@ -127,7 +127,7 @@ pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own compone
 
 docs: $(VENV)/.with-dev $(VENV)/.with-docs ## Build the site into build/site and the man pages, every link checked; DOCS_ARGS=--external: other hosts' too.
 	@tools/build-docs $(VENV) $(DOCS_ARGS)
-	@tools/step "following the pages, and testing that a fault fails the build" $(VENV)/bin/pytest -q -n 2 -m site tests/docs tests/whole
+	@tools/step "following the pages, and testing that a fault fails the build" $(VENV)/bin/pytest -q -n 2 -m 'site and not soak' tests/docs tests/whole
 
 man: $(VENV)/.with-docs ## Build the man pages of rowferry and its commands into build/man.
 	@tools/build-docs $(VENV) man

@@ -73,6 +73,7 @@ def name_settings(block: Block) -> set[str]:
 
 
 @pytest.mark.parametrize("page", [README, FIRST_MIGRATION], ids=["readme", "first-migration"])
+@pytest.mark.by_day("readme")
 def test_migrate_needs_no_other_command_before_it(page: Path, migration: Migration) -> None:
     migration.execute("drop schema rowferry cascade")
     migration.fill(5)

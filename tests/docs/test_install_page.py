@@ -91,6 +91,7 @@ def test_every_section_with_commands_is_run_here() -> None:
     assert sorted(text) == sorted("".join(block.text for block in read_blocks("sh", pages=[PAGE])))
 
 
+@pytest.mark.by_day("With the pinned versions")
 @pytest.mark.site
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("heading", CHECKOUT)

@@ -37,6 +37,7 @@ def test_pages_whose_links_lead_somewhere_are_built(tmp_path: Path) -> None:
     assert "/blob/main/README.md" in (tmp_path / "out" / "a.html").read_text("utf-8")
 
 
+@pytest.mark.by_day("page", "anchor")
 @pytest.mark.parametrize(
     ("pages", "fault"),
     [

@@ -147,6 +147,7 @@ def count_done(example: Example) -> int:
     return row["done"]
 
 
+@pytest.mark.soak
 def test_what_a_table_refuses_is_named_and_handed_on_once_it_is_accepted(example: Example) -> None:
     run = example.run
     run("python", "-m", "book_import", "tables")
@@ -171,6 +172,7 @@ def test_what_a_table_refuses_is_named_and_handed_on_once_it_is_accepted(example
     assert {(row["entries"], row["written"], row["failed"]) for row in example.fetch(SUMS)} == {(60, 60, 0)}
 
 
+@pytest.mark.soak
 def test_rows_that_another_session_writes_are_tried_again(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     example.run("python", "-m", "book_import", "tables")
     items = example.make_items("--count=40", "--names=2")
