@@ -91,6 +91,7 @@ def test_a_role_that_may_only_call_functions_shares_the_rates(
             assert least.send(1, 4, copy=50.0).fleet_rates == {COPY: FleetRate(150.0, 2)}
 
 
+@pytest.mark.versions
 def test_the_server_says_how_many_connections_it_has(table: EntryTable, workers: list[Worker]) -> None:
     (row,) = table.execute("select current_setting('max_connections')::integer as connections")
     connections = workers[0].send(0, 4).connections
