@@ -24,8 +24,8 @@ MODULES = (
 )
 """What the server imports before its first child."""
 
-OF_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")
-"""How variables begin that are read before the first module is; PYTHONPATH is heeded here as well."""
+EARLY = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG", "ROWFERRY_TEST_")
+"""How variables begin that are read before the first module of rowferry is; PYTHONPATH is heeded here as well."""
 HOOK = "sitecustomize.py"
 """What Python runs before all else where it finds one."""
 
@@ -84,7 +84,7 @@ def _start_server() -> None:
 def may_fork(environment: Mapping[str, str]) -> bool:
     """Return whether a forked process would be as one of its own: it finds no variable that the interpreter reads."""
     changed = {name for name, _ in set(environment.items()) ^ set(_AT_FIRST.items())}
-    return not any(name.startswith(OF_INTERPRETER) and name != "PYTHONPATH" for name in changed)
+    return not any(name.startswith(EARLY) and name != "PYTHONPATH" for name in changed)
 
 
 def _run(arguments: tuple[str, ...], environment: dict[str, str], folder: Path, *files: Path) -> None:
