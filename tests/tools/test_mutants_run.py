@@ -60,6 +60,12 @@ def test_an_age_is_told():
     run = subprocess.run([sys.executable, "-c", "import ages; print(ages.tell(30))"], capture_output=True, text=True)
     assert run.stdout == "old\\n"
 """
+FREEZES = """
+import gc
+
+def pytest_collection_finish():
+    gc.freeze()
+"""
 HANGS = """
 import json, os, pathlib, sys, time
 from mutants import children
@@ -86,7 +92,7 @@ print(json.dumps({"said": ended.said, "in_time": ended.in_time}))
 def ages(tmp_path: Path) -> Module:
     """A module with two files of tests, one of which starts a process."""
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
-    for name, text in {"ages": CODE, "test_ages": TESTS, "test_by_process": BY_PROCESS}.items():
+    for name, text in {"ages": CODE, "test_ages": TESTS, "test_by_process": BY_PROCESS, "conftest": FREEZES}.items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     return Module("ages", tmp_path, ("ages.py",), ("test_ages.py",), ("test_by_process.py",))
 

@@ -3,6 +3,7 @@
 Run as `python -m mutants.stand JOB`, with the file of a job.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ class Stand:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try the mutants of the job, unless a test fails without one."""
+        gc.unfreeze()  # what a conftest has frozen: `swap` has to find the functions
         job = self._job
         if session.testsfailed or not session.items:
             job.tell({"broken": "its tests cannot be collected"})
