@@ -22,6 +22,7 @@ from support.postgres.ordinary import reason_to_be_superuser
 from support.postgres.servers import (
     INSTALLATIONS,
     POSTGRES,
+    QUICK_SERVER,
     Buckets,
     DatabaseServers,
     find_distribution_postgres,
@@ -32,7 +33,7 @@ from support.postgres.servers import (
 from support.processes.cli import Run, run_rowferry_in
 from support.processes.time_limit import pytest_timeout_set_timer  # noqa: F401 - a hook of pytest-timeout
 from support.queue.plug_in import NOTES, PlugIn, write_plan
-from support.running.by_day import is_for_the_night
+from support.running.by_day import is_nightly
 from support.s3.request_log import RequestLog, logged
 
 pytest_plugins = ["support.running.plugin"]
@@ -164,7 +165,7 @@ TRANSFERS = {
     "versitygw-to-moto": ("versitygw", "moto"),
 }
 """The servers of both sides: where they are one, it copies by itself; where they are two, objects are streamed."""
-BY_DAY = {"versitygw", "moto-to-versitygw"} if find_versitygw() else {"moto"}
+BY_DAY = {QUICK_SERVER, "moto-to-versitygw"}
 """Those that `make test` takes; the others are for the night."""
 
 
@@ -207,7 +208,7 @@ def make_migration(
 
 @pytest.fixture(params=[pytest.param(name, marks=() if name in BY_DAY else pytest.mark.soak) for name in TRANSFERS])
 def any_migration(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Iterator[Migration]:
-    """An empty migration over every pair of servers, one after the other."""
+    """An empty migration over every pair of servers, one after the other; by day over two of them."""
     with ExitStack() as until:
         servers = [request.getfixturevalue(name) for name in dict.fromkeys(TRANSFERS[request.param])]
         buckets = [until.enter_context(fresh_buckets(server)) for server in servers]
@@ -217,7 +218,7 @@ def any_migration(request: pytest.FixtureRequest, make_migration: Callable[..., 
 @pytest.fixture
 def migration(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Migration:
     """An empty migration within versitygw, which is quick, or within moto where there is no versitygw."""
-    buckets = request.getfixturevalue("versitygw_buckets" if find_versitygw() else "moto_buckets")
+    buckets = request.getfixturevalue(f"{QUICK_SERVER}_buckets")
     return make_migration(buckets, buckets)
 
 
@@ -259,7 +260,7 @@ def run_rowferry(tmp_path: Path) -> Run:
 @pytest.fixture
 def log(request: pytest.FixtureRequest) -> Iterator[RequestLog]:
     """A logging proxy in front of versitygw, which is the faster server, or of moto where there is no versitygw."""
-    with logged(request.getfixturevalue("versitygw" if find_versitygw() else "moto").endpoint_url) as log:
+    with logged(request.getfixturevalue(QUICK_SERVER).endpoint_url) as log:
         yield log
 
 
@@ -268,7 +269,7 @@ def logged_migration(
     request: pytest.FixtureRequest, log: RequestLog, make_migration: Callable[..., Migration]
 ) -> Migration:
     """An empty migration whose workers reach S3 through the logging proxy."""
-    buckets = request.getfixturevalue("versitygw_buckets" if find_versitygw() else "moto_buckets")
+    buckets = request.getfixturevalue(f"{QUICK_SERVER}_buckets")
     migration = make_migration(buckets, buckets)
     migration.reach_through(log.endpoint_url)
     return migration
@@ -332,7 +333,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("texts") and needs_server(item):
             raise pytest.UsageError(f"{item.nodeid} is marked texts, but needs a server: move it to another file.")
-        if is_for_the_night(item):
+        if is_nightly(item):
             item.add_marker(pytest.mark.soak)
         if is_fast(item):
             item.add_marker(pytest.mark.fast)
@@ -341,7 +342,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what the tests are made of: it would look at all of it for each of them."""
+    """Exempt all objects made so far from garbage collection, which looked at all of them for each test."""
     begin_hypothesis()
     gc.collect()
     gc.freeze()
@@ -349,4 +350,4 @@ def pytest_collection_finish() -> None:
 
 @given(none())
 def begin_hypothesis(_: None) -> None:
-    """Let hypothesis make its generator of random numbers, and look for what holds it, before that is out of sight."""
+    """Run hypothesis once before `gc.freeze`: it uses `gc.get_referrers`, which does not see frozen objects."""

@@ -77,14 +77,8 @@ def test_a_known_schema_is_valid_and_in_the_docs(subtests: pytest.Subtests) -> N
             assert f"| `{name}` | " in PAGE.read_text()
 
 
-IN_EACH_RUN = {"mastodon", "wordpress"}
-"""The schema with the most forms of keys, and one that --discover does not know; the others are nightly."""
-
-
-@pytest.mark.by_day("wordpress")
-@pytest.mark.parametrize(
-    "name", [name if name in IN_EACH_RUN else pytest.param(name, marks=pytest.mark.soak) for name in PROJECTS]
-)
+@pytest.mark.by_day("wordpress")  # --discover does not know it by name
+@pytest.mark.parametrize("name", PROJECTS)
 def test_the_discovered_plan_migrates_every_object_of_an_application(name: str, fill: Fill) -> None:
     found, application = fill(name)
     told = found.discover()

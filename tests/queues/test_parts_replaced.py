@@ -182,7 +182,7 @@ def test_a_copy_that_others_replace_meanwhile_is_no_source(make_migration: MakeM
         site.check_arrived(theirs)
 
 
-@pytest.mark.by_day("not allowed")
+@pytest.mark.by_day("not allowed", "takes it for an empty part", "fails")
 @pytest.mark.parametrize(
     "answer",
     [

@@ -24,19 +24,24 @@ from support.entries.migration import Migration
 from support.postgres.servers import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
-pytestmark = pytest.mark.by_day("migrate*", "parts*", "?-migrate")
-
 COUNT = 7
 SPOILED = 4
 POISON = 3
-HALVED_ALIKE = {"inspect", "revert", "tag", "verify"}
-"""Queues of rows, whose batches are halved by the same statement as those of `migrate`."""
-KILLED_AT_EACH_STEP = "migrate"
-"""The queue whose workers die at each step: what surrounds a perform is the same for all queues."""
+ALIKE = {"inspect", "revert", "tag", "verify"}
+"""Our queues that work on rows as `migrate` does, whose slower tests are nightly; those of a plug-in run each time."""
+OURS = {"migrate", "parts", *ALIKE}
+"""What halves their batches is the same statement, held to it by tests/worker/batch/test_poison.py."""
+KILLED_AT_MANY_STEPS = "migrate"
+"""The queue whose workers die at many steps: what surrounds a perform is the same for all queues."""
+KILLED_BY_DAY = {"after the work", "before COMMIT", "in COMMIT", "after COMMIT"}
+"""The steps at which they die in each run."""
 KILLED_ONCE = "after the work"
 """Where the workers of the others die: all is written to S3 then, and no row."""
 LONGEST_STEP_SECONDS = 0.1
 """Of CPU time, which no load adds to: a hundred times what a coroutine may compute."""
+
+
+each_unlike_queue = pytest.mark.by_day(*(queue for queue in list_queues() if queue not in ALIKE))
 
 
 @pytest.fixture(params=list_queues())
@@ -121,6 +126,7 @@ def test_all_entries_are_done_once_and_a_second_run_changes_nothing(stand: Stand
     stand.check_balance()
 
 
+@each_unlike_queue
 def test_a_run_that_is_rolled_back_ends_the_next_time_as_it_would_have(stand: Stand) -> None:
     """All was done, and the connection was lost before the COMMIT."""
 
@@ -139,6 +145,7 @@ def test_a_run_that_is_rolled_back_ends_the_next_time_as_it_would_have(stand: St
     stand.check_done()
 
 
+@each_unlike_queue
 def test_a_batch_that_is_given_back_costs_no_attempt(stand: Stand) -> None:
     def release(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
         perform(context, entries)
@@ -153,6 +160,7 @@ def test_a_batch_that_is_given_back_costs_no_attempt(stand: Stand) -> None:
     stand.check_done()
 
 
+@each_unlike_queue
 def test_a_worker_that_must_end_gives_the_batch_back_or_finishes_it(stand: Stand) -> None:
     """`perform` raises BatchReleased where it waits, and nothing else; nothing is lost either way."""
     with stand.enqueued(), working(stand.queue) as worker:
@@ -207,6 +215,7 @@ def test_each_entry_has_one_result(stand: Stand) -> None:
         assert found == given
 
 
+@each_unlike_queue
 def test_one_entry_that_fails_spoils_no_other(stand: Stand) -> None:
     stand.spoil(SPOILED)
     with stand.enqueued(), working(stand.queue) as worker:
@@ -220,6 +229,7 @@ def test_one_entry_that_fails_spoils_no_other(stand: Stand) -> None:
     assert report["balances"]
 
 
+@each_unlike_queue
 def test_a_retry_does_only_what_was_left(stand: Stand) -> None:
     """What the last attempt left, where the queue says so; else what still has the form."""
     if stand.fixture.spec.retries_unsettled:
@@ -231,6 +241,7 @@ def test_a_retry_does_only_what_was_left(stand: Stand) -> None:
     assert stand.given[1] == left
 
 
+@each_unlike_queue
 def test_each_settled_entry_is_handed_on_once(stand: Stand) -> None:
     """However often a batch is tried."""
     stand.add_following("sink")
@@ -240,6 +251,7 @@ def test_each_settled_entry_is_handed_on_once(stand: Stand) -> None:
     assert handed_on == [number for number in range(1, COUNT + 1) if number != SPOILED]
 
 
+@each_unlike_queue
 def test_what_the_time_budget_does_not_suffice_for_is_put_back(stand: Stand) -> None:
     with stand.enqueued(), working(stand.queue, parallel=1, time_budget=timedelta(0)) as worker:
         worker.work()
@@ -248,6 +260,7 @@ def test_what_the_time_budget_does_not_suffice_for_is_put_back(stand: Stand) -> 
     stand.check_done()
 
 
+@each_unlike_queue
 def test_no_coroutine_computes_for_long(stand: Stand) -> None:
     stand.fixture.make_heavy(stand.migration, SPOILED)
     with stand.enqueued(), timed_steps() as steps, working(stand.queue) as worker:
@@ -256,6 +269,7 @@ def test_no_coroutine_computes_for_long(stand: Stand) -> None:
     assert max(steps, default=0) < LONGEST_STEP_SECONDS
 
 
+@each_unlike_queue
 def test_rows_are_written_in_the_order_of_their_keys(stand: Stand) -> None:
     """Two batches of one queue cannot deadlock then."""
     stand.log_writes()
@@ -271,10 +285,10 @@ def test_rows_are_written_in_the_order_of_their_keys(stand: Stand) -> None:
 
 def mark_kill(queue: str, step: str) -> list[pytest.MarkDecorator]:
     """Return the mark of what tells little that the kills of another queue do not."""
-    return [] if queue == KILLED_AT_EACH_STEP or step == KILLED_ONCE else [pytest.mark.soak]
+    by_day = KILLED_BY_DAY if queue == KILLED_AT_MANY_STEPS else {KILLED_ONCE} if queue not in ALIKE else set()
+    return [] if step in by_day else [pytest.mark.soak]
 
 
-@pytest.mark.by_day("migrate-before COMMIT", "migrate-in COMMIT", "migrate-after COMMIT", "migrate-after the work")
 @pytest.mark.parametrize(
     ("fixture", "step"),
     [pytest.param(queue, step, marks=mark_kill(queue, step)) for queue in list_queues() for step in STEPS],
@@ -291,10 +305,9 @@ def test_a_worker_that_is_killed_leaves_nothing_undone_and_nothing_doubled(stand
     stand.check_done()
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize(
     "fixture",
-    [pytest.param(queue, marks=[pytest.mark.soak] if queue in HALVED_ALIKE else []) for queue in list_queues()],
+    [pytest.param(queue, marks=[pytest.mark.soak] if queue in OURS else []) for queue in list_queues()],
     indirect=True,
 )
 @pytest.mark.parametrize("count", [3])

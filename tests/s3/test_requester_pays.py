@@ -45,7 +45,7 @@ def heard(found: FakeMigration) -> Iterator[set[tuple[str, str, bool]]]:
 
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
-@pytest.mark.by_day("*-stream")
+@pytest.mark.by_day("*-stream", "paying1-server")
 @pytest.mark.parametrize("paying", [(), ("legacy",), ("production",), ("legacy", "production")])
 def test_every_request_to_a_side_says_who_pays(
     make_migration: Callable[..., Migration], server_side: bool, paying: tuple[str, ...]

@@ -14,7 +14,7 @@ SIMPLE = "state"
 """The form that stands for all where only the version of PostgreSQL differs."""
 
 
-@pytest.mark.by_day("url", "composite id", "jsonb", "state and prefix")
+@pytest.mark.by_day("state", "url", "composite id", "jsonb")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.versions if name == SIMPLE else ()) for name in FORMS]
 )

@@ -174,7 +174,6 @@ def test_a_worker_that_is_killed_behind_pgbouncer_gives_its_batch_back_and_leave
     migration.audit()
 
 
-@pytest.mark.soak
 def test_a_pool_that_is_too_small_starves_no_slot(pooled: str, versitygw_migration: Migration) -> None:
     """A slot holds the last connection and needs another; in 15 s, which is less than it waited, others have theirs."""
     migration = versitygw_migration

@@ -29,8 +29,6 @@ FORMS: dict[str, type[Project]] = {
     "documents": Shrine,
     "encoded URLs": WordPress,
 }
-TELLING = "documents"
-"""The form with the most to lose, several objects a row in one column: a push tries it, `make test-all` the others."""
 UPLOADS = 24
 SABOTAGED = 4
 """Uploads that lose an object, and as many with a foreign object in the place of theirs."""
@@ -66,9 +64,7 @@ def world(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    "form", [pytest.param(form, marks=[] if form == TELLING else pytest.mark.soak) for form in FORMS]
-)
+@pytest.mark.parametrize("form", FORMS)
 def test_outcomes_balance_whatever_happens(form: str, world: Callable[[type[Project]], Corpus]) -> None:
     made, chance = world(FORMS[form]), random.Random(form)
     missing, conflicts = sabotage(made, lose_object), sabotage(made, block_object)

@@ -1,6 +1,6 @@
 """The short form of `make test-servers`: two servers that differ from versitygw and moto in what they honour.
 
-A push asks one of them for server-side copies and one for streamed ones; nightly, each is tried in each direction.
+`make test` streams from moto to gofakes3; nightly, both servers are tried in each direction.
 """
 
 from collections.abc import Iterator
@@ -22,13 +22,8 @@ from support.s3.servers import SERVERS, NotInstalled
 SHORT = [check for check in CHECKS if check.name != "60 MiB by parts"]
 RERUN = {"rerun": COMMANDS["rerun"]}
 NAMES = ("gofakes3", "seaweedfs")
-TELLING = {("gofakes3", "to"), ("seaweedfs", "within")}
 CASES = [
-    pytest.param(
-        *case,
-        id="-".join(case),
-        marks=[pytest.mark.xdist_group(case[0]), *([] if case in TELLING else [pytest.mark.soak])],
-    )
+    pytest.param(*case, id="-".join(case), marks=pytest.mark.xdist_group(case[0]))
     for case in product(NAMES, get_args(Direction))
 ]
 
@@ -39,7 +34,7 @@ def known(request: pytest.FixtureRequest) -> Iterator[tuple[S3Server, Facts]]:
     try:
         server = SERVERS[request.param]()
     except NotInstalled as reason:
-        pytest.skip(f"{reason}; `make test` fetches it")
+        pytest.skip(f"{reason}; `make test-all` fetches it")
     with server:
         yield server, ask_server(server)
 

@@ -53,7 +53,6 @@ def setup(tmp_path: Path, postgres: EmbeddedPostgres, legacy_server: S3Server, m
     return Environment(tmp_path, postgres, legacy_server, moto)
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_no_secret_is_seen_anywhere(setup: Environment, postgres: EmbeddedPostgres, legacy_server: S3Server) -> None:
     scanner = SecretScanner()

@@ -22,7 +22,6 @@ def written(log: RequestLog) -> list[LoggedRequest]:
 
 
 @pytest.mark.soak
-@pytest.mark.pythons
 def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migration, log: RequestLog) -> None:
     migration = logged_migration
     migration.fill(400)
@@ -117,6 +116,7 @@ def test_a_second_signal_releases_claimed_batches_without_costing_an_attempt(
     migration.audit()
 
 
+@pytest.mark.pythons
 def test_a_worker_waits_for_work_that_comes_later(logged_migration: Migration) -> None:
     migration = logged_migration
     with migration.workers(1) as (worker,):

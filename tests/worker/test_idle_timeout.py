@@ -4,8 +4,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import pytest
-
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
@@ -46,7 +44,6 @@ def test_a_batch_outlives_the_idle_timeout_while_its_objects_are_on_their_way(
     migration.audit()
 
 
-@pytest.mark.soak
 def test_a_batch_outlives_it_while_the_plan_holds_its_rows_back(migration: Migration) -> None:
     migration.plan["database"] = {"max_rows_per_second": 4}  # 11 s for both batches
     # All copies start at once: else a slot whose turn does not come within the time budget gives its batch back.

@@ -1,7 +1,7 @@
 """Servers on which an ordinary role owns every database, and the few ways to be more than that."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -42,8 +42,10 @@ def ordinary_postgres(**chosen: Any) -> Iterator[EmbeddedPostgres]:
         add_owner(server)
         with administrator(server.dsn(), "postgres") as session:
             _sessions[server.port] = session
-            yield server
-            del _sessions[server.port]
+            try:
+                yield server
+            finally:
+                del _sessions[server.port]
 
 
 def add_owner(server: EmbeddedPostgres) -> str:
@@ -114,11 +116,19 @@ def drop_database(dsn: str, name: str) -> None:
 def _session_of(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     """Yield the session of a server that runs for many tests, or one for this once."""
     session = _sessions.get(int(conninfo_to_dict(dsn)["port"] or 0))
-    if session is not None and not session.closed:
+    if session is not None and _answers(session):
         yield session
     else:
         with administrator(dsn, "postgres") as connection:
             yield connection
+
+
+def _answers(session: psycopg.Connection[Any]) -> bool:
+    """Return whether a session is still there: a test may have restarted the server, or ended the session."""
+    with suppress(psycopg.OperationalError):
+        session.execute("select 1")
+        return True
+    return False
 
 
 def as_owner(dsn: str) -> str:

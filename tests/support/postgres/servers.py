@@ -108,13 +108,16 @@ def find_versitygw() -> Path | None:
     return built if built.exists() else Path(on_path) if on_path else None
 
 
+QUICK_SERVER = "versitygw" if find_versitygw() else "moto"
+"""The S3 server of a test that needs no certain one."""
+
+
 class DatabaseServers:
     """The PostgreSQL servers of this test process, each started at its first use, with an initialised template."""
 
     def __init__(self, until: ExitStack) -> None:
         self._until = until
         self._servers: dict[Path, EmbeddedPostgres] = {}
-        self._administrators: dict[int, psycopg.Connection[Any]] = {}
         self._copies: dict[int, sql.Composed] = {}
 
     @contextmanager
@@ -198,7 +201,7 @@ def connect_s3(server: S3Server, *, secret_key: str | None = None) -> Any:
 
 
 _clients: dict[S3Server, Any] = {}
-"""Of each server of the whole session the one client with which tests look at it: each anew would cost them more."""
+"""Of each server of the whole session the client with which tests look at it: making one costs more than a request."""
 
 
 @contextmanager
@@ -219,13 +222,15 @@ def fresh_buckets(server: S3Server) -> Iterator[Buckets]:
         buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
         for name in (buckets.legacy, buckets.production):
             client.create_bucket(Bucket=name)
-        yield buckets
-        for name in (buckets.legacy, buckets.production):
-            remove_large_objects(client, name)
+        try:
+            yield buckets
+        finally:
+            for name in (buckets.legacy, buckets.production):
+                remove_large_bucket(client, name)
 
 
-def remove_large_objects(client: Any, name: str) -> None:
-    """Remove what takes memory or disk of the server; a test may have removed the bucket already."""
+def remove_large_bucket(client: Any, name: str) -> None:
+    """Remove a bucket that takes memory or disk of the server; a test may have removed it already."""
     with suppress(client.exceptions.NoSuchBucket):
         found = client.list_objects_v2(Bucket=name).get("Contents", [])
         if sum(item["Size"] for item in found) > SMALL_BYTES:

@@ -3,6 +3,7 @@
 To import them costs each process 0.5 s of CPU, and the tests start hundreds.
 """
 
+import atexit
 import multiprocessing
 import os
 import runpy
@@ -10,9 +11,11 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import forkserver
+from multiprocessing.connection import wait
 from pathlib import Path
-from unittest.mock import patch
+from threading import RLock
 
 MODULES = (
     "boto3.session",
@@ -20,22 +23,34 @@ MODULES = (
     "rowferry_queues.migrate.perform",
     "rowferry_worker.batch.run",
     "rowferry_worker.supervisor",
-    "support.processes.forked",
+    "_pytest.config",  # where pytest is not run by xdist, each process imports its script
 )
 """What the server imports before its first child."""
 
-EARLY = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG", "ROWFERRY_TEST_")
+EARLY = (
+    *("PYTHON", "LD_", "MALLOC_", "LC_", "LANG"),
+    *("ROWFERRY_TEST_", "ROWFERRY_PROCESS_", "ROWFERRY_SUPERVISOR_", "PROMETHEUS_"),
+)
 """How variables begin that are read before the first module of rowferry is; PYTHONPATH is heeded here as well."""
 HOOK = "sitecustomize.py"
 """What Python runs before all else where it finds one."""
 
-_AT_FIRST = dict(os.environ)
+_ENVIRONMENT = dict(os.environ)
+_AT_FIRST = os.environ.get("PYTHONPATH")
+_started: list[bool] = []
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(list(MODULES))
 
 
+_turn = RLock()
+"""Starting a process and asking for its end read the same pipes: two threads would take each other's words."""
+
+
 class ForkedProcess:
-    """`rowferry <arguments>` in a process of its own, as far as tests use `subprocess.Popen`; ends as that does."""
+    """`rowferry <arguments>` in a process of its own, as far as tests use `subprocess.Popen`.
+
+    Unlike that of a new interpreter its exit status is 1 where a KeyboardInterrupt ends it.
+    """
 
     def __init__(
         self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, out: Path, err: Path
@@ -44,28 +59,31 @@ class ForkedProcess:
         for file in (out, err):
             file.write_bytes(b"")
         chosen = (tuple(arguments), dict(environment), folder, out, err)
-        _start_server()
-        self._process = _forks.Process(target=_run, args=chosen, daemon=True)
-        self._process.start()
+        with _turn:
+            _start_server()
+            self._process = _forks.Process(target=_run, args=chosen, daemon=True)
+            self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
 
     @property
     def returncode(self) -> int | None:
         """Return the exit status, the negative number of the signal that ended it, or None while it runs."""
-        return self._process.exitcode
+        return self.poll()
 
     def poll(self) -> int | None:
-        return self._process.exitcode
+        with _turn:
+            return self._process.exitcode
 
     def wait(self) -> int:
-        self._process.join()
-        assert self._process.exitcode is not None
-        return self._process.exitcode
+        while (status := self.poll()) is None:
+            wait([self._process.sentinel], timeout=1)
+        return status
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended in between
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -74,21 +92,22 @@ class ForkedProcess:
 def _start_server() -> None:
     """Start it where it does not run, without the modules that a test has told the processes that it starts."""
     of_test = os.environ.get("PYTHONPATH")
-    if of_test == _AT_FIRST.get("PYTHONPATH"):
-        forkserver.ensure_running()
-        return
-    with patch.dict(os.environ, {"PYTHONPATH": _AT_FIRST.get("PYTHONPATH", "")}):
-        forkserver.ensure_running()
+    if of_test != _AT_FIRST and not _started:
+        os.environ["PYTHONPATH"] = _AT_FIRST or ""
+    forkserver.ensure_running()
+    _started.append(True)
+    if of_test is not None:
+        os.environ["PYTHONPATH"] = of_test
 
 
 def may_fork(environment: Mapping[str, str]) -> bool:
-    """Return whether a forked process would be as one of its own: it finds no variable that the interpreter reads."""
-    changed = {name for name, _ in set(environment.items()) ^ set(_AT_FIRST.items())}
+    """Return whether a forked process behaves like a new one: no variable has changed that is read at its start."""
+    changed = {name for name, _ in set(environment.items()) ^ set(_ENVIRONMENT.items())}
     return not any(name.startswith(EARLY) and name != "PYTHONPATH" for name in changed)
 
 
 def _run(arguments: tuple[str, ...], environment: dict[str, str], folder: Path, *files: Path) -> None:
-    """Be the process: what a new one would find, and then the command."""
+    """Run the command in the child, where it finds what a new process would."""
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
@@ -101,7 +120,10 @@ def _run(arguments: tuple[str, ...], environment: dict[str, str], folder: Path, 
     _heed_python_path(environment.get("PYTHONPATH", ""))
     from rowferry_cli import main
 
-    main()
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()  # which multiprocessing leaves out
 
 
 def _heed_python_path(path: str) -> None:

@@ -19,11 +19,20 @@ RUNNING: list[Started] = []
 class WorkerProcess:
     """Started when it is made; `kill` is always allowed."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log_path: Path) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log_path: Path,
+        *,
+        own_interpreter: bool = False,
+    ) -> None:
+        """Start it; `own_interpreter`: as a user does, with a command line of its own."""
         self._log_path = log_path
-        self.process = start_worker(
-            ["worker", "--log-format", "json", *arguments], {"ROWFERRY_WORKER_PROCESSES": "1", **environment}, log_path
-        )
+        chosen = ["worker", "--log-format", "json", *arguments]
+        environment = {"ROWFERRY_WORKER_PROCESSES": "1", **environment}
+        forks = not own_interpreter and may_fork(environment)
+        self.process = start_worker(chosen, environment, log_path, forks=forks)
         RUNNING.append(self.process)
 
     @property
@@ -55,9 +64,9 @@ class WorkerProcess:
             RUNNING.remove(self.process)
 
 
-def start_worker(arguments: Sequence[str], environment: Mapping[str, str], log_path: Path) -> Started:
-    """Start it the quick way where that makes no difference."""
-    if may_fork(environment):
+def start_worker(arguments: Sequence[str], environment: Mapping[str, str], log_path: Path, *, forks: bool) -> Started:
+    """Start it forked, which is quick, or with an interpreter of its own."""
+    if forks:
         return ForkedProcess(arguments, environment, Path.cwd(), log_path, log_path)
     command = [sys.executable, "-m", "rowferry_cli", *arguments]
     with log_path.open("wb") as log:

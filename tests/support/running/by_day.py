@@ -1,4 +1,4 @@
-"""What of a test's parameters runs in `make test`, and what only in `make test-all`, nightly."""
+"""Which parameters of a test run in `make test`, and which only in `make test-all`, nightly."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -6,10 +6,10 @@ from fnmatch import fnmatchcase
 import pytest
 
 
-def is_for_the_night(item: pytest.Item) -> bool:
-    """Return whether a test is one of those that its closest marker `by_day` leaves to the night.
+def is_nightly(item: pytest.Item) -> bool:
+    """Return whether a test runs only in `make test-all`: its closest marker `by_day` names other parameters.
 
-    The marker has patterns of ids as of a shell. A test without parameters is always for the day.
+    The marker has patterns of ids as of a shell. A test without parameters always runs.
     """
     marker = item.get_closest_marker("by_day")
     callspec = getattr(item, "callspec", None)

@@ -78,4 +78,5 @@ class Environment:
 
     def start_worker(self, name: str, *arguments: str, **environment: str) -> WorkerProcess:
         options = ["--verbose", "--metrics-port", "0", *arguments]
-        return WorkerProcess(options, {**os.environ, **self.environment, **environment}, self.work / f"{name}.log")
+        found = {**os.environ, **self.environment, **environment}
+        return WorkerProcess(options, found, self.work / f"{name}.log", own_interpreter=True)

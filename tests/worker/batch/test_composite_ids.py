@@ -67,7 +67,7 @@ def compose_bound(end: str, tenant_type: str) -> str:
     return f"({text} ->> 0)::{tenant_type}, ({text} ->> 1)::numeric"
 
 
-@pytest.mark.soak
+@pytest.mark.by_day("text")
 @pytest.mark.parametrize("tenant_type", ["text", 'text collate "C"', "date", "float8"])
 def test_every_legacy_entry_is_in_exactly_one_waiting_range(tenant_type: str, table: EntryTable) -> None:
     """Whatever the batch sizes, what became of earlier batches, and what came later."""

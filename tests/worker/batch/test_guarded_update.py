@@ -18,7 +18,7 @@ from support.entries.migration import Migration
 from support.entries.prepared_forms import prepare
 from support.postgres.lock_holders import work_while_locked
 
-pytestmark = pytest.mark.by_day("*url*", "*composite id*", "*jsonb*", "migrate")
+some_forms = pytest.mark.by_day("*url*", "*composite id*", "*jsonb*")
 
 HOSTILE = [
     ("url", "set url = '//old.example.com/o/2.png'", "changed", "now holds '//old.example.com/o/2.png'"),
@@ -86,6 +86,7 @@ def hold_rows_against_objects(migration: Migration) -> None:
     migration.check_balance()
 
 
+@some_forms
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: f"{case[0]}: {case[1]}")
 @pytest.mark.parametrize("moment", ["before", "while"])
 def test_a_row_that_the_application_changes_meanwhile_keeps_what_it_wrote(
@@ -125,6 +126,7 @@ def kept_of(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@some_forms
 @pytest.mark.versions
 @pytest.mark.parametrize("name", FORMS)
 def test_a_row_that_is_deleted_meanwhile_is_deleted(
@@ -140,6 +142,7 @@ def test_a_row_that_is_deleted_meanwhile_is_deleted(
     hold_rows_against_objects(migration)
 
 
+@some_forms
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize(
     ("body", "words"),
@@ -179,6 +182,7 @@ def test_a_trigger_that_puts_one_state_back_lets_no_row_say_half(migration: Migr
     assert read_first(migration, "state") == before
 
 
+@some_forms
 @pytest.mark.versions
 @pytest.mark.parametrize("name", ["url", "state", "composite id", "jsonb", "computed"])
 def test_a_row_that_changes_while_it_is_put_back_keeps_what_was_written(

@@ -39,11 +39,8 @@ REFUSALS = {
 }
 
 
-# The test after this one refuses with SlowDown as well.
 @pytest.mark.by_day("ServiceUnavailable")
-@pytest.mark.parametrize(
-    "code", [pytest.param(code, marks=pytest.mark.soak) if code == "SlowDown" else code for code in REFUSALS]
-)
+@pytest.mark.parametrize("code", REFUSALS)
 def test_a_refusal_costs_what_it_is_worth(code: str, ten: Migration, log: RequestLog) -> None:
     http_status, verdict, status, attempts = REFUSALS[code]
     with log.refusing(every_write, http_status, code):

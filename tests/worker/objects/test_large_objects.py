@@ -8,7 +8,7 @@ import pytest
 from rowferry_worker import migration
 from rowferry_worker.objects import transfer as transfers
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
+from support.postgres.servers import QUICK_SERVER, Buckets
 from support.processes.processes import wait_for
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
@@ -112,7 +112,7 @@ def test_an_upload_that_fails_leaves_nothing_behind(
     large.audit(legacy_left=[1])
 
 
-@pytest.mark.by_day("versitygw-*")
+@pytest.mark.by_day(f"{QUICK_SERVER}-*")
 def test_an_object_rewritten_during_its_transfer_is_not_patched_together(large: Migration, log: RequestLog) -> None:
     """Every part is pinned to the ETag first seen, which moto ignores; the next attempt moves the new object."""
     large.bodies["1"] = rewritten = BODY[::-1]

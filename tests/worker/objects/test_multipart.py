@@ -16,7 +16,7 @@ from rowferry_worker.objects.properties import describe_object
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.side_by_side import PartRange
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
+from support.postgres.servers import QUICK_SERVER, Buckets
 from support.processes.patient_worker import patient
 from support.processes.processes import wait_for
 from support.s3.fake_buckets import composite
@@ -106,7 +106,7 @@ def test_no_object_becomes_an_archive(storage_class: str, keep: bool, sent: str 
     assert dict(headers).get("x-amz-storage-class") == sent
 
 
-@pytest.mark.by_day("stream-versitygw", "server-moto")
+@pytest.mark.by_day(f"stream-{QUICK_SERVER}", "server-moto")
 def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(bounded: Migration, log: RequestLog) -> None:
     bounded.add(1, "large.bin", LARGE)
     bounded.enqueue()

@@ -83,7 +83,7 @@ def check_rows(migration: Migration, tagged: Mapping[str, str]) -> set[str]:
     return {*moved}
 
 
-@pytest.mark.by_day("*-stream")
+@pytest.mark.by_day("*-stream", "1101001-server")
 @pytest.mark.parametrize("transfer", ["server", "stream"])
 @pytest.mark.parametrize("bits", L8)
 def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, make_uneven: MakeUneven) -> None:
