@@ -96,3 +96,28 @@ def test_an_upload_will_go_on_while_either_half_of_its_batch_waits(workers: Work
     assert not upload["will_continue"]
     workers.table.execute("select rowferry.prune_leftovers('1 day', 0, 1000)")
     assert workers.table.execute("select from rowferry.upload") == []
+
+
+@pytest.mark.parametrize(("due", "moves"), [("1 hour", True), ("-1 hour", False)])
+def test_the_last_part_makes_a_batch_that_rests_due_and_no_other(workers: Workers, due: str, moves: bool) -> None:
+    """One that is due already keeps its place in the line."""
+    workers.table.add_legacy([20])
+    workers.table.enqueue(1)
+    _, batch, attempt = workers.claim()
+    workers.begin(batch, attempt)
+    workers.table.execute(
+        "update rowferry.upload set size_bytes = 2, part_bytes = 1, "
+        "batch_id = (select max(q.id) from rowferry.batch_queue as q)"
+    )
+    whole = "from rowferry.batch_queue where id = (select batch_id from rowferry.upload)"
+    workers.table.execute(f"update rowferry.batch_queue set run_after = now() + interval '{due}' where id = 2")
+    (before,) = workers.table.execute(f"select id, run_after {whole}")
+    assert before["id"] == 2
+    for number in (1, 2):
+        (row,) = workers.table.execute(f"select run_after {whole}")
+        assert row["run_after"] == before["run_after"], "a part is missing"
+        workers.ledger.call("record_part", batch.id, attempt.id, WHERE, KEY, "u1", number, "e" * 32, "e" * 32)
+    (row,) = workers.table.execute(
+        f"select run_after <> %s as moved, run_after <= now() as is_due {whole}", (before["run_after"],)
+    )
+    assert row == {"moved": moves, "is_due": True}
