@@ -48,7 +48,7 @@ class Ending(Protocol):
     def poll(self) -> int | None: ...
 
 
-class Ended(Ending, Protocol):
+class Awaited(Ending, Protocol):
     """The same, which tells how it has ended."""
 
     def wait(self) -> int: ...
@@ -69,7 +69,7 @@ def wait_for(condition: Callable[[], object], *, deadline: timedelta = DEADLINE,
         time.sleep(0.01)
 
 
-def wait_for_end(process: Ended, *, deadline: timedelta = DEADLINE) -> int:
+def wait_for_end(process: Awaited, *, deadline: timedelta = DEADLINE) -> int:
     """Return the exit status of a process; fail the test at the deadline, and leave the process as it is."""
     wait_for(lambda: process.poll() is not None, deadline=deadline)
     return process.wait()
