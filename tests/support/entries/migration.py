@@ -100,13 +100,16 @@ class Migration(EntryTable):
         """Yield a function that works on the next due batch, and returns False when none is due."""
         return at_work(parallel, queues)
 
-    def finish_after_kills(self) -> None:
-        """Work in this process until no batch waits, also on those of workers that were killed a moment ago."""
+    def finish_after_kills(self, *queues: str) -> None:
+        """Work in this process until no batch waits, also on those of workers that were killed a moment ago.
+
+        `queues`: as `work` takes them.
+        """
         self.execute("delete from rowferry.worker")  # lest a claim waits for their heartbeats
 
         def is_done() -> bool:
             self.make_due()
-            self.work()
+            self.work(*queues)
             return "INIT" not in self.statuses()
 
         eventually(is_done, deadline=COMMAND_DEADLINE)

@@ -158,13 +158,7 @@ def forget_workers(site: Site) -> None:
 
 def go_on(site: Site) -> None:
     """Let another worker finish, which is in this process, once PostgreSQL knows that the others are dead."""
-
-    def is_done() -> bool:
-        site.migration.make_due()
-        site.work()
-        return "INIT" not in site.migration.statuses()
-
-    wait_for(is_done)
+    site.migration.finish_after_kills("parts", "migrate")
 
 
 def copy_first(site: Site, body: bytes = BODY) -> None:

@@ -12,10 +12,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import RLock
+
+import pytest
 
 MODULES = (
     "boto3.session",
@@ -36,12 +39,8 @@ HOOK = "sitecustomize.py"
 """What Python runs before all else where it finds one."""
 
 _ENVIRONMENT = dict(os.environ)
-_AT_FIRST = os.environ.get("PYTHONPATH")
-_started: list[bool] = []
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(list(MODULES))
-
-
 _turn = RLock()
 """Starting a process and asking for its end read the same pipes: two threads would take each other's words."""
 
@@ -66,12 +65,8 @@ class ForkedProcess:
         assert self._process.pid is not None
         self.pid = self._process.pid
 
-    @property
-    def returncode(self) -> int | None:
-        """Return the exit status, the negative number of the signal that ended it, or None while it runs."""
-        return self.poll()
-
     def poll(self) -> int | None:
+        """Return the exit status, the negative number of the signal that ended it, or None while it runs."""
         with _turn:
             return self._process.exitcode
 
@@ -89,15 +84,12 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
+@cache
 def _start_server() -> None:
-    """Start it where it does not run, without the modules that a test has told the processes that it starts."""
-    of_test = os.environ.get("PYTHONPATH")
-    if of_test != _AT_FIRST and not _started:
-        os.environ["PYTHONPATH"] = _AT_FIRST or ""
-    forkserver.ensure_running()
-    _started.append(True)
-    if of_test is not None:
-        os.environ["PYTHONPATH"] = of_test
+    """Start it once, without the modules that a test has told the processes that it starts."""
+    with pytest.MonkeyPatch.context() as patch:  # which changes this one variable: other threads read the environment
+        patch.setenv("PYTHONPATH", _ENVIRONMENT.get("PYTHONPATH", ""))
+        forkserver.ensure_running()
 
 
 def may_fork(environment: Mapping[str, str]) -> bool:
