@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class Migration(EntryTable):
         """Yield a function that works on the next due batch, and returns False when none is due."""
         return at_work(parallel, queues)
 
-    def finish_after_kills(self, *queues: str) -> None:
+    def finish_after_kills(self, *queues: str, deadline: timedelta = COMMAND_DEADLINE) -> None:
         """Work in this process until no batch waits, also on those of workers that were killed a moment ago.
 
         `queues`: as `work` takes them.
@@ -112,7 +113,7 @@ class Migration(EntryTable):
             self.work(*queues)
             return "INIT" not in self.statuses()
 
-        eventually(is_done, deadline=COMMAND_DEADLINE)
+        eventually(is_done, deadline=deadline)
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""

@@ -11,7 +11,7 @@ from rowferry_lab.servers.fake_s3_settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.postgres.servers import Buckets, fresh_buckets
-from support.processes.processes import wait_for
+from support.processes.processes import DEADLINE, wait_for
 from support.processes.small_parts import PART_BYTES, small_parts
 from support.s3.bodies import make_body
 from support.s3.fake_s3 import running_fakes
@@ -158,7 +158,7 @@ def forget_workers(site: Site) -> None:
 
 def go_on(site: Site) -> None:
     """Let another worker finish, which is in this process, once PostgreSQL knows that the others are dead."""
-    site.migration.finish_after_kills("parts", "migrate")
+    site.migration.finish_after_kills("parts", "migrate", deadline=DEADLINE)
 
 
 def copy_first(site: Site, body: bytes = BODY) -> None:
