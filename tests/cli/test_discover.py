@@ -10,8 +10,8 @@ from psycopg.conninfo import make_conninfo
 from rowferry_cli.discovering import catalogue
 from support.entries.discovering import Discovering
 from support.postgres.roles import PASSWORD, new_role
-from support.postgres.servers import Buckets
 from support.processes.terminal import in_terminal
+from support.s3.buckets import Buckets
 from support.s3.request_log import LoggedRequest, logged
 
 

@@ -28,8 +28,8 @@ from rowferry.plan_file import parse_plan
 from rowferry_cli.discovering.known import list_names, read_known
 from support.docs.doc_pages import ROOT, read_blocks
 from support.entries.discovering import Discovering
-from support.postgres.servers import Buckets
 from support.queue.at_work import at_work
+from support.s3.buckets import Buckets
 from torture.oracle import Oracle
 
 PAGE = ROOT / "docs" / "discover.md"

@@ -9,7 +9,7 @@ from conformance.keys import list_keys
 from conformance.plain import PlainRequests, make_buckets
 from conformance.properties import PROPERTIES, TAGS, compare_properties, encode_tags
 from rowferry_lab.servers.s3_servers import S3Server
-from support.postgres.servers import connect_s3
+from support.s3.buckets import connect_s3
 
 WAYS = ("PutObject", "CopyObject", "CreateMultipartUpload")
 CONDITIONAL = ("PutObject", "CopyObject", "CompleteMultipartUpload")

@@ -15,7 +15,8 @@ from conformance.plain import make_buckets
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
-from support.postgres.servers import DatabaseServers, connect_s3, find_installations
+from support.postgres.servers import DatabaseServers, find_installations
+from support.s3.buckets import connect_s3
 from support.s3.objects import digest
 
 Direction = Literal["within", "from", "to"]

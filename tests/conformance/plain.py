@@ -7,7 +7,7 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rowferry_lab.servers.s3_servers import S3Server
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 
 
 class PlainRequests:

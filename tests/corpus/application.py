@@ -1,7 +1,6 @@
 """An application of the corpus at work: it writes rows and objects in their legacy form, and knows of no migration."""
 
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from corpus.project import Columns, Project, Row
-from support.processes.processes import wait_for
+from support.entries.files import wait_for_next_second
 from support.s3.objects import ObjectSide
 from torture.oracle import Oracle
 
@@ -103,8 +102,7 @@ class Application:
         """
         if not self._overwritten:
             return False
-        second = int(time.time())
-        wait_for(lambda: int(time.time()) > second)
+        wait_for_next_second()
         for row_id in self._overwritten & self.rows.keys():
             self._replace(row_id)
         return True

@@ -21,7 +21,7 @@ from rowferry_enqueue.enqueue import Enqueued
 from support.entries.entry_table import Record
 from support.entries.migration import Migration
 from support.postgres.roles import Roles, grant, log_in
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from torture.oracle import Oracle
 
 FAR_ZONE = "alter database {} set timezone = 'Asia/Tokyo'"

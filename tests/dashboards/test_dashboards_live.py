@@ -17,10 +17,11 @@ import pytest
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.migration import Migration
-from support.postgres.servers import POSTGRES, DatabaseServers, fresh_buckets
+from support.postgres.servers import POSTGRES, DatabaseServers
 from support.processes.processes import wait_for
 from support.processes.prometheus_server import MISSING, PROGRAMS, WHY_SKIPPED, Prometheus, running_prometheus
 from support.processes.scrape import find_served_port, served_port
+from support.s3.buckets import fresh_buckets
 from support.screens.grafana import FOLDER, Target, View, list_targets, list_variables
 
 pytestmark = [

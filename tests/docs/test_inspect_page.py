@@ -16,7 +16,7 @@ from rowferry_queues.inspecting.spec import FACTS, INSPECT, MAX_INFLATED_BYTES, 
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.entry_table import trusted
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 
 PAGE = ROOT / "docs" / "inspect.md"
 OWN_COLUMNS, OF_PREFIX, OWN_FUNCTION = range(3)

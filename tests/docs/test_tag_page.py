@@ -12,7 +12,7 @@ from rowferry_queues.tag.spec import TAG
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 
 PAGE = ROOT / "docs" / "tag.md"
 OF_TABLE, OF_PREFIX, OF_CHAIN = range(3)

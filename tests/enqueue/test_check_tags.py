@@ -18,7 +18,7 @@ from support.entries.checks import check, problems
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import new_role
-from support.postgres.servers import connect_s3, fresh_buckets
+from support.s3.buckets import connect_s3, fresh_buckets
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog
 from support.s3.servers import SERVERS, NotInstalled

@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError
 from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_lab.servers.fake_s3_uniform import name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
-from support.postgres.servers import Buckets, connect_s3, fresh_buckets
 from support.processes.processes import is_running
+from support.s3.buckets import Buckets, connect_s3, fresh_buckets
 
 PROPERTIES = {"ContentType": "text/plain", "CacheControl": "no-store", "Metadata": {"author": "me"}}
 ODD_KEYS = ["some folder/ä+%41?.txt", "plus+plus", "\U0001f5bc.png", "#&'", "e\u0301", "\u00e9"]

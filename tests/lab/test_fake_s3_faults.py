@@ -22,8 +22,8 @@ from rowferry_lab.servers.fake_s3_settings import Latency, Limits, Link, read_qu
 from rowferry_lab.servers.fake_s3_uniform import UniformObjects, name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import ServerFailed, find_free_port
-from support.postgres.servers import connect_s3
 from support.processes.processes import wait_for
+from support.s3.buckets import connect_s3
 from support.s3.tls import Authority
 
 PUT = b"PUT /production/avatar/1.png HTTP/1.1\r\nAuthorization: AWS4-HMAC-SHA256 Credential=one/20261122/x, Signed"

@@ -20,7 +20,7 @@ from support.entries.entry_table import trusted
 from support.entries.key_forms import production_key
 from support.entries.migration import Migration
 from support.postgres.ordinary import OWNER, administrator
-from support.postgres.servers import Buckets, fresh_buckets, remove_bucket
+from support.s3.buckets import Buckets, fresh_buckets, remove_bucket
 from support.s3.fake_s3 import running_fakes
 
 

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from rowferry.errors import UsageError
 from rowferry_lab.servers import s3_servers
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
-from support.postgres.servers import Buckets, connect_s3, find_versitygw
 from support.processes.processes import is_running, wait_for
+from support.s3.buckets import Buckets, connect_s3, find_versitygw
 
 START_AND_WAIT = """
 import sys

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.entries.discovering import Discovering
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 
 ACCOUNTS = """
 create table accounts (

@@ -22,10 +22,10 @@ from support.entries.migration import Migration
 from support.postgres.lock_holders import uncommitted
 from support.postgres.privileges import list_privileges
 from support.postgres.roles import grant, log_in, new_roles
-from support.postgres.servers import Buckets, fresh_buckets
 from support.processes.processes import wait_for
 from support.queue.inspected import add, cut, run
 from support.queue.zstd_module import zstd
+from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import RequestLog
 

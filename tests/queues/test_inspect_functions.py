@@ -11,10 +11,10 @@ from rowferry_queues.inspecting.function import ALLOWED_FUNCTIONS, load_function
 from rowferry_queues.inspecting.spec import MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
 from support.processes.processes import wait_for
 from support.queue.inspected import add, run, use, words_of
 from support.queue.inspecting_functions import MAY_END
+from support.s3.buckets import Buckets
 
 
 @pytest.fixture

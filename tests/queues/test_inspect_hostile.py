@@ -15,9 +15,9 @@ from rowferry_queues.inspecting.inspection import Computed, Inspection, measure_
 from rowferry_queues.inspecting.spec import MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets, fresh_buckets
 from support.queue.inspected import add, cut, run, use, words_of
 from support.queue.zstd_module import zstd
+from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import RequestLog
 

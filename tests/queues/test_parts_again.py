@@ -29,7 +29,7 @@ from support.entries.parts_site import (
     site_on,
     site_on_fake,
 )
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from support.s3.request_log import LoggedRequest
 
 ALL = {*range(1, PARTS + 1)}

@@ -21,7 +21,7 @@ from rowferry.queues import find_queue, list_queues
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
 from support.entries.migration import Migration
-from support.postgres.servers import fresh_buckets
+from support.s3.buckets import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 COUNT = 7

@@ -9,7 +9,7 @@ from support.entries.entry_table import FROM, TO
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.entries.tagged_rows import add, faked_site, prepare, run, versioned_buckets
-from support.postgres.servers import QUICK_SERVER, fresh_buckets
+from support.s3.buckets import QUICK_SERVER, fresh_buckets
 from support.s3.fake_s3 import FakeAddress
 from support.s3.servers import running_server
 

@@ -15,8 +15,8 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
-from support.postgres.servers import fresh_buckets
 from support.processes.processes import wait_for
+from support.s3.buckets import fresh_buckets
 from support.s3.servers import running_server
 
 OBJECTS, BATCH_SIZE = 600, 30

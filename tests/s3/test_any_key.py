@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.s3 import operations
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from support.s3.clients import ask, clients_of
 from support.s3.objects import digest, legacy_side, production_side
 

@@ -16,7 +16,7 @@ from rowferry_worker.objects.part_sources import StreamedParts
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.verify import VerifyOptions, verify_object
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from support.s3.copies import NEW, OLD, copy_once, fake_with, options_of
 from support.s3.fake_buckets import FakeBuckets, changed, headers_of, refuse, stored
 from support.s3.request_log import logged

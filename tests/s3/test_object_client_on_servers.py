@@ -8,7 +8,7 @@ from rowferry.plan import ProductionSide
 from rowferry.s3 import operations
 from rowferry.s3.responses import read_tags, read_text
 from rowferry.s3.results import read_copied_etag
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from support.s3.clients import HEAD, WAIT_SECONDS, ask, begin, clients_of, opened
 
 STRANGE_KEYS = [

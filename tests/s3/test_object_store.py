@@ -20,7 +20,7 @@ from rowferry.errors import (
 )
 from rowferry.plan import LegacySide, ProductionSide, SideName
 from rowferry.s3.boto import Bucket, open_bucket
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from support.s3.stand_in import StandIn, answer, refuse
 
 KEYS = Credentials("AK", "SK")
@@ -140,6 +140,7 @@ def test_a_silent_host_is_unreachable_in_one_sentence() -> None:
         with pytest.raises(Unreachable, match=url) as raised:
             bucket.check_exists()
         assert "\n" not in str(raised.value)
+        assert raised.value.code == "EndpointConnectionError"
 
 
 def test_a_bucket_name_that_s3_does_not_allow_is_a_users_mistake() -> None:

@@ -17,7 +17,7 @@ from rowferry.errors import ObjectError, ServerNotTrusted
 from rowferry.s3.boto import open_bucket
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets, find_versitygw, remove_bucket
+from support.s3.buckets import Buckets, find_versitygw, remove_bucket
 from support.s3.clients import HEAD, ask, opened, side_of
 from support.s3.stand_in import StandIn, answer
 from support.s3.tls import Authority, TlsVersityServer, serving_context

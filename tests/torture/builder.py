@@ -10,7 +10,8 @@ from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from support.entries.migration import Migration
 from support.postgres.ordinary import SUPERUSER, add_owner
-from support.postgres.servers import Buckets, connect_s3, find_versitygw, make_schema, temporary_folders_in_memory
+from support.postgres.servers import make_schema, temporary_folders_in_memory
+from support.s3.buckets import Buckets, connect_s3, find_versitygw
 from torture.auditor import Auditor
 from torture.oracle import Oracle
 from torture.world import World

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from support.postgres.servers import find_versitygw
+from support.s3.buckets import find_versitygw
 from torture.builder import make_world
 from torture.world import World
 

@@ -23,7 +23,8 @@ from corpus.discourse.project import Discourse
 from rowferry_lab.servers.s3_servers import MotoServer
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.discovering import Discovering
-from support.postgres.servers import POSTGRES, DatabaseServers, fresh_buckets
+from support.postgres.servers import POSTGRES, DatabaseServers
+from support.s3.buckets import fresh_buckets
 from torture.oracle import Oracle
 
 README = ROOT / "README.md"

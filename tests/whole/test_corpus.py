@@ -26,8 +26,8 @@ from rowferry.batch import Outcome
 from rowferry_enqueue.enqueue import Within
 from rowferry_worker.batch import verdict
 from support.postgres.roles import new_roles
-from support.postgres.servers import find_versitygw, fresh_buckets
 from support.processes.cli import Done
+from support.s3.buckets import find_versitygw, fresh_buckets
 
 PROJECTS: dict[str, type[Project]] = {
     project.name: project

@@ -18,9 +18,9 @@ from corpus.shrine.project import Shrine
 from corpus.wordpress.project import WordPress
 from corpus.world import Corpus, canonical
 from support.postgres.roles import new_roles
-from support.postgres.servers import find_versitygw, fresh_buckets
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
+from support.s3.buckets import find_versitygw, fresh_buckets
 
 FORMS: dict[str, type[Project]] = {
     "URLs": Discourse,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.docs.doc_pages import ROOT
 from support.entries.discovering import Discovering
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from whole.new_user import discourse_like, fill_in, read_installation, read_way, walk
 
 FIRST_MIGRATION = ROOT / "docs" / "first-migration.md"

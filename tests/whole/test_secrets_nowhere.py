@@ -19,9 +19,9 @@ from psycopg import sql
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 from support.postgres.ordinary import OWNER, administrator, ordinary_postgres
-from support.postgres.servers import find_versitygw
 from support.processes.processes import wait_for
 from support.processes.scrape import fetch
+from support.s3.buckets import find_versitygw
 from support.s3.stand_in import StandIn, answer
 from support.secrets.environment import LOUD, SECRETS, UNIQUE, Environment
 from support.secrets.scanner import SecretScanner, forms_of

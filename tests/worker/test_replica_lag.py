@@ -1,11 +1,13 @@
 """`max_replica_lag`, with a real standby: workers hold back while it is behind, say so, and go on afterwards."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import psycopg
 import pytest
 from psycopg import sql
 
@@ -15,11 +17,13 @@ from support.entries.checks import row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.ordinary import OWNER, administrator, as_owner, ordinary_postgres
-from support.postgres.roles import new_role
-from support.postgres.servers import Buckets, make_schema
+from support.postgres.replica import streaming_replica
+from support.postgres.roles import log_in, new_role
+from support.postgres.servers import make_schema
 from support.processes.processes import wait_for
 from support.processes.scrape import scrape, served_port, sum_of
 from support.processes.worker_process import WorkerProcess, eventually
+from support.s3.buckets import Buckets
 from torture.standby import execute, make_standby, wait_for_standby
 
 BOUND_SECONDS = 2
@@ -107,13 +111,47 @@ def while_adding(migration: Migration, condition: Callable[[], bool]) -> None:
     wait_for(add_and_look, deadline=timedelta(seconds=90))
 
 
+def test_the_lag_is_that_of_the_replica_that_is_furthest_behind(table: EntryTable) -> None:
+    with ExitStack() as until:
+        login = log_in(table, until.enter_context(new_role(table.dsn, "replication")))
+        quick, slow = (until.enter_context(streaming_replica(login)) for _ in range(2))
+        watcher = until.enter_context(let_see_replicas(table))
+
+        def lags() -> list[timedelta]:
+            """Return the lags as PostgreSQL tells them, after some work that one of the two replays at once."""
+            table.execute("create table public.written as select 1")
+            table.execute("drop table public.written")
+            for report in (quick.receive, quick.replay, quick.receive, slow.receive):
+                report()
+            found = watcher.execute("select replay_lag from pg_stat_replication").fetchall()
+            return [lag for (lag,) in found if lag is not None]
+
+        eventually(lambda: len(lags()) == 2)
+        slow_lag, quick_lag = max(seen := lags()), min(seen)
+        (beat,) = table.execute("select * from rowferry.heartbeat('a:1:x', 'a', 1, '1', 0, 16, '{copy}')")
+        assert slow_lag > quick_lag
+        assert beat["replica_lag"] == slow_lag
+
+
 def test_an_invisible_replica_is_a_problem(table: EntryTable) -> None:
     """Until its owner is granted pg_monitor, as docs/plan.md says."""
     table.plan["database"] = {"max_replica_lag": BOUND_SECONDS}
     (problem,) = row_problems(table)
     assert "may not see how far replicas are behind" in problem
-    with new_role(table.dsn) as name, administrator(table.dsn) as connection:
-        role = sql.Identifier(name)
-        connection.execute(sql.SQL("grant pg_monitor to {}").format(role))
-        connection.execute(sql.SQL("alter function rowferry.heartbeat owner to {}").format(role))
+    with let_see_replicas(table):
         assert row_problems(table) == []
+
+
+@contextmanager
+def let_see_replicas(table: EntryTable) -> Iterator[psycopg.Connection[Any]]:
+    """Let `heartbeat` be a role's that may see replicas; yield a superuser's session."""
+    with new_role(table.dsn) as name, administrator(table.dsn) as connection:
+        for statement in (
+            "grant pg_monitor to {}",
+            "grant usage on schema rowferry to {}",
+            "grant all on all tables in schema rowferry to {}",
+            "grant all on all functions in schema rowferry to {}",
+            "alter function rowferry.heartbeat owner to {}",
+        ):
+            connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+        yield connection

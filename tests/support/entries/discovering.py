@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from rowferry.plan_file import parse_plan
-from support.postgres.servers import Buckets
 from support.processes.cli import Done, run_rowferry
+from support.s3.buckets import Buckets
 from support.s3.objects import legacy_side, production_side
 
 Plan = dict[str, Any]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rowferry_lab.servers.fake_s3_api import Deviations
 from rowferry_lab.servers.fake_s3_http import Request
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets, fresh_buckets
+from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 Make = Callable[..., Migration]

@@ -44,9 +44,12 @@ def now() -> datetime:
 
 
 def wait_for_next_second() -> None:
-    """Wait until what is written now is newer than what was written, as far as Last-Modified tells."""
+    """Wait until what is written now is newer than what was written, as far as Last-Modified tells.
+
+    A file's time is that of the kernel's last tick (up to 10 ms ago): it may still be of the second before.
+    """
     second = int(time.time())
-    wait_for(lambda: int(time.time()) > second)
+    wait_for(lambda: int(time.time() - 0.05) > second)
 
 
 def read_production(migration: Migration, count: int) -> list[str]:

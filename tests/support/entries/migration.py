@@ -13,11 +13,11 @@ from typing import Any
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, EntryTable
-from support.postgres.servers import Buckets
 from support.processes.cli import run_here_in, run_rowferry
 from support.processes.processes import COMMAND_DEADLINE
 from support.processes.worker_process import WorkerProcess, eventually
 from support.queue.at_work import at_work
+from support.s3.buckets import Buckets
 from support.s3.objects import digest, legacy_side, production_side
 
 

@@ -9,7 +9,7 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets, connect_s3, fresh_buckets, remove_bucket
+from support.s3.buckets import Buckets, connect_s3, fresh_buckets, remove_bucket
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 PER_TENANT = {"tier": "cold", "tenant": {"column": "tenant_id"}}

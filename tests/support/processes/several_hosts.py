@@ -16,7 +16,7 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from support.checkout import TESTS
-from support.postgres.servers import find_versitygw
+from support.s3.buckets import find_versitygw
 
 HUB_ADDRESS = "10.77.0.1"
 WORKER = ("-m", "rowferry_cli", "worker", "--processes=1", "--log-format=json")

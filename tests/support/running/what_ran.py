@@ -65,7 +65,7 @@ def find_distribution() -> Mapping[int, Path]:
 
 
 def has_versitygw() -> bool:
-    from support.postgres.servers import find_versitygw
+    from support.s3.buckets import find_versitygw
 
     return find_versitygw() is not None
 

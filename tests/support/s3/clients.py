@@ -16,7 +16,7 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, find_error
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 from support.s3.fake_s3 import endpoint_at
 from support.s3.stand_in import Behaviour, StandIn
 

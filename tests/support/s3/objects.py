@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from support.postgres.servers import Buckets
+from support.s3.buckets import Buckets
 
 Listing = dict[str, tuple[object, ...]]
 """ETag, size and time of the last write of each object, by its key."""

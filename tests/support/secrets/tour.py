@@ -7,9 +7,9 @@ import sys
 from contextlib import ExitStack
 
 from rowferry_lab.servers.s3_servers import S3Server
-from support.postgres.servers import connect_s3
 from support.processes.processes import wait_for
 from support.processes.scrape import fetch, find_served_port, served_port
+from support.s3.buckets import connect_s3
 from support.secrets.environment import SECRETS, UNIQUE, Environment
 from support.secrets.scanner import SecretScanner
 

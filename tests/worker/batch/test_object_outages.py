@@ -8,8 +8,8 @@ import pytest
 from rowferry.s3 import retry
 from rowferry_worker.objects import outage
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets
 from support.processes.processes import wait_for
+from support.s3.buckets import Buckets
 from support.s3.request_log import LoggedRequest, RequestLog, logged, writes_of
 
 

@@ -10,8 +10,8 @@ from rowferry_lab.servers.fake_s3_settings import Deviations
 from support.entries.entry_table import Record
 from support.entries.listed_objects import check_ranges, name_objects, outcomes, put_many
 from support.entries.migration import Migration
-from support.postgres.servers import fresh_buckets
 from support.processes.processes import wait_for
+from support.s3.buckets import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 OBJECTS = 2_000

@@ -14,10 +14,10 @@ from rowferry_lab.servers.fake_s3_settings import Deviations, Link
 from rowferry_lab.servers.fake_s3_store import NOTHING, Upload, make_object
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets, fresh_buckets
 from support.processes.processes import wait_for
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.bodies import make_body
+from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 PARTS = 10

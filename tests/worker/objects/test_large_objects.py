@@ -8,8 +8,8 @@ import pytest
 from rowferry_worker import migration
 from rowferry_worker.objects import transfer as transfers
 from support.entries.migration import Migration
-from support.postgres.servers import QUICK_SERVER, Buckets
 from support.processes.processes import wait_for
+from support.s3.buckets import QUICK_SERVER, Buckets
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
 MIB = 1024 * 1024

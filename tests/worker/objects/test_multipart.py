@@ -16,9 +16,9 @@ from rowferry_worker.objects.properties import describe_object
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.side_by_side import PartRange
 from support.entries.migration import Migration
-from support.postgres.servers import QUICK_SERVER, Buckets
 from support.processes.patient_worker import patient
 from support.processes.processes import wait_for
+from support.s3.buckets import QUICK_SERVER, Buckets
 from support.s3.fake_buckets import composite
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 

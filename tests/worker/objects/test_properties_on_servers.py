@@ -10,7 +10,7 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.checks import check
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.postgres.servers import connect_s3
+from support.s3.buckets import connect_s3
 from support.s3.servers import SERVERS, running_server
 
 pytestmark = pytest.mark.by_day("versitygw*", "moto*")

@@ -14,11 +14,11 @@ from rowferry.s3.results import read_parts
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
-from support.postgres.servers import fresh_buckets
 from support.processes.patient_worker import patient
 from support.processes.processes import wait_for
 from support.processes.small_parts import MAKE_SMALLER, PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.bodies import make_body
+from support.s3.buckets import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 

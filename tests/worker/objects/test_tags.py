@@ -11,7 +11,8 @@ from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
-from rowferry_worker.objects.tags import ASKED_FIRST
+from rowferry_worker.objects.properties import Properties
+from rowferry_worker.objects.tags import ASKED_FIRST, Tagging
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from support.s3.copies import NEW, OLD, copy_once, fake_with
 from support.s3.fake_buckets import FakeBuckets, changed, headers_of, refuse, stored
@@ -64,6 +65,22 @@ def test_every_object_arrives_with_its_tags(
         assert fake.production[NEW].tags == tags
         headers = [request.header(b"x-amz-tagging") or "" for request in fake.seen]
         assert max(map(len, headers)) < 4096
+
+
+def test_uploads_go_on_where_only_copies_bring_unwanted_tags_along() -> None:
+    """A server that heeds neither CopyObject's directive nor a removal gives an upload no tags of its own accord."""
+    tagging = Tagging("none")
+    fakes = [tagged_fake(TAGS, tagging_directive=False, removes_tags=False) for _ in range(2)]
+    for fake, name in zip(fakes, ("server", "server by parts"), strict=True):
+        method, operation = METHODS[name]
+        support = ConditionalWriteSupport("new", {method.operation: False})
+        options = CopyOptions(method, support, properties=Properties(tagging=tagging))
+        if operation == "CopyObject":
+            with pytest.raises(ObjectRejected, match="tags"):
+                copy_once(fake, options)
+        else:
+            assert copy_once(fake, options).outcome is Outcome.MIGRATED
+            assert fake.production[NEW].tags == {}
 
 
 @pytest.mark.parametrize("tags", [TAGS, {}], ids=["tagged", "plain"])

@@ -12,8 +12,8 @@ from rowferry_lab.servers.fake_s3_settings import WRITES, Deviations
 from rowferry_lab.servers.fake_s3_store import make_object
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
-from support.postgres.servers import fresh_buckets
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
+from support.s3.buckets import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 from support.s3.objects import digest
 

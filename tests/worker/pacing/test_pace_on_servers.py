@@ -18,9 +18,9 @@ from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_worker.pacing.in_flight import START
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.postgres.servers import Buckets, connect_s3
 from support.processes.processes import wait_for
 from support.processes.scrape import scrape, served_port, sum_of
+from support.s3.buckets import Buckets, connect_s3
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 MakeMigration = Callable[..., Migration]

@@ -17,8 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rowferry_lab.servers.s3_servers import START_DEADLINE, S3Server
 from rowferry_lab.servers.server_process import ServerFailed, ServerProcess
 from support.checkout import ROOT
-from support.postgres.servers import connect_s3
 from support.processes.processes import wait_for
+from support.s3.buckets import connect_s3
 
 TOOLS = ROOT / ".tools"
 LOWEST_PORT, FIRST_EPHEMERAL_PORT = 11_000, 32_768

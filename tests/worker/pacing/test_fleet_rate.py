@@ -1,0 +1,22 @@
+"""Whether less gets through than before, of many workers: their sum, and the mean of each."""
+
+import pytest
+
+from rowferry_worker.pacing.habit import LetThrough
+
+NOW = 100.0
+
+
+@pytest.mark.parametrize(
+    ("per_second", "workers", "is_low"),
+    [(50.0, 10, True), (50.0, 5, False), (95.0, 10, False), (95.0, 20, False), (50.0, 4, False)],
+    ids=["each lower", "half have left", "nearly the same", "more workers share it", "those that stay get more"],
+)
+def test_a_fleet_is_low_when_the_sum_and_the_mean_of_its_workers_are(
+    per_second: float, workers: int, *, is_low: bool
+) -> None:
+    """Workers that leave take their part of the sum along; workers that join take a part of each mean."""
+    let_through = LetThrough(is_alone=False)
+    let_through.note_fleet(100.0, 10, own=10.0)
+    let_through.note_fleet(per_second, workers, own=10.0)
+    assert let_through.find_low_since(NOW, rate=5.0) == (NOW if is_low else None)
