@@ -188,10 +188,13 @@ class FakeS3:
 
 
 async def serve(server: FakeS3, port: int, tls: tuple[int, ssl.SSLContext] | None = None) -> None:
-    """Print the port and serve until the process ends; `tls`: on another port with TLS besides."""
-    listening = await server.listen(port)
+    """Print the port and serve until the process ends; `tls`: on another port with TLS besides.
+
+    Whoever waits for the server looks at the first port, so that is opened last.
+    """
     if tls:
         await server.listen(*tls)
+    listening = await server.listen(port)
     print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)  # noqa: T201
     await asyncio.Event().wait()
 
