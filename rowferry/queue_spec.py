@@ -77,6 +77,10 @@ def fit_any_plan(_settings: QueueSettings, _plan: Plan) -> None:
     """Do nothing: the settings fit every plan."""
 
 
+def refuse_nothing(_settings: QueueSettings) -> None:
+    """Do nothing: the settings name no code."""
+
+
 def read_no_columns(_settings: QueueSettings, _entries: Entries) -> tuple[str, ...]:
     """Return no column: the queue needs the key alone."""
     return ()
@@ -132,6 +136,9 @@ class QueueSpec:
     """An SQL condition over the row that its entries meet besides, by settings; None: all rows are meant."""
     fits: Callable[[Any, Plan], None] = fit_any_plan
     """Raises PlanError where the settings do not fit the rest of a plan."""
+    refuses: Callable[[Any], None] = refuse_nothing
+    """Raises UsageError where the settings name code that this host does not allow; asked before anything is enqueued.
+    Workers ask again by themselves: the plan's writer may have another environment."""
     makes_passes: bool = False
     """Whether its passes over rows that stay are kept in `rowferry.pass`, so that later ones take what changed."""
     needs_way_back: bool = False

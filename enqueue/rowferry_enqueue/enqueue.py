@@ -21,7 +21,12 @@ from rowferry_enqueue.checks.reverting import refuse_irreversible
 from rowferry_enqueue.checks.tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
-from rowferry_enqueue.refusals import refuse_missing_columns, refuse_missing_sides, refuse_undoing
+from rowferry_enqueue.refusals import (
+    refuse_foreign_code,
+    refuse_missing_columns,
+    refuse_missing_sides,
+    refuse_undoing,
+)
 from rowferry_enqueue.request import Enqueued, Request, Within, describe_queues
 
 __all__ = ["Enqueued", "Request", "Within", "enqueue", "find_migration", "preview"]
@@ -72,6 +77,7 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
 def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
     """Raise UsageError where a side is missing, rows do not tell their objects, or legacy objects would be replaced."""
     refuse_missing_sides(plan, request.queue)
+    refuse_foreign_code(plan, request.queue)
     refuse_missing_columns(connection, plan, request.queue)
     chosen = request.choose(plan)
     if request.queue.gives_form == "legacy":

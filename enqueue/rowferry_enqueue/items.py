@@ -16,6 +16,7 @@ from rowferry.plan_file import NUL
 from rowferry.queue_spec import QueueChoices, QueueSpec
 from rowferry.queues import find_queue, list_following, read_settings
 from rowferry_enqueue.enqueue import register, translated_refusals
+from rowferry_enqueue.refusals import refuse_foreign_code
 from rowferry_enqueue.request import Request
 
 Item = Mapping[str, Any]
@@ -74,11 +75,12 @@ def enqueue_items(
 
 
 def refuse_items(plan: Plan, queue: QueueSpec) -> None:
-    """Raise UsageError where a queue, or one that gets what it has settled, takes no items."""
+    """Raise UsageError where a queue, or one that gets what it has settled, takes no items, or names foreign code."""
     for name in list_following(queue.name, read_settings(plan)):
         if "items" not in find_queue(name).sources:
             which = "" if name == queue.name else f", which gets what {queue.name} has settled,"
             raise UsageError(f"The queue {name}{which} takes no items: see `rowferry queues` for others.")
+    refuse_foreign_code(plan, queue)
 
 
 def read_items(lines: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:

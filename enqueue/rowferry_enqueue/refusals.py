@@ -25,6 +25,13 @@ def refuse_missing_sides(plan: Plan, queue: QueueSpec) -> None:
             )
 
 
+def refuse_foreign_code(plan: Plan, queue: QueueSpec) -> None:
+    """Raise UsageError where the plan names code for a queue, or one that it leads to, that is not allowed here."""
+    for name in list_following(queue.name, read_settings(plan)):
+        spec = find_queue(name)
+        spec.refuses(spec.read_settings(plan))
+
+
 def refuse_missing_columns(connection: Connection, plan: Plan, queue: QueueSpec) -> None:
     """Raise UsageError where a table or column is not there that a queue, or one that it leads to, uses."""
     for name in list_following(queue.name, read_settings(plan)):

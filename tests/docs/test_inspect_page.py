@@ -16,6 +16,7 @@ from rowferry_queues.inspecting.spec import FACTS, INSPECT, MAX_INFLATED_BYTES, 
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.entry_table import trusted
 from support.entries.migration import Migration
+from support.queue.plug_in import PlugIn
 from support.s3.buckets import Buckets
 
 PAGE = ROOT / "docs" / "inspect.md"
@@ -74,15 +75,17 @@ def test_a_prefix_fills_a_table_beside(site: Migration) -> None:
 
 
 @pytest.mark.site
-def test_the_function_of_the_page_counts_words(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_function_of_the_page_counts_words(site: Migration, plug_in: PlugIn) -> None:
     site.execute("create table public.documents (id bigint primary key, path text, word_count int, byte_size int)")
     site.execute("insert into public.documents values (1, 'd/1.txt')")
     site.production.put("d/1.txt", b"one two\nthree\n")
     use_plan(site, OWN_FUNCTION)
     (code,) = read_blocks("python", pages=[PAGE])
-    (site.folder / "counting.py").write_text(code.text, encoding="utf-8")
-    monkeypatch.syspath_prepend(site.folder)
-    run_commands(site, PYTHONPATH=str(site.folder))
+    (plug_in.folder / "counting.py").write_text(code.text, encoding="utf-8")
+    (registered,) = read_blocks("ini", pages=[PAGE])
+    ((group, points),) = tomllib.loads(registered.text)["project"]["entry-points"].items()
+    plug_in.install("counting", points, group=group)
+    run_commands(site)
     assert site.execute("select word_count, byte_size from public.documents") == [{"word_count": 3, "byte_size": 14}]
 
 

@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowferry_queues.inspecting.function import ALLOWED_FUNCTIONS, load_function
+from rowferry_queues.inspecting.allowed import ALLOWED_FUNCTIONS, forget_functions
 from rowferry_queues.inspecting.spec import MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
-from support.queue.inspected import add, run, use, words_of
+from support.queue.inspected import MODULE, add, run, use, words_of
 from support.queue.inspecting_functions import MAY_END
 from support.s3.buckets import Buckets
 
 
 @pytest.fixture
-def site(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
+def site(moto_buckets: Buckets, make_migration: Callable[..., Migration], monkeypatch: pytest.MonkeyPatch) -> Migration:
+    monkeypatch.setenv(ALLOWED_FUNCTIONS, MODULE)
     migration = make_migration(moto_buckets, moto_buckets)
     migration.execute("alter table public.avatars add words text, add name text, add lines int")
     return migration
@@ -125,22 +126,22 @@ def test_calls_that_never_end_stop_the_migration_not_the_process(site: Migration
 
 
 def test_a_function_must_be_there_and_allowed(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    load_function.cache_clear()
+    forget_functions()
     use(site, "not_there")
     add(site, 1, b"body")
     site.write_plan()
     said = site.run("check").stdout
-    assert "The function support.queue.inspecting_functions:not_there cannot be loaded (AttributeError" in said
+    assert f"The function {MODULE}:not_there cannot be loaded (AttributeError" in said
     use(site, "count_words")
     site.write_plan()
     said = site.run("check", **{ALLOWED_FUNCTIONS: "others, more:one"}).stdout
-    assert f"support.queue.inspecting_functions:count_words is not among those that {ALLOWED_FUNCTIONS} allows" in said
+    assert f"{MODULE}:count_words is not among those that {ALLOWED_FUNCTIONS} allows" in said
     assert run(site) == {"migrated": 1}
-    load_function.cache_clear()
-    monkeypatch.setenv(ALLOWED_FUNCTIONS, "support.queue.inspecting_functions:read_first")
+    forget_functions()
     site.execute("truncate rowferry.batch_queue cascade")
     site.enqueue(queue="inspect")
+    monkeypatch.setenv(ALLOWED_FUNCTIONS, f"{MODULE}:read_first")
     with site.at_work(queues=["inspect"]) as take_turn:
         take_turn()
     assert site.verdicts()[-1] == "RELEASED"
-    load_function.cache_clear()
+    forget_functions()

@@ -11,11 +11,12 @@ import pytest
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.fake_s3_store import make_object
 from rowferry_queues.inspecting import inflating, pieces, reading
+from rowferry_queues.inspecting.allowed import ALLOWED_FUNCTIONS
 from rowferry_queues.inspecting.inspection import Computed, Inspection, measure_image
 from rowferry_queues.inspecting.spec import MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.queue.inspected import add, cut, run, use, words_of
+from support.queue.inspected import MODULE, add, cut, run, use, words_of
 from support.queue.zstd_module import zstd
 from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import running_fakes
@@ -31,6 +32,11 @@ SVGS = {
     b"<svg width='99999999999' height='2'/>": (None, None),
     b"<svg width='x' height='2'/>": (None, None),
 }
+
+
+@pytest.fixture(autouse=True)
+def _listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOWED_FUNCTIONS, MODULE)
 
 
 @pytest.fixture

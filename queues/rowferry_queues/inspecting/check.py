@@ -11,7 +11,7 @@ from rowferry.db.written_tables import WrittenColumn, describe_columns
 from rowferry.errors import MigrationFault
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.queue_check import QueueCheck
-from rowferry_queues.inspecting.function import load_function
+from rowferry_queues.inspecting.allowed import load_function
 from rowferry_queues.inspecting.inflating import can_read_zstd
 from rowferry_queues.inspecting.inspection import DIMENSIONS, measure_image
 from rowferry_queues.inspecting.spec import FACTS, InspectSettings

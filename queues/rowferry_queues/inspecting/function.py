@@ -3,50 +3,23 @@
 import asyncio
 import ctypes
 import io
-import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from functools import cache
-from importlib import import_module
 from typing import Any, cast
 
 from rowferry.errors import MigrationFault, ObjectError
 from rowferry.http.stream import BodyStream
+from rowferry_queues.inspecting.allowed import Function
 from rowferry_queues.inspecting.content import ContentFault
 from rowferry_queues.inspecting.function_content import Clock, Content, Interrupted
 from rowferry_queues.inspecting.function_values import choose_values, describe
 from rowferry_queues.inspecting.inspection import Inspection
 
-Function = Callable[[io.BufferedReader], Mapping[str, Any]]
-"""What `function` names: it is called with a readable binary stream, and returns values by name."""
-
-ALLOWED_FUNCTIONS = "ROWFERRY_ALLOWED_FUNCTIONS"
-"""The variable that names the modules, or functions, which a plan may name; empty: all that are installed."""
 BUFFER_BYTES = 64 * 1024
 MOST_STUCK = 8
 """After so many calls that do not end whatever is done, no further one is made: each keeps a thread."""
 LOOK_EVERY = 0.5
-
-
-@cache
-def load_function(name: str) -> Function:
-    """Import a function by `module:function`. Raises MigrationFault where that cannot be done, or is not allowed."""
-    module, _, path = name.partition(":")
-    allowed = [each.strip() for each in os.environ.get(ALLOWED_FUNCTIONS, "").split(",") if each.strip()]
-    if allowed and name not in allowed and module not in allowed:
-        words = f"The function {name} is not among those that {ALLOWED_FUNCTIONS} allows"
-        raise MigrationFault(f"{words}; add it there, or correct the plan.")
-    try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        words = f"The function {name} cannot be loaded ({type(error).__name__}: {error})"
-        raise MigrationFault(f"{words}; install its module beside rowferry, or correct the plan.") from error
-    if not callable(found):
-        raise MigrationFault(f"{name} is no function; correct the plan.")
-    return cast("Function", found)
 
 
 class Call(threading.Thread):

@@ -6,7 +6,7 @@ from typing import cast
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.keys import ObjectKeys
 from rowferry.plan import BucketPrefix, SideName
-from rowferry_queues.inspecting.function import load_function
+from rowferry_queues.inspecting.allowed import load_function
 from rowferry_queues.inspecting.objects import InspectedEntry, NamedKey, name_objects
 from rowferry_queues.inspecting.reading import Reading, inspect_object
 from rowferry_queues.inspecting.spec import InspectSettings

@@ -9,6 +9,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import PlanError
 from rowferry.plan import AboveZero, Plan, QueueSettings, SideName
 from rowferry.queue_spec import ROW_CHANGED, QueueSpec, TableUse, Words
+from rowferry_queues.inspecting.allowed import refuse_function
 
 FACTS = {
     "size": "number",
@@ -110,6 +111,12 @@ def fit_plan(settings: InspectSettings, plan: Plan) -> None:
         raise PlanError(f"the objects of {bare[0]} have no ids: name a `key` alone, or [[entries]] in `of`")
 
 
+def refuse_code(settings: InspectSettings) -> None:
+    """Raise MigrationFault where the function may not be run here."""
+    if settings.function is not None:
+        refuse_function(settings.function)
+
+
 INSPECT = QueueSpec(
     name="inspect",
     perform="rowferry_queues.inspecting.perform:perform",
@@ -130,5 +137,6 @@ INSPECT = QueueSpec(
     tables=list_tables,
     fits=fit_plan,
     check="rowferry_queues.inspecting.check:check",
+    refuses=refuse_code,
     updates_rows=True,
 )

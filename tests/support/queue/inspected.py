@@ -7,6 +7,9 @@ from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.s3.fake_s3 import FakeAddress
 
+MODULE = "support.queue.inspecting_functions"
+"""What ROWFERRY_ALLOWED_FUNCTIONS must list for `use`."""
+
 
 def add(migration: Migration, row_id: int, body: bytes | None, **properties: Any) -> str:
     """Add a production row and its object; return the key."""
@@ -38,7 +41,7 @@ def cut(server: FakeAddress) -> None:
 def use(migration: Migration, function: str, **settings: object) -> None:
     named = {
         "columns": {"words": "words"},
-        "function": f"support.queue.inspecting_functions:{function}",
+        "function": f"{MODULE}:{function}",
         "function_seconds": 20,
     }
     migration.plan["queue"] = {"inspect": named | settings}

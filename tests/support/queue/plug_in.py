@@ -107,12 +107,12 @@ class PlugIn:
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
         self.install("notes", POINTS)
 
-    def install(self, package: str, points: dict[str, str]) -> None:
+    def install(self, package: str, points: dict[str, str], group: str = queues.GROUP) -> None:
         """Install a package of this name, version 1.5, with these entry points."""
         info = self.folder / f"{package}-1.5.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.5\n")
-        lines = [f"[{queues.GROUP}]", *(f"{name} = {value}" for name, value in points.items())]
+        lines = [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
         (info / "entry_points.txt").write_text("\n".join(lines))
         forget()
 
