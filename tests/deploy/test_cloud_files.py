@@ -7,16 +7,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from support.checkout import ROOT
+from support.docs.systemd import CLOUD_INIT, read_cloud_files
 
-CLOUD_INIT = ROOT / "worker" / "cloud-init.yaml"
 UNIT = "rowferry-worker.service"
 
 
 def read_files() -> dict[str, dict[str, str]]:
-    return {file["path"]: file for file in yaml.safe_load(CLOUD_INIT.read_text())["write_files"]}
+    return {file["path"]: file for file in read_cloud_files()}
 
 
 def test_cloud_init_takes_the_user_data() -> None:

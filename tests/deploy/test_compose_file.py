@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from support.checkout import ROOT
-from support.docs.compose import OWN, SECRETS, SERVICES
+from support.docs.compose import ALLOWED, OWN, SECRETS, SERVICES
 
 pytestmark = pytest.mark.texts
 
@@ -94,10 +94,18 @@ def test_the_options_of_a_worker_reach_it_as_variables() -> None:
     from rowferry_cli.work.worker import command
 
     service = SERVICES["worker"]
-    passed = {variable for variable, value in service["environment"].items() if value is None}
+    passed = {variable for variable, value in service["environment"].items() if value is None} - set(ALLOWED)
     told = {word.partition("=")[0] for word in service["command"]}
     assert passed == {option.envvar for option in command.options if option.opts[-1] not in told}
     assert "deploy" not in service, "one container has a process for each core"
+
+
+@pytest.mark.parametrize("name", ["worker", "enqueue"])
+def test_what_plans_may_ask_can_be_limited(name: str) -> None:
+    assert {
+        variable: SERVICES[name]["environment"].get(variable, "not passed") for variable in ALLOWED
+    } == dict.fromkeys(ALLOWED)
+    assert all(f"\n{variable}=" in (ROOT / "compose" / "own.env").read_text() for variable in ALLOWED)
 
 
 def test_every_host_folder_that_is_mounted_is_there() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.docs.compose import ALLOWED
 from support.docs.doc_pages import ROOT
 from support.docs.kubernetes import FOLDER, Object, find_pods, list_containers, read
 
@@ -50,6 +51,21 @@ def test_a_pod_runs_the_image_as_compose_does(path: str, service: str) -> None:
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"][service]
     assert {word for word in compose["command"] if "-port" not in word} <= set(container["args"])
     assert {Path(value).name for value in read_files_of(container).values()} == set(compose["secrets"])
+
+
+@pytest.mark.parametrize("path", ["base/worker.yaml", "job/enqueue.yaml"])
+def test_what_plans_may_ask_is_limited_by_the_overlay(path: str) -> None:
+    settings = yaml.safe_load((FOLDER / "overlays/example/settings/kustomization.yaml").read_text())
+    (limits,) = settings["configMapGenerator"]
+    known = {literal.partition("=")[0] for literal in limits["literals"]}
+    (pod,) = find_pods(read(path).values())
+    for container in list_containers(pod):
+        given = {
+            each["name"]: each["valueFrom"]["configMapKeyRef"] for each in container["env"] if each["name"] in ALLOWED
+        }
+        assert set(given) == set(ALLOWED)
+        assert {each["key"] for each in given.values()} == known
+        assert all(each["name"] == limits["name"] and each["optional"] is True for each in given.values())
 
 
 def read_files_of(container: Object) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """deploy/kubernetes: built by kustomize, held against the schemas of Kubernetes."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -120,7 +121,9 @@ def test_the_overlay_reaches_every_object(tmp_path: Path) -> None:
     assert len(images) == 1
     (image,) = images
     assert image.startswith("registry.example.com/rowferry:")
-    assert {found["kind"] for found in objects} == {"Deployment", "Service", "PodMonitor", "Job"}
+    assert {found["kind"] for found in objects} == {"Deployment", "Service", "PodMonitor", "Job", "ConfigMap"}
+    limits = {found["metadata"]["name"] for found in objects if found["kind"] == "ConfigMap"}
+    assert limits == set(re.findall(r"'name': '(rowferry-allowed[^']*)'", str(find_pods(objects))))
 
 
 def is_own(found: Object) -> bool:

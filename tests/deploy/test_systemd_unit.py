@@ -10,7 +10,8 @@ from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
 from rowferry_worker.supervisor import LONGEST_SILENCE
 from support.docs.command_line import list_options
-from support.docs.systemd import EXPORTER, UNIT, find, read_settings
+from support.docs.compose import ALLOWED
+from support.docs.systemd import EXPORTER, UNIT, find, read_cloud_files, read_settings
 
 pytestmark = pytest.mark.texts
 
@@ -55,6 +56,12 @@ def test_the_program_takes_the_options_that_the_unit_gives(subtests: pytest.Subt
     for unit in BOTH:
         with subtests.test(unit.stem):
             check_options(unit)
+
+
+def test_what_plans_may_ask_of_a_host_has_its_place() -> None:
+    (file,) = [file for file in read_cloud_files() if file["path"] == find("EnvironmentFile").removeprefix("-")]
+    assert all(f"{variable}=\n" in file["content"] for variable in ALLOWED)
+    assert all(variable in UNIT.read_text() for variable in ALLOWED)
 
 
 def test_the_supervisor_is_as_patient_with_a_process_as_systemd_is_with_the_supervisor() -> None:

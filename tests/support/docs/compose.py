@@ -9,5 +9,7 @@ from support.checkout import ROOT
 _DOCUMENT: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = _DOCUMENT["services"]
 SECRETS: dict[str, dict[str, str]] = _DOCUMENT["secrets"]
+ALLOWED = ("ROWFERRY_ALLOWED_ENDPOINTS", "ROWFERRY_ALLOWED_FUNCTIONS")
+"""What limits the plans of a worker, wherever it runs."""
 OWN = {"worker", "exporter", "prometheus", "grafana"}
 """The services of users who have servers of their own."""

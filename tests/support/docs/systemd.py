@@ -2,10 +2,20 @@
 
 from pathlib import Path
 
+import yaml
+
 from support.checkout import ROOT
 
 UNIT = ROOT / "worker" / "rowferry-worker.service"
 EXPORTER = ROOT / "exporter" / "rowferry-exporter.service"
+
+
+CLOUD_INIT = ROOT / "worker" / "cloud-init.yaml"
+
+
+def read_cloud_files() -> list[dict[str, str]]:
+    """Return what cloud-init writes."""
+    return yaml.safe_load(CLOUD_INIT.read_text())["write_files"]
 
 
 def read_settings(unit: Path = UNIT) -> list[tuple[str, str]]:
