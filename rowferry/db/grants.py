@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, LiteralString, cast
 
 from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
 
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.description import split_table
 from rowferry.db.statements import printed_statement
+from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 from rowferry.queue_spec import QueueSpec, TableUse
 from rowferry.queues import find_queue, read_settings
@@ -27,6 +29,13 @@ def compose_grants(role: str, purposes: Sequence[Purpose], plan: Plan | None) ->
     """
     parts = [*_compose_own_grants(role, purposes), *(compose_table_grants(role, purposes, plan) if plan else ())]
     return _BETWEEN.join(parts)
+
+
+def compose_limits(role: str, purposes: Sequence[Purpose]) -> sql.Composed | None:
+    """Return commented SQL that sets what each session of a role begins with; None: nothing, for these purposes."""
+    if set(purposes) != {"grafana"}:
+        return None
+    return _end(printed_statement("limit_grafana", role=sql.Identifier(role)))
 
 
 def compose_table_grants(role: str, purposes: Sequence[Purpose], plan: Plan) -> Iterator[sql.Composed]:
@@ -75,6 +84,18 @@ def apply_grants(connection: Connection, grants: sql.Composable) -> None:
     """
     with translated_errors(), connection.transaction():
         connection.execute(sql.Composed([grants]))
+
+
+def apply_limits(connection: Connection, limits: sql.Composable) -> bool:
+    """Run the result of `compose_limits` in one transaction; return whether this role may."""
+    try:
+        with translated_errors(), connection.transaction():
+            connection.execute(sql.Composed([limits]))
+    except UsageError as error:
+        if isinstance(error.__cause__, InsufficientPrivilege):
+            return False
+        raise
+    return True
 
 
 def _compose_own_grants(role: str, purposes: Sequence[Purpose]) -> Iterator[sql.Composed]:

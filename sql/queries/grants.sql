@@ -54,6 +54,15 @@ grant select on
 to {role};
 grant execute on function rowferry.measure_transactions to {role};
 
+-- name: limit_grafana
+-- Whoever reaches Grafana can send any SQL as this role: write nothing, end after 15 s, and compile no view. A session
+-- can take these back; what it may read and write is what is granted. Needs CREATEROLE, and from PostgreSQL 16 on the
+-- ADMIN option of this role.
+alter role {role} set default_transaction_read_only = on;
+alter role {role} set statement_timeout = '15s';
+alter role {role} set idle_in_transaction_session_timeout = '60s';
+alter role {role} set jit = off;
+
 -- name: grant_reading_columns
 -- Read the entries of {table}: the columns that the plan names, no other.
 grant usage on schema {schema} to {role};

@@ -105,15 +105,18 @@ def _describe(done: Initialised, database: str) -> list[str]:
 
 
 def _grant(role: str, purposes: Sequence[Purpose], plan: Plan | None, *, apply: bool) -> None:
-    """Print the grants; run them with `apply`."""
+    """Print the grants, and what limits the role's sessions; run them with `apply`."""
     from rowferry.db.connection import connect
-    from rowferry.db.grants import apply_grants, compose_grants
+    from rowferry.db.grants import apply_grants, apply_limits, compose_grants, compose_limits
 
-    grants = compose_grants(role, purposes, plan)
+    grants, limits = compose_grants(role, purposes, plan), compose_limits(role, purposes)
+    words = [grants.as_string().rstrip(), *([limits.as_string()] if limits else [])]
     if apply:
         with connect("init", autocommit=True) as connection:
             apply_grants(connection, grants)
+            if limits and not apply_limits(connection, limits):
+                words.insert(1, f"-- NOT RUN, since you may not change the role {role}: let an administrator run this.")
         click.echo(f"Granted to {role}:\n")
-    click.echo(grants.as_string().rstrip())
+    click.echo("\n".join(words))
     if plan is None:
         click.echo("\n-- No plan found, so the grants on the tables to migrate are missing: add --plan.")

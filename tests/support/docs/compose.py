@@ -11,5 +11,7 @@ SERVICES: dict[str, dict[str, Any]] = _DOCUMENT["services"]
 SECRETS: dict[str, dict[str, str]] = _DOCUMENT["secrets"]
 ALLOWED = ("ROWFERRY_ALLOWED_ENDPOINTS", "ROWFERRY_ALLOWED_FUNCTIONS")
 """What limits the plans of a worker, wherever it runs."""
-OWN = {"worker", "exporter", "prometheus", "grafana"}
+GUARD = "own-secrets"
+"""The service that lets nothing start on the demo's secrets."""
+OWN = {"worker", "exporter", "prometheus", "grafana", GUARD}
 """The services of users who have servers of their own."""
