@@ -9,11 +9,13 @@
 --   random order by their weights, then those of lower priority in the same way.
 --   `revision` is that of the batch's plan.
 --   A session continues where it last claimed a batch: finished batches stay in the index for as long as a transaction
---   can see them. It looks from the beginning every 10 seconds, and before it returns no row: a batch that returned to
---   the queue meanwhile is missed for no longer than that.
+--   can see them. It asks the migrations that had waiting batches when it last looked from the beginning, and newer ones.
+--   It looks every 10 seconds, and before it returns no row. Where a look has walked past more than 1,000 batches, a
+--   claim in vain looks again only if the tally counts more batches than then (rowferry.may_have_more), or after those
+--   10 seconds; after a minute if none waited at all. A batch that returned to the queue is missed for no longer.
 --   Writes: nothing; the row lock in the caller's transaction is the lease. The session's setting rowferry.claim_starts
---   says where to continue, the transaction's rowferry.claims what it has claimed. The sequence claim_turn goes on
---   wherever several lines have a due batch.
+--   says where to continue, unless the transaction is rolled back; the transaction's rowferry.claims what it has claimed.
+--   The sequence claim_turn goes on wherever several lines have a due batch.
 --   Called by: rowferry_worker/batch/claim.py.
 create or replace function rowferry.claim_batch(
     p_queues text [], p_migrations text [] default null, p_passed_over bigint [] default '{}'
@@ -45,18 +47,44 @@ declare
     v_starts jsonb := nullif(current_setting('rowferry.claim_starts', true), '');
     v_found jsonb;
     v_is_fresh boolean := false;
+    v_migrations bigint [];
+    v_many constant bigint := 1000;
+    v_known_for constant interval := case
+        when v_starts -> 'waiting' = '[]' and (v_starts ->> 'walked')::bigint > v_many then '1 minute'
+        else '10 seconds'
+    end;
 begin
     if v_starts is null
         or (v_starts ->> 'looked_at')::timestamptz not between
-        statement_timestamp() - interval '10 seconds' and statement_timestamp()
+        statement_timestamp() - v_known_for and statement_timestamp()
     then
         v_starts := rowferry.find_oldest(p_queues);
         v_is_fresh := true;
+        perform set_config('rowferry.claim_starts', v_starts::text, false);
     end if;
 
     loop
+        v_migrations := array(select w.id::bigint from jsonb_array_elements_text(v_starts -> 'waiting') as w (id));
         for v_line in
-            with lines as (
+            with asked as (
+                select
+                    m.id,
+                    m.name,
+                    m.revision,
+                    m.paused_at
+                from rowferry.migration as m
+                where m.id = any(v_migrations)
+                union all
+                select
+                    m.id,
+                    m.name,
+                    m.revision,
+                    m.paused_at
+                from rowferry.migration as m
+                where m.id > (v_starts ->> 'newest')::bigint
+            ),
+
+            lines as (
                 select
                     m.id as migration_id,
                     m.revision,
@@ -68,7 +96,7 @@ begin
                     k.max_in_hand,
                     coalesce(k.priority, 0) as priority,
                     coalesce(k.weight, 1) as weight
-                from rowferry.migration as m
+                from asked as m
                 cross join unnest(p_queues) as u (queue_name)
                 cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
                 left join rowferry.queue as k on m.id = k.migration_id and u.queue_name = k.name
@@ -82,8 +110,8 @@ begin
                         and q.migration_id = m.id
                         and q.queue_name = u.queue_name
                         and (q.run_after, q.id) >= (
-                            coalesce((v_starts -> s.name ->> 0)::timestamptz, '-infinity'),
-                            coalesce((v_starts -> s.name ->> 1)::bigint, 0)
+                            coalesce((v_starts -> 'starts' -> s.name ->> 0)::timestamptz, '-infinity'),
+                            coalesce((v_starts -> 'starts' -> s.name ->> 1)::bigint, 0)
                         )
                     order by q.run_after, q.id
                     limit 1
@@ -146,8 +174,9 @@ begin
             end if;
             continue when v_claimed.id is null;
 
-            v_starts := v_starts
-            || jsonb_build_object(v_line.name, jsonb_build_array(v_claimed.run_after, v_claimed.id));
+            v_starts := jsonb_set(
+                v_starts, array['starts', v_line.name], jsonb_build_array(v_claimed.run_after, v_claimed.id)
+            );
             perform set_config('rowferry.claim_starts', v_starts::text, false);
             perform set_config(
                 'rowferry.claims',
@@ -169,15 +198,17 @@ begin
             return;
         end loop;
 
-        exit when v_is_fresh;
+        exit when v_is_fresh
+        or ((v_starts ->> 'walked')::bigint > v_many and not rowferry.may_have_more(v_starts, p_queues));
         -- All that is due from the starts on has just been tried: only what is before them is worth another look.
         v_found := rowferry.find_oldest(p_queues);
-        exit when not exists (
+        perform set_config('rowferry.claim_starts', v_found::text, false);
+        exit when v_found -> 'waiting' <@ (v_starts -> 'waiting') and not exists (
             select
-            from jsonb_each(v_found - 'looked_at') as f
+            from jsonb_each(v_found -> 'starts') as f
             where
                 ((f.value ->> 0)::timestamptz, (f.value ->> 1)::bigint)
-                < ((v_starts -> f.key ->> 0)::timestamptz, (v_starts -> f.key ->> 1)::bigint)
+                < ((v_starts -> 'starts' -> f.key ->> 0)::timestamptz, (v_starts -> 'starts' -> f.key ->> 1)::bigint)
         );
         v_starts := v_found;
         v_is_fresh := true;

@@ -1,6 +1,6 @@
 -- rowferry.find_lines(p_queues text[])
---   Returns, for each migration, these queues and all that lead to them (rowferry.queue.next), with the time since when
---   each is paused (null: it runs).
+--   Returns, for each migration with waiting batches, these queues and all that lead to them (rowferry.queue.next), with
+--   the time since when each is paused (null: it runs).
 --   Writes: nothing. Called by: work_left and deferred_work (sql/queries/worker.sql).
 create or replace function rowferry.find_lines(p_queues text [])
 returns table (migration_id bigint, queue_name text, paused_at timestamptz)
@@ -9,11 +9,18 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    with recursive lines as (
+    with recursive waiting as (
+        select t.migration_id
+        from rowferry.batch_tally as t
+        group by t.migration_id
+        having sum(t.batches_init) > 0
+    ),
+
+    lines as (
         select
-            m.id as migration_id,
+            m.migration_id,
             u.queue_name
-        from rowferry.migration as m
+        from waiting as m
         cross join unnest(p_queues) as u (queue_name)
         union
         select

@@ -3,18 +3,12 @@
 -- name: work_left
 -- Whether a worker that stops on empty queues has anything to wait for, in them or in those that lead to them. A batch
 -- that another worker has locked is still INIT here. Batches that are paused, passed over (of whole migrations, or of
--- single queues of theirs) or due much later do not count.
+-- single queues of theirs) or due much later do not count. Batches that live workers have claimed are asked for first:
+-- beside them, the others need not be searched among those that are finished and not vacuumed yet.
 select exists (
     select
     from rowferry.migration as m
     inner join rowferry.find_lines(%(queues)s::text []) as l on m.id = l.migration_id
-    cross join lateral (
-        select q.run_after
-        from rowferry.batch_queue as q
-        where q.status = 'INIT' and q.migration_id = m.id and q.queue_name = l.queue_name
-        order by q.run_after, q.id
-        limit 1
-    ) as oldest
     where
         m.paused_at is null
         and l.paused_at is null
@@ -25,7 +19,19 @@ select exists (
             from unnest(%(skipped_migrations)s::bigint [], %(skipped_queues)s::text []) as s (migration_id, queue_name)
             where s.migration_id = m.id and s.queue_name = l.queue_name
         )
-        and oldest.run_after <= statement_timestamp() + %(horizon)s
+        and (
+            exists (
+                select from rowferry.claimed_batches as c
+                where c.migration = m.name and c.queue_name = l.queue_name
+            )
+            or (
+                select q.run_after
+                from rowferry.batch_queue as q
+                where q.status = 'INIT' and q.migration_id = m.id and q.queue_name = l.queue_name
+                order by q.run_after, q.id
+                limit 1
+            ) <= statement_timestamp() + %(horizon)s
+        )
 ) as work_left;
 
 -- name: deferred_work
@@ -47,6 +53,14 @@ where
     and (%(migrations)s::text [] is null or m.name = any(%(migrations)s::text []))
 group by m.id, m.paused_at is null and l.paused_at is not null
 order by m.id, paused_queues nulls first;
+
+-- name: read_claim_starts
+-- What the session knows of where the waiting batches begin (rowferry.claim_batch).
+select coalesce(current_setting('rowferry.claim_starts', true), '') as starts;
+
+-- name: keep_claim_starts
+-- The same after a ROLLBACK, which undoes it.
+select set_config('rowferry.claim_starts', %(starts)s, false);
 
 -- name: list_unknown_queues
 -- The queues with batches that wait, but those of some names.

@@ -9,7 +9,9 @@ import pytest
 
 from rowferry.batch import Batch
 from rowferry.db.connection import Connection, connect
-from rowferry_worker.batch.claim import claim_batch, is_work_left
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch, end_poll, give_back, is_work_left
+from rowferry_worker.ledger import Ledger
 from support.postgres.plans import explained
 from support.processes.processes import wait_for
 
@@ -32,6 +34,7 @@ values (1, 'migrate', '{}', 1, now() - interval '2 hours') returning id
 DUE_NOW = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) values (%s, 'migrate', '{}', 1)
 """
+ADD_MIGRATIONS = "insert into rowferry.migration (name, plan) select 'old ' || i, '{}' from generate_series(1, %s) as i"
 WAITED = """
 select set_config('rowferry.claim_starts', jsonb_set(
     current_setting('rowferry.claim_starts')::jsonb, '{looked_at}', to_jsonb(now() - interval '11 seconds')
@@ -66,6 +69,15 @@ def finish(worker: Connection) -> int:
     worker.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (batch.id,))
     worker.commit()
     return batch.id
+
+
+def touched_by_poll(worker: Connection) -> int:
+    """Return how many pages a claim touches, in vain or not; it ends as an idle worker's does."""
+    with explained(worker) as plans:
+        claim_batch(worker, QUEUES)
+        touched = sum(plan.touched for plan in plans.take_inner())
+        end_poll(worker)
+    return touched
 
 
 def claim_cost(worker: Connection) -> int:
@@ -194,3 +206,110 @@ def test_a_claim_in_vain_tries_what_others_hold_once(worker: Connection, other: 
             assert len(tried) == 1
             worker.rollback()
             assert other.execute(OLDER).fetchone() == (claim(worker).id,)
+
+
+FINISHED = 1_000
+
+
+def test_migrations_that_are_finished_cost_a_claim_nothing(
+    worker: Connection, other: psycopg.Connection[tuple[int]]
+) -> None:
+    """Neither while a session goes on nor where it looks from the beginning."""
+    other.execute(ADD_MIGRATIONS, (FINISHED,))
+    other.execute("vacuum analyze rowferry.migration")
+    other.execute(FILL, (20,))
+    assert touched_by_poll(worker) <= 80
+    assert claim_cost(worker) <= 60
+    assert is_work_left(worker, QUEUES)
+
+
+def test_a_migration_that_comes_later_is_asked_at_once(
+    worker: Connection, other: psycopg.Connection[tuple[int]]
+) -> None:
+    other.execute(FILL, (2,))
+    assert finish(worker) == 1
+    other.execute("insert into rowferry.migration (name, plan) values ('three', '{}')")
+    other.execute("insert into rowferry.queue (migration_id, name, priority) values (3, 'migrate', 9)")
+    other.execute(DUE_NOW, (3,))
+    assert finish(worker) == 3
+
+
+def test_a_finished_migration_that_is_enqueued_again_is_asked_where_nothing_else_is_due(
+    worker: Connection, other: psycopg.Connection[tuple[int]]
+) -> None:
+    other.execute(FILL, (1,))
+    assert finish(worker) == 1
+    assert claim_batch(worker, QUEUES) is None
+    end_poll(worker)
+    other.execute(OLDER)
+    assert finish(worker) == 2, "though it was due before the session looked"
+
+
+@pytest.fixture
+def behind_the_dead(
+    any_database: str, other: psycopg.Connection[tuple[int]]
+) -> Iterator[psycopg.Connection[tuple[int]]]:
+    """A queue whose many finished batches no VACUUM can remove, and one that waits; yields the other session."""
+    other.execute(FILL, (MANY,))
+    with psycopg.connect(any_database) as stranger:
+        stranger.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        stranger.execute("select 1 from pg_class limit 1")
+        other.execute(FINISH, (MANY - 1,))
+        yield other
+
+
+def test_a_poll_in_vain_walks_the_dead_rows_once(
+    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
+) -> None:
+    behind_the_dead.execute(FINISH, (1,))
+    assert claim_batch(worker, QUEUES) is None
+    end_poll(worker)
+    assert min(touched_by_poll(worker) for _ in range(2)) <= 60
+
+
+def test_a_poll_beside_batches_that_others_hold_walks_the_dead_rows_once(
+    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
+) -> None:
+    with closing(connect("holder")) as holder:
+        assert claim_batch(holder, QUEUES) is not None
+        assert claim_batch(worker, QUEUES) is None
+        end_poll(worker)
+        assert min(touched_by_poll(worker) for _ in range(2)) <= 60
+
+
+def test_work_that_others_hold_is_found_without_walking_the_dead_rows(
+    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
+) -> None:
+    with closing(connect("holder")) as holder, closing(Ledger("h:1:x")) as ledger:
+        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 1, 1, QUEUES)
+        begin_attempt(ledger, claim(holder), "h:1:x")
+        with explained(worker) as plans:
+            assert is_work_left(worker, QUEUES)
+            plans.take()  # the first one reads the catalog as well
+            assert is_work_left(worker, QUEUES)
+            assert sum(plan.touched for plan in plans.take()) <= 100
+            holder.rollback()
+            behind_the_dead.execute("update rowferry.worker set stopped_at = now()")
+            assert is_work_left(worker, QUEUES)
+            assert sum(plan.touched for plan in plans.take()) > 500, "the proof that they are there to be read"
+
+
+def test_a_batch_that_is_given_back_does_not_make_its_session_walk_the_dead_rows_again(
+    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
+) -> None:
+    assert claim(worker).id == MANY
+    give_back(worker)
+    with closing(connect("other")) as another:
+        assert claim(another).id == MANY, "the proof that it was given back"
+    assert min(touched_by_poll(worker) for _ in range(2)) <= 60
+
+
+def test_a_batch_of_a_failed_transaction_is_given_back_too(
+    worker: Connection, other: psycopg.Connection[tuple[int]]
+) -> None:
+    other.execute(FILL, (1,))
+    assert claim(worker).id == 1
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        worker.execute("select 1 / 0")
+    give_back(worker)
+    assert finish(worker) == 1

@@ -74,6 +74,7 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "check_range",
         "hand_on",
         "lock_oldest",
+        "may_have_more",
         "take_place",
     }
     assert missing - triggers == {"prune_batches", "prune_leftovers", "recount_batches"} | inner

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from random import sample
 from typing import Any
 
+from psycopg.pq import TransactionStatus
+
 from rowferry.batch import Batch
 from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
@@ -34,6 +36,26 @@ def claim_batch(
         if rows := call(connection, "claim_batch", names, migrations, [*passed_over, *skipped]):
             return Batch(**rows[0])
     return None
+
+
+def end_poll(connection: Connection) -> None:
+    """End the transaction of a claim in vain; the session keeps in mind where the waiting batches begin."""
+    connection.commit()
+
+
+def give_back(connection: Connection) -> None:
+    """Roll back a claim: the batch is free again.
+
+    What the session has found out of where the waiting batches begin outlives that, unless a statement has failed: an
+    outage makes workers give back one batch after another.
+    """
+    if connection.info.transaction_status is not TransactionStatus.INTRANS:
+        connection.rollback()
+        return
+    (row,) = connection.execute(statement("read_claim_starts")).fetchall()
+    connection.rollback()
+    connection.execute(statement("keep_claim_starts"), row)
+    connection.commit()
 
 
 def group_queues(queues: list[str], passed_over: Sequence[Line]) -> list[tuple[list[str], list[int]]]:
@@ -88,7 +110,7 @@ def is_finished(
         return False
     parameters = {"queues": queues, "migrations": migrations}
     left = connection.execute(statement("deferred_work"), parameters).fetchall()
-    connection.rollback()
+    end_poll(connection)
     why = {known if isinstance(known, int) else known[0]: error for known, error in unusable.items()}
     for row in left:
         if error := why.get(row["migration_id"]):

@@ -21,6 +21,7 @@ from rowferry.errors import (
 )
 from rowferry.logs import log_fields
 from rowferry_worker.backoff import pause_after_faults
+from rowferry_worker.batch.claim import give_back
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
 from rowferry_worker.batch.perform import BatchResult, perform
@@ -55,7 +56,7 @@ class ClaimedBatch:
         if migration is None:
             return
         if migration.is_away():  # since a moment ago: the next claim passes it over
-            self.connection.rollback()
+            give_back(self.connection)
         elif migration.is_held_up():
             self._hold_back(migration)
         else:
@@ -72,7 +73,7 @@ class ClaimedBatch:
             sides = self.queue.spec.sides | list_sides(batch.payload)
             migration = state.migration_contexts.find(self.connection, batch, sides, self.queue.spec)
         except (UsageError, ObjectError) as error:
-            self.connection.rollback()
+            give_back(self.connection)
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))
             if state.end_when_unusable:
                 raise unusable from error
@@ -85,7 +86,7 @@ class ClaimedBatch:
 
     def _hold_back(self, migration: MigrationContext) -> None:
         """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""
-        self.connection.rollback()
+        give_back(self.connection)
         fields = {"max_replica_lag": migration.plan.database.max_replica_lag}
         _log.warning("a replica is behind, holding back", extra=fields)
         metrics.limit_wait_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
@@ -100,7 +101,7 @@ class ClaimedBatch:
         with lock(unless=state.stopping) as acquired:
             self.steps.add("held", time.monotonic() - asked)
             if not acquired:
-                self.connection.rollback()
+                give_back(self.connection)
                 return True
             with self.steps.step("claim"):
                 attempt = state.attempts.begin(batch)
@@ -174,7 +175,7 @@ class ClaimedBatch:
         self.state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", str(error))
         _log.info("batch released", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
         metrics.attempts.labels(self.batch.queue_name, str(Verdict.RELEASED)).inc()
-        self.connection.rollback()
+        give_back(self.connection)
         self.state.ledger.flush()
 
     def _finish(self, attempt: Attempt, result: BatchResult, migration: MigrationContext, seconds: float) -> None:
