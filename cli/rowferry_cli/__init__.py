@@ -53,7 +53,7 @@ SECTIONS = {
         "pause": ("operate.pause", "Stop workers from claiming new batches; running batches finish."),
         "resume": ("operate.pause:resume", "Resume a paused migration."),
         "requeue": ("operate.requeue", "Put batches in ERROR back into the queue."),
-        "prune": ("operate.prune", "Delete batches that finished long ago."),
+        "prune": ("operate.prune", "Delete batches that finished long ago, and migrations."),
         "clean-uploads": ("operate.clean_uploads", "Abort multipart uploads that nothing will go on with."),
     },
 }

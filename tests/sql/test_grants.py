@@ -77,7 +77,7 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "may_have_more",
         "take_place",
     }
-    assert missing - triggers == {"prune_batches", "prune_leftovers", "recount_batches"} | inner
+    assert missing - triggers == {"prune_batches", "prune_leftovers", "prune_migrations", "recount_batches"} | inner
 
 
 def test_nobody_else_may_run_the_functions(table: EntryTable, roles: Roles) -> None:

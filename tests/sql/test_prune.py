@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rowferry.db.connection import call, connect
+from rowferry.db.statements import statement
 from support.entries.migration import Migration
 
 
@@ -68,3 +69,64 @@ def test_what_is_left_of_batches_deleted_by_hand_and_of_workers_is_forgotten(age
     with connect("test") as connection:
         workers = connection.execute("select id from rowferry.worker order by id").fetchall()
     assert [worker["id"] for worker in workers] == ["busy", "new"]
+
+
+OTHERS = """
+insert into rowferry.migration (name, plan, created_at, updated_at)
+select name, '{}', now() - interval '40 days', now() - interval '40 days'
+from unnest(array['over', 'uploads', 'between passes', 'switched', 'paused lately', 'waits', 'is locked']) as name
+"""
+MADE_LATELY = "insert into rowferry.migration (name, plan) values ('made lately', '{}')"
+OF_OTHERS = (
+    "insert into rowferry.pass (migration_id, label, number, began_at) select id, 't.k', 1, now() - interval '40 days' "
+    "from rowferry.migration where name in ('between passes', 'switched')",
+    "update rowferry.migration set switched_at = now() - interval '35 days' where name = 'switched'",
+    "insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id) "
+    "select 'p', 'k', id, 0, 0 from rowferry.migration where name = 'uploads'",
+    "insert into rowferry.event (migration_id, kind, text) select id, 'paused', '' from rowferry.migration "
+    "where name = 'paused lately'",
+    "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+    "select id, 'migrate', '{}', 1 from rowferry.migration where name = 'waits'",
+    "insert into rowferry.queue (migration_id, name) select id, 'tag' from rowferry.migration where name = 'over'",
+)
+
+
+def migration_names(migration: Migration) -> set[str]:
+    with connect("test") as connection:
+        return {row["name"] for row in connection.execute("select name from rowferry.migration")}
+
+
+def test_migrations_that_are_over_are_forgotten_when_asked_for_and_no_others(aged: Migration) -> None:
+    for change in (OTHERS, MADE_LATELY, *OF_OTHERS):
+        aged.execute(change)
+    before = migration_names(aged)
+    assert aged.run("prune", "--older-than", "30d", "--yes").stdout == "Pruned 4 batches.\n"
+    assert migration_names(aged) == before
+    with connect("other") as other:
+        other.execute("select from rowferry.migration where name = 'is locked' for key share")
+        pruned = aged.run("prune", "--older-than", "30d", "--migrations", "--yes")
+        other.rollback()
+    assert pruned.stdout == "Pruned 0 batches.\nPruned migration over.\nPruned migration switched.\n"
+    assert before - migration_names(aged) == {"over", "switched"}
+
+
+def test_a_migration_that_was_forgotten_can_be_enqueued_again(versitygw_migration: Migration) -> None:
+    migration = versitygw_migration
+    migration.fill(2)
+    migration.enqueue()
+    migration.work()
+    pruned = migration.run("prune", "--older-than", "0s", "--migrations", "--yes")
+    assert pruned.stdout == "Pruned 1 batch.\nPruned migration avatars.\n"
+    migration.fill(2, start=3)
+    migration.enqueue()
+    migration.work()
+    migration.audit()
+
+
+def test_a_migration_that_is_being_enqueued_is_not_forgotten(aged: Migration) -> None:
+    aged.execute(OTHERS)
+    with connect("enqueue") as enqueuing, connect("prune", autocommit=True) as pruning:
+        enqueuing.execute(statement("lock_enqueue"), {"name": "over"})
+        names = {row["prune_migrations"] for row in call(pruning, "prune_migrations", timedelta(days=30))}
+        assert "over" not in names
+        assert "waits" in names, "the proof that others go"

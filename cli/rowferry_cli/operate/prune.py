@@ -1,4 +1,4 @@
-"""`rowferry prune`: delete batches that finished long ago."""
+"""`rowferry prune`: delete batches that finished long ago, and migrations that are over."""
 
 from datetime import timedelta
 
@@ -20,22 +20,31 @@ ATTEMPTS_PER_STEP = 10_000
 @click.option(
     "--step", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Batches per transaction."
 )
+@click.option(
+    "--migrations", is_flag=True, help="Also migrations without a batch that nothing has happened to for as long."
+)
 @yes_option
-def command(older_than: timedelta, queue: str | None, step: int, yes: bool) -> None:
+def command(older_than: timedelta, queue: str | None, step: int, migrations: bool, yes: bool) -> None:
     """Delete DONE batches that finished longer ago than --older-than, and their attempts, in small transactions.
 
     Their entries disappear from `rowferry status` and `rowferry report`, so save the report first. Batches that wait or
     are in ERROR stay. Attempts without a batch, workers not seen since then, and what curves and marks of dashboards
     show of before then, of all queues, are deleted too. Your rows and objects are not touched.
+
+    With --migrations, migrations that are over go as well, with their stored plans: no batch is left of them, and
+    nothing has happened to them since then. One with an unfinished upload stays, and one whose rows stay until its
+    application is switched. `rowferry enqueue` with the same plan makes it anew.
     """
     from rowferry.db.connection import call, connect, translated_errors
-    from rowferry.formatting import count_batches
+    from rowferry.formatting import count_batches, hide_unfit
 
     total = 0
     with connect("prune", autocommit=True) as connection, translated_errors():
         choose_queue(connection, queue, None)
         if not yes:
-            confirm("Delete these batches and their counts?")
+            confirm(
+                f"Delete these batches and their counts{' and the migrations that are over' if migrations else ''}?"
+            )
         while True:
             (row,) = call(connection, "prune_batches", older_than, step, queue)
             total += row["prune_batches"]
@@ -45,4 +54,7 @@ def command(older_than: timedelta, queue: str | None, step: int, yes: bool) -> N
         while next_id is not None:
             (row,) = call(connection, "prune_leftovers", older_than, next_id, ATTEMPTS_PER_STEP)
             next_id = row["prune_leftovers"]
+        over = call(connection, "prune_migrations", older_than) if migrations else []
     click.echo(f"Pruned {count_batches(total)}.")
+    for row in over:
+        click.echo(f"Pruned migration {hide_unfit(row['prune_migrations'])}.")
