@@ -1,7 +1,10 @@
 """Numbers, durations and foreign text in messages."""
 
+import json
 import re
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters (a terminal obeys the escape), line breaks, and marks that change the direction of text."""
@@ -13,6 +16,15 @@ def show_text(text: object) -> str:
     Backslashes are not escaped: the result is not to be parsed.
     """
     return _UNFIT.sub(lambda found: repr(found[0])[1:-1], str(text))
+
+
+def format_json(document: object, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
+    r"""Return a document as JSON for a terminal or a file: what a terminal would obey is escaped as in JSON, `\u202e`.
+
+    Letters of all languages stay as they are. A parser reads the same as without the escapes.
+    """
+    text = json.dumps(document, indent=indent, default=default, ensure_ascii=False)
+    return _UNFIT.sub(lambda found: "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 
 
 def shorten(text: str, most: int = 120) -> str:

@@ -1,6 +1,5 @@
 """The report of a migration: the outcome of every entry, by queue and table, and the unfinished ones."""
 
-import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from psycopg import IsolationLevel
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import PlanError, UsageError
+from rowferry.formatting import format_json
 from rowferry.keys import Form
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
@@ -168,7 +168,7 @@ def write_manifest(connection: Connection, migration: str, manifest: TextIO) -> 
     """Write the manifest and return how many lines it has; within `open_snapshot`. Its memory is bounded."""
     lines = 0
     for line in _read_manifest(connection, migration):
-        manifest.write(json.dumps(line, ensure_ascii=False, default=datetime.isoformat) + "\n")
+        manifest.write(format_json(line, default=datetime.isoformat) + "\n")
         lines += 1
     return lines
 

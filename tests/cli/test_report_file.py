@@ -16,11 +16,11 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(migration: Migration, tmp_
     migrate(migration)
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "old.html").write_text("old")
-    (tmp_path / "there" / "old.html").chmod(0o600)
+    (tmp_path / "there" / "old.html").chmod(0o640)
     (tmp_path / "page.html").symlink_to("there/old.html")
     assert write_page(migration.dsn, tmp_path, expected=0).find("title")
     assert (tmp_path / "page.html").is_symlink()
-    assert (tmp_path / "there" / "old.html").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "there" / "old.html").stat().st_mode & 0o777 == 0o640
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["old.html"]
 
 
@@ -36,6 +36,20 @@ def test_a_pipe_stays_a_pipe_and_gets_the_page(migration: Migration, tmp_path: P
         reader.kill()
         reader.wait()
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_new_files_are_for_their_owner_alone(migration: Migration) -> None:
+    """They hold keys and error texts; a file that is there keeps its mode."""
+    migration.fill(1)
+    migrate(migration)
+    named = {"--html": migration.folder / "page.html", "--manifest": migration.folder / "manifest.jsonl"}
+    before = os.umask(0o022)
+    try:
+        words = [str(word) for pair in named.items() for word in pair]
+        assert migration.run("report", "--migration", "avatars", *words).returncode == 0
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in named.values()} == {0o600}
 
 
 @pytest.mark.parametrize("option", ["--html", "--manifest"])

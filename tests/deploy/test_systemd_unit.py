@@ -64,6 +64,10 @@ def test_what_plans_may_ask_of_a_host_has_its_place() -> None:
     assert all(variable in UNIT.read_text() for variable in ALLOWED)
 
 
+def test_no_unit_leaves_a_core() -> None:
+    assert [find("LimitCORE", unit) for unit in BOTH] == ["0", "0"]
+
+
 def test_the_supervisor_is_as_patient_with_a_process_as_systemd_is_with_the_supervisor() -> None:
     assert seconds("WatchdogSec") == LONGEST_SILENCE
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry.formatting import hide_unfit, show_text
+from rowferry.formatting import format_json, hide_unfit, show_text
 from rowferry.logs import TextFormatter
 from support.entries.entry_table import FROM
 from support.entries.migration import Migration
@@ -40,7 +40,17 @@ def check_fit(done: subprocess.CompletedProcess[str]) -> None:
     assert UNFIT.search(printed) is None
 
 
-@pytest.mark.parametrize("command", ["errors", "errors --entries", "watch --once", "report", "status --no-objects"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "errors",
+        "errors --entries",
+        "errors --entries --json",
+        "watch --once",
+        "report",
+        "status --no-objects",
+    ],
+)
 def test_commands_that_tell_of_entries_print_no_control_character(command: str, failed: Migration) -> None:
     check_fit(failed.run(*command.split(), COLUMNS="200"))
 
@@ -75,14 +85,24 @@ def test_migrate_prints_no_control_character_and_its_log_holds_none(moto_migrati
 def test_files_and_json_hold_the_key_as_it_is(failed: Migration) -> None:
     assert json.loads(failed.run("errors", "--entries", "--json").stdout)[0]["key"] == KEY
     failed.run("report", "--manifest", "manifest.jsonl")
-    lines = (failed.folder / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
-    assert KEY in {json.loads(line).get("key") for line in lines}
+    text = (failed.folder / "manifest.jsonl").read_text(encoding="utf-8")
+    assert KEY in {json.loads(line).get("key") for line in text.splitlines()}
+    assert UNFIT.search(text) is None
 
 
 def test_a_log_in_words_keeps_each_entry_in_one_line() -> None:
     fields = {"old_key": "a\nb", "new_key": "a \x1b b"}
     record = logging.makeLogRecord({"levelno": logging.INFO, "msg": "no%sthing", "args": ("\n\x1b[2J",), **fields})
     assert TextFormatter().format(record).endswith(r"no\n\x1b[2Jthing  old_key=a\nb new_key='a \x1b b'")
+
+
+@given(st.text(st.characters()))
+def test_json_escapes_what_terminals_act_on_and_says_the_same(text: str) -> None:
+    """Surrogates too, which no stream writes; letters of all languages stay as they are."""
+    written = format_json({text: [text]}, indent=2)
+    assert json.loads(written) == {text: [text]}
+    assert show_text(written.replace("\n", "")) == written.replace("\n", "")
+    assert "日本" in format_json("日本")
 
 
 @given(st.text())

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from rowferry_worker.machine import (
     count_cores,
     measure_memory,
 )
+from support.processes.processes import run_to_end
 
 MIB, GIB = 1024 * 1024, 1024**3
 
@@ -130,3 +132,19 @@ def test_there_is_a_process_for_each_core_that_has_memory_for_one(
     write(system, "proc/self/cgroup", "0::/\n")
     write(system, "cgroup/cpu.max", f"{quota} 100000\n")
     assert choose_processes() == processes
+
+
+TELL_AT_ITS_END = """
+import atexit, resource, sys
+atexit.register(lambda: print(resource.getrlimit(resource.RLIMIT_CORE)))
+from rowferry_cli import main
+sys.argv = ["rowferry", "worker", "--processes", "1"]
+main()
+"""
+
+
+def test_a_worker_leaves_no_core() -> None:
+    """A core of it would hold DATABASE_URL and the keys of the buckets."""
+    nowhere = {**os.environ, "DATABASE_URL": "postgresql://127.0.0.1:1/x"}
+    ended = run_to_end([sys.executable, "-c", TELL_AT_ITS_END], env=nowhere)
+    assert ended.stdout == "(0, 0)\n", ended.stderr

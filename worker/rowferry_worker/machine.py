@@ -4,6 +4,7 @@ import logging
 import math
 import os
 import re
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,11 @@ def measure_memory() -> int:
 def choose_processes() -> int:
     """Return how many worker processes suit this machine: one for each core that has memory for one; at least 1."""
     return max(1, min(count_cores(), measure_memory() // PROCESS_BYTES))
+
+
+def forbid_cores() -> None:
+    """Let this process, and those that it starts, leave no core when they crash: it would hold every secret."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def log_machine(processes: int) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.formatting import count_batches, count_entries, shorten, show_text
+from rowferry.formatting import count_batches, count_entries, format_json, shorten, show_text
 from rowferry_cli.command import Command, Group
 from rowferry_cli.messages import NO_REASON, write_requeue
 from rowferry_cli.migration import (
@@ -60,7 +59,7 @@ def command(
         has_several = len(list_migrations(connection)) > 1
         has_queues = len(list_queues(connection, chosen)) > 1
     if as_json:
-        click.echo(json.dumps(rows, indent=2, default=str, ensure_ascii=False))
+        click.echo(format_json(rows, indent=2, default=str))
     elif not rows:
         click.echo("No entry keeps a batch in ERROR." if by_entry else "No batch is in ERROR.")
     elif by_entry:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.formatting import count, count_batches, show_text
+from rowferry.formatting import count, count_batches, format_json, show_text
 from rowferry_cli.command import Command
 from rowferry_cli.options import json_option
 
@@ -35,8 +35,6 @@ def command(as_json: bool) -> None:
 
     The last three, the limit and the pause are columns of rowferry.queue: the plan sets them, an UPDATE changes them.
     """
-    import json
-
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.reports.queues import as_document, list_known, read_lines
@@ -48,7 +46,7 @@ def command(as_json: bool) -> None:
         check_version(connection)
         lines = read_lines(connection)
     if as_json:
-        click.echo(json.dumps(as_document(known, lines), indent=2, ensure_ascii=False))
+        click.echo(format_json(as_document(known, lines), indent=2))
     else:
         _print_lines(lines)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.formatting import count, count_batches, count_entries, format_duration
+from rowferry.formatting import count, count_batches, count_entries, format_duration, format_json
 from rowferry_cli.command import Command
 from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
@@ -70,8 +70,6 @@ def command(
 
     Exit status: 0 all batches are done, 1 some wait or are in ERROR.
     """
-    import json
-
     from rowferry.db.connection import connect
 
     _refuse_same_file(manifest_path, page_path)
@@ -79,7 +77,7 @@ def command(
         chosen = choose_migration(connection, migration, plan_path)
         report, lines = _read_and_write(connection, chosen, manifest_path, page_path)
     if as_json:
-        click.echo(json.dumps(report.as_document(), indent=2, ensure_ascii=False))
+        click.echo(format_json(report.as_document(), indent=2))
     else:
         _print_report(report)
         if manifest_path is not None:
@@ -104,11 +102,19 @@ def _read_and_write(
     with open_snapshot(connection):
         report = read_tables(connection, migration)
         if manifest_path:
-            with _explain_file("manifest", manifest_path), manifest_path.open("w", encoding="utf-8") as manifest:
+            with (
+                _explain_file("manifest", manifest_path),
+                open(manifest_path, "w", encoding="utf-8", opener=_open_own) as manifest,
+            ):
                 lines = write_manifest(connection, migration, manifest)
         if page_path:
             _write_page(connection, report, page_path)
     return report, lines
+
+
+def _open_own(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, if it is new: it holds keys and error texts."""
+    return os.open(path, flags, 0o600)
 
 
 @contextmanager

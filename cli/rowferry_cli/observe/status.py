@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from rowferry.formatting import format_json
 from rowferry_cli.command import Command
 from rowferry_cli.migration import queue_option
 from rowferry_cli.options import json_option, plan_option
@@ -24,8 +25,6 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
     Counting objects takes one request per thousand. After 20 s it stops and shows "at least" (≥); --objects counts them
     all, --no-objects none.
     """
-    import json
-
     from rich.console import Console
 
     from rowferry.db.connection import connect
@@ -47,6 +46,6 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
             on_progress=on_progress,
         )
     if as_json:
-        click.echo(json.dumps(status.as_document(), indent=2))
+        click.echo(format_json(status.as_document(), indent=2))
     else:
         print_data_status(status, Console(highlight=False))

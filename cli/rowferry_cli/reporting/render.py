@@ -29,7 +29,8 @@ def write_page(path: Path, facts: Facts, environ: Mapping[str, str]) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Write a file that is there once it is whole: one of the same name is replaced only then. Raises OSError.
 
-    A link stays a link to the file that is replaced, which keeps its mode; a pipe or a device is written to.
+    A link stays a link to the file that is replaced, which keeps its mode; a new file is for its owner
+    alone. A pipe or a device is written to.
     """
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
@@ -37,8 +38,8 @@ def write_whole(path: Path, text: str) -> None:
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
+        unfinished.touch(mode=0o600)  # it holds keys and error texts
         if target.exists():
-            unfinished.touch()
             shutil.copymode(target, unfinished)
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(target)

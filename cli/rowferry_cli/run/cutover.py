@@ -1,6 +1,5 @@
 """`rowferry cutover`: short passes up to the moment of the switch, then a last pass and a verify."""
 
-import json
 import select
 import sys
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from psycopg.types.json import Jsonb
 from rowferry.db.connection import Connection, call, connect, fetch_one, name_database, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
-from rowferry.formatting import count, count_entries
+from rowferry.formatting import count, count_entries, format_json
 from rowferry.logs import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.pause import find_pause
@@ -302,4 +301,4 @@ class Cutover:
         """Print words, and with --json the document, a line on stdout."""
         self.run.reporter.print(words)
         if self.as_json and document is not None:
-            click.echo(json.dumps(document))
+            click.echo(format_json(document))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.errors import DatabaseUnavailable, UsageError
-from rowferry.formatting import show_text
+from rowferry.formatting import format_json, show_text
 from rowferry.plan import OnConflict, Plan
 from rowferry_cli.command import Command
 from rowferry_cli.messages import describe_direction
@@ -38,7 +38,6 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
 
     Exit status: 0 no problem, 2 at least one.
     """
-    import json
     from dataclasses import asdict
 
     from rich.console import Console
@@ -50,7 +49,7 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
     with show_spinner() as on_progress:
         findings = _check(plan, on_conflict, allow_empty, on_progress)
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+        click.echo(format_json([asdict(finding) for finding in findings], indent=2))
     else:
         click.echo("\n".join([f"Migration {plan.name}", *describe_direction(plan)]))
         print_findings(findings, Console(highlight=False))

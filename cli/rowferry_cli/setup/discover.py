@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rowferry.errors import UsageError
-from rowferry.formatting import count, show_text
+from rowferry.formatting import count, format_json, show_text
 from rowferry.plan import Side
 from rowferry_cli.setup.side_options import SideOptions, choose_side
 
@@ -62,7 +61,7 @@ def discover_plan(wanted: Wanted) -> None:
     name = document.get("migration", {}).get("name") or _choose_name(discovered, name_database())
     text = write_text(wanted.plan_path, document, name, (legacy, production), discovered)
     if wanted.as_json:
-        click.echo(json.dumps(describe_as_json(discovered, text), indent=2, ensure_ascii=False))
+        click.echo(format_json(describe_as_json(discovered, text), indent=2))
         return
     if not discovered.proposals:
         raise UsageError(_explain_nothing(discovered, legacy, denied))

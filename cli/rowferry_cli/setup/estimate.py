@@ -87,10 +87,9 @@ def command(
 
     Exit status: 0 estimated, 2 the plan, a table or a bucket cannot be used.
     """
-    import json
-
     from rich.console import Console
 
+    from rowferry.formatting import format_json
     from rowferry.plan_file import read_plan
     from rowferry_cli.estimating.calculation import Prices
     from rowferry_cli.estimating.printing import print_estimate
@@ -104,7 +103,7 @@ def command(
     prices = Prices(egress_price, read_price, write_price)
     estimate = _estimate(plan, within, sample, prices, processes or choose_processes(), copy=copy)
     if as_json:
-        click.echo(json.dumps(estimate.as_document(), indent=2))
+        click.echo(format_json(estimate.as_document(), indent=2))
         return
     click.echo("\n".join([f"Migration {plan.name}", *describe_direction(plan)]))
     print_estimate(estimate, Console(highlight=False))

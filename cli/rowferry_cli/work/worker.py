@@ -212,13 +212,14 @@ def command(context: click.Context, **chosen: Any) -> int:
 
     Processes that die or hang are replaced, and one port serves the metrics of all.
     """
-    from rowferry_worker.machine import choose_processes
+    from rowferry_worker.machine import choose_processes, forbid_cores
     from rowferry_worker.service import PROCESS_NUMBER
 
     arguments = Arguments(**chosen)
     arguments.check()
     set_up_logging(arguments.log_format, verbose=arguments.verbose)
     arguments.set_environment()
+    forbid_cores()
     if PROCESS_NUMBER:
         return _work_supervised(arguments)
     count = arguments.processes or choose_processes()
