@@ -101,6 +101,9 @@ class ObjectError(RowferryError):
     headers: Mapping[str, str] = MappingProxyType({})
     """Those of the response, names in lower case."""
 
+    is_of_side = False
+    """Whether other objects met the same and none succeeded: then it is the server's, not the object's."""
+
     def __init__(self, code: str, message: str) -> None:
         """Keep the server's code and message."""
         super().__init__(f"{code}: {message}" if message else code)
@@ -198,6 +201,13 @@ class Unreachable(ObjectError):
 
 class CutOff(Unreachable):
     """The server has fallen silent: it answers neither the requests in flight nor a new connection."""
+
+
+class ServerUnavailable(ObjectError):
+    """Nothing succeeds at the server, whatever it answers: a page of a proxy or of a login, or failures alone."""
+
+    retryable = True
+    costs_attempt = False
 
 
 class NotStarted(ObjectError):

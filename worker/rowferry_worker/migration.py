@@ -34,6 +34,7 @@ from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
+from rowferry_worker.objects.evidence import Evidence
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.outage import OutageDetector
 from rowferry_worker.objects.properties import Properties
@@ -78,6 +79,8 @@ class MigrationContext:
         self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
+        self.evidence = Evidence()
+        """What the copies so far tell of both servers."""
         self._on_return = on_return
         self._detectors: list[OutageDetector] = []
         self._watches: list[Future[None]] = []

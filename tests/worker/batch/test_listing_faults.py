@@ -71,6 +71,17 @@ def test_a_response_that_is_no_listing_is_tried_again_and_then_an_error(listed: 
     assert "not S3's XML" in batch["error"]
 
 
+def test_a_login_page_in_the_place_of_the_server_costs_a_listing_nothing(listed: Migration, log: RequestLog) -> None:
+    login = b"HTTP/1.1 302 Found\r\nLocation: https://login.example.com/\r\nContent-Length: 0\r\n\r\n"
+    with log.answering(lambda seen: is_listing(seen) or bool(seen.key), login):
+        listed.work()
+    (batch,) = listed.batches()
+    assert (batch["status"], batch["attempts"]) == ("INIT", 0)
+    listed.make_due()
+    listed.work()
+    check_copies(listed, NAMES)
+
+
 def test_a_bucket_that_may_not_be_listed_costs_no_attempt(listed: Migration, log: RequestLog) -> None:
     with log.refusing(is_listing, 403, "AccessDenied"), listed.at_work() as take_turn:
         take_turn()

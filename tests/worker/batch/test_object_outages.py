@@ -34,7 +34,7 @@ def every_write(seen: LoggedRequest) -> bool:
 REFUSALS = {
     "SlowDown": (503, "RELEASED", "INIT", 0),
     "ServiceUnavailable": (503, "RELEASED", "INIT", 0),
-    "InternalError": (500, "RETRY", "INIT", 1),
+    "InternalError": (500, "RELEASED", "INIT", 0),
     "InvalidObjectState": (403, "ERROR", "ERROR", 1),
 }
 

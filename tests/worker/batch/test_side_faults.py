@@ -1,12 +1,17 @@
 """The fault of a whole side is not held against entries: batches are released, and the migration is paused."""
 
+from datetime import timedelta
+
 import pytest
 
+from rowferry.s3 import retry
+from rowferry_worker.batch import side_faults
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
 from support.s3.request_log import LoggedRequest, RequestLog, writes_of
 
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 REFUSALS = {
     "ExpiredToken": (400, "renew these credentials"),
     "InvalidAccessKeyId": (403, "correct these credentials"),
@@ -94,6 +99,96 @@ def test_a_revoked_right_to_read_pauses_the_migration(many: Migration, log: Requ
     with log.refusing(reads, 403, "AccessDenied"):
         work_until_paused(many)
     assert state_of(many)[0]
+    check_nothing_burnt(many)
+
+
+@pytest.mark.parametrize("begins", [1, 3], ids=["at once", "in the middle"])
+def test_a_missing_object_does_not_hide_that_a_right_was_revoked(
+    begins: int, logged_migration: Migration, log: RequestLog
+) -> None:
+    """Whoever may list is told which key names no object, and that all others may not be read."""
+    migration = logged_migration
+    migration.fill(14)
+    migration.legacy.delete("image/u14/me.png")
+    migration.enqueue(14)
+    migration.write_plan()
+    begun = False
+
+    def is_denied(seen: LoggedRequest) -> bool:
+        nonlocal begun
+        key = seen.headers.get("x-amz-copy-source", seen.key)
+        begun = begun or f"u{begins}" in key.split("/")
+        return begun and (seen.writes_object or seen.bucket == migration.legacy.bucket) and "u14" not in key.split("/")
+
+    with log.refusing(is_denied, 403, "AccessDenied"):
+        work_until_paused(migration, parallel=1)
+    assert "AccessDenied" in state_of(migration)[1]
+    check_nothing_burnt(migration)
+
+
+def test_what_was_read_before_shows_that_no_right_was_revoked(logged_migration: Migration, log: RequestLog) -> None:
+    """Objects that may not be read one by one are errors of their own, though a batch has no others."""
+    migration = logged_migration
+    migration.fill(8)
+    migration.enqueue(4)
+    with log.refusing(writes_of(range(5, 9)), 403, "AccessDenied"):
+        migration.work()
+    assert state_of(migration) == (False, "")
+    assert migration.counts() == {"migrated": 4, "failed": 4}
+
+
+def test_a_server_that_knows_nothing_any_more_makes_no_missing_entries(
+    logged_migration: Migration, log: RequestLog
+) -> None:
+    """A web server in its place says 404 to everything, from the middle of a batch on."""
+    migration = logged_migration
+    migration.plan["migration"]["multipart_threshold_bytes"] = 5 * 1024**2  # HEAD comes first, whose 404 says no more
+    migration.fill(12)
+    migration.enqueue(12)
+    migration.write_plan()
+    begun = False
+
+    def is_out(seen: LoggedRequest) -> bool:
+        nonlocal begun
+        begun = begun or "u6" in seen.key.split("/")
+        return begun
+
+    with log.answering(is_out, NOT_FOUND):
+        work_until_paused(migration, parallel=1)
+    assert "NoSuchBucket" in state_of(migration)[1]
+    check_nothing_burnt(migration)
+
+
+def test_an_object_that_was_not_found_for_a_moment_is_not_missing(logged_migration: Migration, log: RequestLog) -> None:
+    migration = logged_migration
+    migration.plan["migration"]["multipart_threshold_bytes"] = 5 * 1024**2
+    migration.fill(4)
+    migration.legacy.delete("image/u4/me.png")
+    migration.enqueue()
+    asked = set[str]()
+
+    def is_out(seen: LoggedRequest) -> bool:
+        is_first = seen.method == "HEAD" and bool(seen.key) and seen.path not in asked
+        asked.add(seen.path)
+        return is_first
+
+    with log.answering(is_out, NOT_FOUND):
+        migration.work()
+    assert migration.verdicts() == ["RELEASED"]
+    assert migration.batch()["attempts"] == 0
+    migration.make_due()
+    migration.work()
+    assert migration.counts() == {"migrated": 3, "missing": 1}
+
+
+def test_an_operation_that_fails_for_half_an_hour_pauses_the_migration(
+    many: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_faults, "PAUSE_AFTER", timedelta(0))
+    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
+    with log.refusing(every_write, 500, "InternalError"):
+        work_until_paused(many)
+    assert "CopyObject has failed for every object for" in state_of(many)[1]
     check_nothing_burnt(many)
 
 

@@ -251,4 +251,4 @@ def test_the_wait_for_a_turn_is_counted(connection: Connection) -> None:
     before = counter._value.get()
     with pytest.raises(BatchReleased):
         wait_for_turn(fake_context(connection, Limit(timedelta(hours=1)), gives_up=True), 7)
-    assert counter._value.get() - before == 3600
+    assert counter._value.get() - before == pytest.approx(3600)

@@ -71,10 +71,11 @@ def test_released_when_only_a_busy_or_absent_server_is_in_the_way(results: list[
     assert judge(results, attempt, 5).verdict is Verdict.RELEASED
 
 
-def test_an_absent_server_does_not_hide_what_failed_for_good() -> None:
-    """It is tried again for the sake of the others, but not for ever."""
-    assert judge([AWAY, REFUSED], 1, 5).verdict is Verdict.RETRY
-    assert judge([AWAY, REFUSED], 5, 5).verdict is Verdict.ERROR
+@pytest.mark.parametrize("hopeless", [REFUSED, MISSING, DENIED, CONFLICT])
+def test_what_failed_for_good_costs_the_others_no_attempt(hopeless: EntryResult) -> None:
+    """A batch with one missing object is protected from outages as any other."""
+    assert judge([BUSY_SERVER, hopeless], 5, 5).verdict is Verdict.RELEASED
+    assert judge([BROKEN, hopeless], 5, 5).verdict is Verdict.ERROR
 
 
 @pytest.mark.parametrize("attempt", range(1, 5))

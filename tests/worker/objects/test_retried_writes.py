@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rowferry.batch import Batch, Outcome
+from rowferry.batch import Attempt, Batch, Outcome
 from rowferry.errors import ObjectError
 from rowferry.http import event_loop
 from rowferry.s3 import retry
@@ -18,6 +19,7 @@ from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.objects import multipart
 from rowferry_worker.objects.copy import CopyResult, copy_object, overwrite
+from rowferry_worker.objects.evidence import Evidence
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from support.s3.copies import NEW, OLD, Support, fake_with, options_of
@@ -26,6 +28,8 @@ from support.s3.fake_buckets import HELD, LOST, WRITING, FakeBuckets, refuse, st
 LARGE = b"0123456789"
 BUSY = refuse(503, "SlowDown")
 CLAIMED = Batch(1, 1, 1, "migrate", {}, 1, 5, 0, 0)
+UNTRIED: Any = SimpleNamespace(evidence=Evidence())
+"""Of a migration what its copies tell."""
 METHODS = {
     "server": ServerCopy("legacy"),
     "stream": StreamCopy(),
@@ -116,7 +120,7 @@ def hold(fake: FakeBuckets, *operations: str, held: Callable[[], object]) -> Non
 def release_while(fake: FakeBuckets, method: CopyMethod, give_up: Event) -> None:
     """Copy an object for a batch that is released once `give_up` is set."""
     nothing: Any = None
-    context = BatchContext(nothing, CLAIMED, nothing, nothing, nothing, CopyScheduler(1), give_up)
+    context = BatchContext(nothing, CLAIMED, Attempt(1, 1, 0), nothing, UNTRIED, CopyScheduler(1), give_up)
     options = options_of(method)
     with fake.serving(), pytest.raises(BatchReleased):
         run_copies(context, lambda key: copy_object(fake.s3, options, key, NEW), [OLD])
@@ -169,7 +173,7 @@ def test_a_slot_hears_of_a_copy_that_ends_with_an_unexpected_timeout() -> None:
     """It is not taken for one of the slot's own short waits, which would never end."""
     nothing: Any = None
     give_up = Event()
-    context = BatchContext(nothing, CLAIMED, nothing, nothing, nothing, CopyScheduler(1), give_up)
+    context = BatchContext(nothing, CLAIMED, Attempt(1, 1, 0), nothing, UNTRIED, CopyScheduler(1), give_up)
 
     async def copy(_key: str) -> CopyResult:
         asyncio.get_running_loop().call_later(2, give_up.set)

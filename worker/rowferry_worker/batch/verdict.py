@@ -17,8 +17,9 @@ from rowferry.s3.retry import retry_delay
 def judge(results: Sequence[EntryResult], attempt: int, max_attempts: int, *, is_away: bool = False) -> Judgement:
     """Return the verdict on an attempt, the `attempt`-th that counts.
 
-    DONE: every entry is settled. RELEASED: only a busy or unavailable server stands in the way. RETRY: some failures
-    may pass and attempts are left. ERROR: a person must decide. `is_away`: a server is away; a released batch is then
+    DONE: every entry is settled. RELEASED: of what may pass, only a busy or unavailable server stands in the way; what
+    will not pass is judged with the rest, later. RETRY: some failures may pass and attempts are left. ERROR: a person
+    must decide. `is_away`: a server is away; a released batch is then
     due at once, since each worker waits for the server before it claims another.
     """
     unsettled = [result for result in results if not result.outcome.settled]
@@ -26,7 +27,7 @@ def judge(results: Sequence[EntryResult], attempt: int, max_attempts: int, *, is
         return Judgement(Verdict.DONE)
     error = describe(unsettled)
     retryable = [result for result in unsettled if result.retryable]
-    if retryable and not any(result.costs_attempt for result in unsettled):
+    if retryable and not any(result.costs_attempt for result in retryable):
         return Judgement(Verdict.RELEASED, timedelta(0) if is_away else retry_delay(attempt), error)
     if retryable and attempt < max_attempts:
         return Judgement(Verdict.RETRY, retry_delay(attempt), error)

@@ -166,8 +166,9 @@ class CopyRun:
         deadline: float = math.inf,
         batch_id: int | None = None,
         queue: str | None = None,
+        note: Callable[[str, ObjectResult], None] = lambda _key, _result: None,
     ) -> None:
-        """`keys`: a key that comes twice is copied once.
+        """`keys`: a key that comes twice is copied once. `note` is told how each copy ended.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
         whose entries are counted as claimed. `queue`: that of the metrics; None: the objects are not measured.
@@ -178,6 +179,7 @@ class CopyRun:
         self._deadline = deadline
         self._batch_id = batch_id
         self._seconds = None if queue is None else metrics.object_seconds.labels(queue)
+        self._note = note
         self._results: dict[str, ObjectResult] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
@@ -232,7 +234,8 @@ class CopyRun:
         while key is not None:
             started = time.monotonic()
             try:
-                self._results[key] = await self._copy(key)
+                result = self._results[key] = await self._copy(key)
+                self._note(key, result)
             except ObjectError as error:
                 self._note_error(key, error)
             except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
@@ -247,7 +250,8 @@ class CopyRun:
         # Its frames would hold what was read, for as long as the batch is claimed.
         error.__traceback__ = error.__context__ = error.__cause__ = None
         self._results[key] = error
-        if isinstance(error, WHOLE_SIDE):
+        self._note(key, error)
+        if isinstance(error, WHOLE_SIDE) or error.is_of_side:
             self._side_faults += 1
             if self._side_faults == MAX_SIDE_FAULTS:
                 self._not_started.clear()

@@ -16,7 +16,7 @@ from rowferry.s3.key_listing import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, find_meant
-from rowferry_worker.batch.copies import refuse_side_fault
+from rowferry_worker.batch.side_faults import judge_sides, refuse_side_fault
 from rowferry_worker.batch.sources.ranges import RangeSource
 
 _log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
     """Return the keys of the batch's own range in its bucket, as `list_range` does.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when the bucket cannot be used or
-    listed.
+    listed, ServerUnavailable when the server answers nothing as S3 does.
     """
     payload, requests = context.batch.payload, context.object_requests()
     side: SideName = payload.get("side", "legacy")
@@ -113,8 +113,8 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
         words = f"the {side} bucket {bucket} cannot be listed below {prefix!r}: {refusal}"
         raise MigrationFault(f"{words}; give the {side} credentials s3:ListBucket there") from error
     except ObjectError as error:
-        refuse_side_fault(context.migration, {"": error})
-        raise
+        held = judge_sides(context.migration, {"": error})[""]
+        raise held if isinstance(held, ObjectError) else error from error
 
 
 def _wait_for(context: BatchContext, response: Coroutine[Any, Any, Response]) -> Response:

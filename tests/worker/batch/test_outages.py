@@ -1,0 +1,123 @@
+"""An outage is an outage, whatever the server says: nothing is charged, and work goes on once objects succeed again."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from rowferry.s3 import retry
+from support.entries.migration import Migration
+from support.queue.paused_migration import state_of
+from support.s3.request_log import LoggedRequest, RequestLog, writes_of
+
+ENTRIES = 12
+Matches = Callable[[LoggedRequest], bool]
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
+
+
+def page(status: str, headers: str = "") -> bytes:
+    body = b"<html><body>Please log in.</body></html>"
+    head = f"HTTP/1.1 {status}\r\n{headers}Content-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def s3_error(status: int, code: str) -> bytes:
+    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
+    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def everything(seen: LoggedRequest) -> bool:
+    return True
+
+
+def objects(seen: LoggedRequest) -> bool:
+    return seen.writes_object
+
+
+OUTAGES: dict[str, tuple[Matches, bytes]] = {
+    "302 to a login page": (everything, page("302 Found", "Location: https://login.example.com/\r\n")),
+    "405 to writes": (objects, page("405 Not Allowed")),
+    "400 of a balancer": (everything, page("400 Bad Request")),
+    "502 of a balancer": (everything, page("502 Bad Gateway")),
+    "500 to writes": (objects, s3_error(500, "InternalError")),
+    "captive portal": (everything, page("200 OK")),
+    "garbage": (everything, b"220 mail.example.com ESMTP ready\r\n\r\n"),
+}
+
+
+@pytest.fixture
+def twelve(logged_migration: Migration) -> Migration:
+    """Twelve entries in one batch, of which the last attempt is the first."""
+    logged_migration.plan["migration"]["max_attempts"] = 1
+    logged_migration.fill(ENTRIES)
+    logged_migration.enqueue()
+    return logged_migration
+
+
+def check_nothing_charged(migration: Migration) -> None:
+    (batch,) = migration.batches()
+    assert (batch["status"], batch["attempts"]) == ("INIT", 0), batch["error"]
+    assert set(migration.verdicts()) == {"RELEASED"}
+    assert state_of(migration) == (False, "")
+
+
+def end_outage(migration: Migration) -> None:
+    migration.make_due()
+    migration.work()
+
+
+@pytest.mark.by_day("302 to a login page", "500 to writes", "captive portal", "garbage")
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_an_outage_from_the_first_write_on_costs_nothing(outage: str, twelve: Migration, log: RequestLog) -> None:
+    matches, answer = OUTAGES[outage]
+    with log.answering(lambda seen: bool(seen.key) and matches(seen), answer):
+        for _ in range(2):
+            twelve.make_due()
+            twelve.work()
+    check_nothing_charged(twelve)
+    end_outage(twelve)
+    assert twelve.counts() == {"migrated": ENTRIES}
+    twelve.audit()
+
+
+@pytest.mark.by_day("405 to writes", "502 of a balancer")
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_an_outage_from_the_middle_of_a_batch_on_costs_nothing(outage: str, twelve: Migration, log: RequestLog) -> None:
+    matches, answer = OUTAGES[outage]
+    late = writes_of(range(6, ENTRIES + 1))
+    begun = False
+
+    def is_out(seen: LoggedRequest) -> bool:
+        nonlocal begun
+        begun = begun or late(seen)
+        return begun and bool(seen.key) and matches(seen)
+
+    with log.answering(is_out, answer):
+        twelve.work(parallel=1)
+    check_nothing_charged(twelve)
+    end_outage(twelve)
+    assert sum(twelve.counts().values()) == ENTRIES
+    assert set(twelve.counts()) <= {"migrated", "kept"}
+    twelve.audit()
+
+
+@pytest.mark.by_day("400 of a balancer")
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_a_missing_object_beside_an_outage_changes_nothing(outage: str, twelve: Migration, log: RequestLog) -> None:
+    matches, answer = OUTAGES[outage]
+    missing = twelve.legacy.listing().popitem()[0]
+    twelve.legacy.delete(missing)
+    number = missing.split("/")[1]
+
+    def is_out(seen: LoggedRequest) -> bool:
+        return bool(seen.key) and matches(seen) and number not in f"{seen.key} {seen.headers}"
+
+    with log.answering(is_out, answer):
+        twelve.work()
+    check_nothing_charged(twelve)
+    end_outage(twelve)
+    assert twelve.counts() == {"migrated": ENTRIES - 1, "missing": 1}
