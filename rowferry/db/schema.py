@@ -46,6 +46,7 @@ def initialise(connection: Connection) -> Initialised:
         _replace(connection, functions, views)
         if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
             call(connection, "recount_batches")
+        connection.execute(statement("analyze_small_tables"))
         connection.execute(statement("revoke_functions"))
         connection.execute(statement("record_installation"), {"version": __version__})
     return Initialised(tuple(new), len(functions), len(views), before)

@@ -85,3 +85,8 @@ select
 -- name: revoke_functions
 -- PostgreSQL lets every role execute a new function; `rowferry init --grants` names the roles that may.
 revoke all on all functions in schema rowferry from public;
+
+-- name: analyze_small_tables
+-- PostgreSQL takes a table that was never analysed for ten pages of rows, and autovacuum does not analyse one of a few
+-- rows. So views that join these seemed dear enough to be compiled (JIT), which took twenty times as long as they do.
+analyze rowferry.migration, rowferry.queue, rowferry.pass, rowferry.event, rowferry.worker, rowferry.upload;

@@ -320,3 +320,23 @@ def test_the_curve_of_a_week_reads_few_pages_and_expects_few_rows(worker: Connec
         (plan,) = plans.take()
     assert plan.touched < 100
     assert [n["Plan Rows"] < crowd / 50 for n in plan.nodes if n.get("Relation Name") == "batch_queue"] == [True]
+
+
+@pytest.mark.versions
+def test_views_of_a_few_migrations_are_far_too_cheap_to_be_compiled(any_database: str) -> None:
+    """For any role: psql and Grafana do not switch JIT off. `jit_above_cost` is 100,000.
+
+    As at users', where autovacuum has analysed the queue, and not the tables of a few rows.
+    """
+    with psycopg.connect(any_database, autocommit=True) as connection:
+        connection.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
+        connection.execute("insert into rowferry.queue (migration_id, name, next) values (1, 'migrate', '{verify}')")
+        connection.execute(
+            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+            "select 1, 'migrate', '{}', 1 from generate_series(1, 20000)"
+        )
+        connection.execute("analyze rowferry.batch_queue")
+        for view in ("migration_state", "migration_status", "progress", "queue_status", "worker_hosts"):
+            explain = sql.SQL("explain (format json) select * from rowferry.{}").format(sql.Identifier(view))
+            ((plan,),) = connection.execute(explain).fetchall()
+            assert plan[0]["Plan"]["Total Cost"] < 15_000, view
