@@ -17,6 +17,7 @@ from rowferry_cli.command import Command, find_variable
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan, Side
+    from rowferry_enqueue.items import ItemsEnqueued
 
 NO_TERMINAL = "There is no terminal to ask on: add --yes to answer every question with yes."
 INTERRUPTED = "Interrupted: running batches were finished or released. Run the same command again to continue."
@@ -42,11 +43,18 @@ def describe_enqueued(entries: int, batches: int) -> str:
     return f"Enqueued {count_entries(entries)} in {count_batches(batches)}. Next: run `rowferry worker` on any host."
 
 
-def describe_items(items: int, batches: int, skipped: int) -> str:
+def describe_items(done: ItemsEnqueued) -> str:
     """Return what was enqueued, what was not, and the next step."""
-    waiting = f"; {count(skipped, 'item waits', 'items wait')} there already" if skipped else ""
-    added = f"{count(items, 'item', 'items')} in {count_batches(batches)}"
-    return f"Enqueued {added}{waiting}. Next: run `rowferry worker` on any host."
+    words = [f"Enqueued {count(done.items, 'item', 'items')} in {count_batches(done.batches)}"]
+    if done.doubles:
+        words.append(f"{count(done.doubles, 'line', 'lines')} gave way to later ones of the same id")
+    if done.replaced:
+        words.append(f"{count(done.replaced, 'waiting item has', 'waiting items have')} this content now")
+    if done.skipped:
+        words.append(f"{count(done.skipped, 'item waits', 'items wait')} there already")
+    if done.parked:
+        words.append(f"{done.parked:,} of these in ERROR, until `rowferry requeue`")
+    return f"{'; '.join(words)}. Next: run `rowferry worker` on any host."
 
 
 def write_requeue(pattern: str | None, *, migration: str | None, queue: str | None) -> str:

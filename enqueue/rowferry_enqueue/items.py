@@ -1,10 +1,13 @@
 """Puts items in a queue: entries that no table and no bucket names, but their enqueuer."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from psycopg.errors import LockNotAvailable
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
@@ -28,6 +31,10 @@ MAX_BYTES = 16 * 1024**2
 """Of their JSON; and of one item."""
 
 
+BUSY = timedelta(seconds=60)
+"""How long a worker is waited for that has claimed an item whose content is replaced."""
+
+
 @dataclass(slots=True)
 class ItemsEnqueued:
     """What was put in the queue so far."""
@@ -35,7 +42,25 @@ class ItemsEnqueued:
     batches: int = 0
     items: int = 0
     skipped: int = 0
-    """Items that were waiting already when the enqueue began, or whose batches were in ERROR."""
+    """Items that waited already, with the same content."""
+    replaced: int = 0
+    """Items that waited already, whose content is now this one."""
+    parked: int = 0
+    """Of skipped and replaced ones, those in batches in ERROR."""
+    doubles: int = 0
+    """Items that gave way to a later one of the same id in one file."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call of `enqueue_items`."""
+
+    migration_id: int
+    queue: str
+    seen: set[int] = field(default_factory=set[int])
+    """Hashes of all ids so far; some 65 bytes each. An id whose hash is there may have been enqueued by this call."""
+    times: list[datetime] = field(default_factory=list[datetime])
+    """When this call has made batches: their `created_at`."""
 
 
 def enqueue_items(
@@ -51,26 +76,31 @@ def enqueue_items(
     """Put items in a queue, and return how many.
 
     They are committed in groups of at most 10,000 items or 16 MiB, so memory is bounded and workers begin meanwhile;
-    `enqueued` is kept up to date, so that it tells what was added before an error. Items that waited when the call
-    began are skipped: the same items may be enqueued again after an error. Items that are done are added again: a queue
-    stands that. Raises UsageError where the queue, or one that follows it, takes no items, or an item is wrong.
+    `enqueued` is kept up to date, so that it tells what was added before an error. An item that waits already gets the
+    new content and is not added: the same items may be enqueued again after an error. Of several with one id the last
+    counts, wherever they are. Items that are done are added again: a queue stands that. Raises UsageError where the
+    queue, or one that follows it, takes no items, an item is wrong, or a worker keeps one for too long.
     """
     refuse_items(plan, queue)
     done = ItemsEnqueued() if enqueued is None else enqueued
     payload = Jsonb(Request(queue, choices=choices).payload())
     with translated_refusals():
         migration_id, _ = register(connection, plan)
-        asked: dict[str, Any] = {"migration_id": migration_id, "queue": queue.name}
-        asked["last"] = fetch_one(connection, statement("last_waiting_items"), asked)["id"]
+        this = _Call(migration_id, queue.name)
         for group in _group(items):
+            by_id = {item.get("id", ""): item for item in group}  # SQL refuses one without
             with connection.transaction():
                 connection.execute(statement("lift_timeouts"))
                 connection.execute(statement("lock_enqueue"), {"name": plan.name})
-                new = group if asked["last"] is None else _leave_waiting(connection, group, asked)
+                waiting = _replace_waiting(connection, this, by_id)
+                new = [item for number, item in by_id.items() if number not in waiting]
                 done_now = call(connection, "enqueue_items", plan.name, queue.name, Jsonb(new), batch_size, payload)
+                this.times.append(fetch_one(connection, statement("read_own_time"))["created_at"])
+            this.seen.update(map(hash, by_id))
             done.batches += done_now[0]["batches"]
             done.items += done_now[0]["entries"]
-            done.skipped += len(group) - len(new)
+            done.doubles += len(group) - len(by_id)
+            _count_waiting(done, waiting.values())
     return done
 
 
@@ -120,8 +150,20 @@ def _group(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield group
 
 
-def _leave_waiting(connection: Connection, group: list[Item], asked: dict[str, Any]) -> list[Item]:
-    """Return the items that are not waiting already."""
-    parameters = asked | {"ids": [item["id"] for item in group]}
-    waiting = {row["id"] for row in connection.execute(statement("list_waiting_items"), parameters)}
-    return [item for item in group if item["id"] not in waiting]
+def _replace_waiting(connection: Connection, this: _Call, by_id: Mapping[str, Item]) -> dict[str, DictRow]:
+    """Give waiting items their new content, and return what was found of each, by id."""
+    again = [number for number in by_id if hash(number) in this.seen]
+    items = Jsonb(list(by_id.values()))
+    try:
+        rows = call(connection, "replace_items", this.migration_id, this.queue, items, this.times, again, BUSY)
+    except LockNotAvailable as error:
+        words = f"A worker has been busy for {BUSY.total_seconds():g} s with items whose content is to be replaced"
+        raise UsageError(f"{words}: enqueue them again when `rowferry queues` shows fewer claimed batches.") from error
+    return {row["id"]: row for row in rows}
+
+
+def _count_waiting(done: ItemsEnqueued, found: Iterable[DictRow]) -> None:
+    for row in found:
+        done.skipped += row["is_same"]
+        done.replaced += not row["is_same"]
+        done.parked += row["is_in_error"]

@@ -112,7 +112,6 @@ def test_another_queue_may_have_the_same_items(noted: EntryTable, run_rowferry: 
         ('{"id": ""}', "Line 2 of things.jsonl has no `id`"),
         ('{"id": true}', "Line 2 of things.jsonl has no `id`"),
         ('{"id": "a", "b": "\\u0000"}', "Line 2 of things.jsonl holds a NUL"),
-        ('{"id": "0"}', 'The id "0" is that of several items'),
     ],
 )
 def test_a_wrong_item_is_named_by_its_line(

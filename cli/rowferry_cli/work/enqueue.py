@@ -61,8 +61,8 @@ def command(
       make-things | rowferry enqueue --queue NAME --items - --yes
 
     Items are committed as they come, 10,000 at a time, and workers begin meanwhile. An item that waits already, by its
-    `id`, is not added again, so the same file may be enqueued again after an error; one that is done is worked on
-    again.
+    `id`, is not added again but gets the new content, so the same file may be enqueued again after an error, and the
+    newest content counts; one that is done is worked on again.
     """
     from rowferry.plan_file import read_plan
     from rowferry.queues import find_queue
@@ -171,7 +171,8 @@ def _enqueue_items(
         try:
             enqueue_items(connection, plan, spec, items, batch_size=batch_size, choices=choices, enqueued=done)
         except RowferryError:
-            if done.items:
-                click.echo(f"Enqueued {count(done.items, 'item', 'items')} before that.")
+            if done.items or done.replaced:
+                replaced = f", replaced the content of {done.replaced:,}" if done.replaced else ""
+                click.echo(f"Enqueued {count(done.items, 'item', 'items')}{replaced} before that.")
             raise
-    click.echo(describe_items(done.items, done.batches, done.skipped))
+    click.echo(describe_items(done))
