@@ -94,6 +94,7 @@ begin
                     oldest.id,
                     k.id as queue_id,
                     k.max_in_hand,
+                    k.limited_at,
                     coalesce(k.priority, 0) as priority,
                     coalesce(k.weight, 1) as weight
                 from asked as m
@@ -160,7 +161,7 @@ begin
                 -- Rolled back as a whole where there is no batch to claim, so that the place is given back.
                 begin
                     v_claimed := null;
-                    if rowferry.take_place(v_line.queue_id, v_line.max_in_hand) then
+                    if rowferry.take_place(v_line.queue_id, v_line.max_in_hand, v_line.limited_at) then
                         v_claimed := rowferry.lock_oldest(
                             v_line.migration_id, v_line.queue_name, v_line.run_after, v_line.id
                         );

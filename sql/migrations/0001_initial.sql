@@ -55,6 +55,7 @@ create table rowferry.queue (
     priority integer not null default 0,
     weight double precision not null default 1,
     max_in_hand integer,
+    limited_at timestamptz,
     paused_at timestamptz,
     next text [] not null default '{}',
     payload jsonb not null default '{}',
@@ -78,8 +79,10 @@ comment on column rowferry.queue.priority is
 comment on column rowferry.queue.weight is
 'Its share of the claims, beside the other queues, of all migrations, that have its priority and due batches.';
 comment on column rowferry.queue.max_in_hand is
-'The most batches that workers have claimed at once, on all hosts. Null: no limit. Lowered: claimed batches are '
-'finished, each in the place that it has; places above the new limit are not given out again.';
+'The most batches that workers have claimed at once, on all hosts. Null: no limit. Set or lowered: claimed batches are '
+'finished, and no more are claimed until fewer than that are left.';
+comment on column rowferry.queue.limited_at is
+'When max_in_hand was last set or lowered: batches that were claimed before count as well. A trigger sets it.';
 comment on column rowferry.queue.paused_at is
 'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs.';
 comment on column rowferry.queue.next is

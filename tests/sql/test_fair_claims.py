@@ -8,13 +8,16 @@ import psycopg
 import pytest
 
 from rowferry.db.connection import Connection
+from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.ledger import Ledger
 from support.postgres.plans import explained
 from support.processes.processes import wait_for
 from support.queue.lines import Line, Lines, claim_and_finish, finish, sessions
 
 pytestmark = pytest.mark.versions
 
+HELD = "select id from rowferry.batch_queue where status = 'INIT' and xmax = pg_current_xact_id()::xid"
 LARGE, SMALL = ("large", "migrate"), ("small", "migrate")
 WITHIN = 0.05
 """How far a share of the claims may be from its weight's."""
@@ -210,6 +213,42 @@ def test_a_lowered_limit_holds_for_new_claims(lines: Lines) -> None:
         assert claimed(workers[0]) is not None
 
 
+@pytest.mark.parametrize("has_row", [True, False])
+def test_a_limit_counts_the_batches_that_were_claimed_before_it_was_set(lines: Lines, *, has_row: bool) -> None:
+    lines.register("one", {"tag": {}} if has_row else {})
+    lines.add(("one", "tag"), 20)
+    with sessions(7) as workers, closing(Ledger("h:1:x")) as ledger:
+        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag"])
+        for worker in workers[:4]:
+            batch = claim_batch(worker, ["tag"])
+            assert batch is not None
+            begin_attempt(ledger, batch, "h:1:x")
+        if not has_row:
+            lines.session.execute("insert into rowferry.queue (migration_id, name) values (1, 'tag')")
+        lines.steer(("one", "tag"), "max_in_hand = 3")
+        held, *others = workers[4:]
+        assert claimed(held) is None, "four in hand"
+        for worker in workers[:2]:
+            finish_first(lines, worker)
+            held.rollback()
+        assert claimed(held) is not None, "two in hand"
+        assert claimed(others[0]) is None
+        for worker in workers[2:4]:
+            finish_first(lines, worker)
+        assert all(claimed(other) is not None for other in others)
+        assert claimed(workers[0]) is None, "three in hand"
+
+
+def finish_first(lines: Lines, worker: Connection) -> None:
+    """Finish the batch that a session has claimed, and its attempt."""
+    (batch_id,) = (row["id"] for row in worker.execute(HELD))
+    worker.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (batch_id,))
+    worker.commit()
+    lines.session.execute(
+        "update rowferry.batch_attempt set verdict = 'DONE', finished_at = now() where batch_id = %s", (batch_id,)
+    )
+
+
 def test_thirty_queues_cost_a_claim_one_index_read_each(lines: Lines) -> None:
     queues = [f"q{number}" for number in range(30)]
     lines.register("one", {queue: {"max_in_hand": 3} for queue in queues})
@@ -221,7 +260,9 @@ def test_thirty_queues_cost_a_claim_one_index_read_each(lines: Lines) -> None:
         plans.take()
         assert claim_batch(worker, queues) is not None
         found = plans.take_inner()
-    reading = [plan for plan in found if {"batch_queue", "queue"} & plan.tables]
+    earlier = [plan for plan in found if "batch_attempt" in plan.tables]
+    assert len(earlier) == 1, "of the queue that has the turn"
+    reading = [plan for plan in found if {"batch_queue", "queue"} & plan.tables and plan not in earlier]
     assert len(reading) == 2
     assert [plan.scanned() - {"migration"} for plan in found] == [set() for _ in found]
     indexes = {"batch_queue_due_idx", "queue_name_key", "migration_pkey"}
