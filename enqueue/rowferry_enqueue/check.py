@@ -12,6 +12,7 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
 from rowferry_enqueue.checks.collisions import check_collisions
+from rowferry_enqueue.checks.connections import check_connections
 from rowferry_enqueue.checks.documents import check_documents
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.keys import check_keys, run_check
@@ -69,6 +70,7 @@ def check_rows(
     Adds to `checked` what was found of each table.
     """
     yield from _check_server(connection)
+    yield from check_connections(connection, plan)
     yield from _check_replica_lag(connection, plan)
     usable: list[EntryQueries] = []
     checked = [] if checked is None else checked
