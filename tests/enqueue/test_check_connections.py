@@ -51,7 +51,11 @@ def test_check_tells_of_every_plain_endpoint_and_of_the_database_and_of_none_on_
 
 def test_an_endpoint_with_tls_and_one_of_aws_are_not_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database)
-    document = {"migration": {"name": "m"}, "legacy": {"bucket": "a"}, "production": {"bucket": "b"}}
-    document["production"]["endpoint_url"] = "https://s3.example.com"
+    document = {
+        "migration": {"name": "m"},
+        "legacy": {"bucket": "a"},
+        "production": {"bucket": "b", "endpoint_url": "https://s3.example.com"},
+        "objects": [{"prefix": "image/"}],
+    }
     with connect("test") as connection:
         assert list(check_connections(connection, parse_plan(document, "here"))) == []
