@@ -1,6 +1,7 @@
 -- rowferry.begin_attempts(p_batch_ids bigint[], p_requeues integer[], p_worker_id text, p_reachable_for interval)
 --   Records an attempt at each of several claimed batches, as rowferry.begin_attempt does for one, in one round trip and
 --   one commit. `p_requeues` has the requeues of each batch. Returns a row for each batch, or fails as a whole.
+--   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
 --   Writes: batch_attempt. Called by: rowferry_worker/attempts.py.
 create or replace function rowferry.begin_attempts(
     p_batch_ids bigint [], p_requeues integer [], p_worker_id text, p_reachable_for interval default null
@@ -18,6 +19,8 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+    select rowferry.check_worker(p_worker_id);
+
     select
         u.batch_id,
         a.attempt_id,

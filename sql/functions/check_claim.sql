@@ -1,18 +1,26 @@
 -- rowferry.check_claim(p_batch_id bigint)
---   Raises object_not_in_prerequisite_state unless the current transaction has claimed this batch and so holds it.
---   Writes: nothing. Called by: rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch,
---   rowferry.add_ranges, rowferry.hand_on.
+--   Raises object_not_in_prerequisite_state unless the current transaction has claimed this batch and still holds it:
+--   a seal that was kept over `rollback to savepoint` is no claim, since that gave the row's lock back.
+--   Writes: nothing; a row that was given back, and that no other transaction has locked or finished, is locked anew.
+--   Called by: rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges,
+--   rowferry.add_parts, rowferry.hand_on.
 create or replace function rowferry.check_claim(p_batch_id bigint)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 begin
-    if not coalesce(
-        rowferry.seal_claim(p_batch_id) = any(string_to_array(current_setting('rowferry.claims', true), ' ')), false
-    ) then
-        raise object_not_in_prerequisite_state using
-        message = format('batch %s is not claimed by this transaction', p_batch_id);
+    if rowferry.seal_claim(p_batch_id) = any(string_to_array(current_setting('rowferry.claims', true), ' ')) then
+        perform from rowferry.batch_queue as q
+        where q.id = p_batch_id and q.status = 'INIT'
+        for update skip locked;
+        if found then
+            return;
+        end if;
     end if;
+    raise object_not_in_prerequisite_state using
+    message = format('batch %s is not claimed by this transaction', p_batch_id);
 end;
 $$;

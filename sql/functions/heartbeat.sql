@@ -10,6 +10,7 @@
 --   `fleet_rates`: by key, the sum of the live workers' rates and how many of them have one:
 --   {"endpoint/bucket operation": {"per_second": 1000.0, "workers": 4}}.
 --   Once a minute the heartbeat of one worker sums up what was finished (rowferry.sum_minutes).
+--   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
 --   Writes: worker, finished_minute. Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.heartbeat(
     p_id text,
@@ -26,6 +27,8 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+    select rowferry.check_worker(p_id);
+
     insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, request_rates)
     values (p_id, p_host, p_pid, p_version, p_batches, p_in_flight_limit, p_queues, p_request_rates)
     on conflict on constraint worker_pkey do update

@@ -72,6 +72,7 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "check_claim",
         "check_part",
         "check_range",
+        "check_worker",
         "hand_on",
         "lock_oldest",
         "may_have_more",

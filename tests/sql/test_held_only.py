@@ -64,6 +64,38 @@ def test_a_batch_of_an_earlier_transaction_cannot_be_finished(worker: Connection
         act(worker, function, batch_id, attempt_id)
 
 
+@pytest.mark.parametrize("function", ACTS)
+def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_holds(
+    worker: Connection, ten: EntryTable, function: str
+) -> None:
+    worker.execute("savepoint before")
+    batch_id, _ = claim(worker)
+    (row,) = worker.execute("select current_setting('rowferry.claims') as seal").fetchall()
+    worker.execute("rollback to savepoint before")
+    worker.execute("select set_config('rowferry.claims', %s, true)", (row["seal"],))
+    attempt_id = begin(worker, batch_id)
+    with psycopg.connect(ten.dsn) as other:
+        other.execute("select rowferry.claim_batch('{migrate}')")
+        with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
+            act(worker, function, batch_id, attempt_id)
+        other.rollback()
+
+
+@pytest.mark.parametrize("function", ACTS)
+def test_a_seal_that_was_kept_finishes_nothing_that_another_has_finished(
+    worker: Connection, ten: EntryTable, function: str
+) -> None:
+    worker.execute("savepoint before")
+    batch_id, _ = claim(worker)
+    (row,) = worker.execute("select current_setting('rowferry.claims') as seal").fetchall()
+    worker.execute("rollback to savepoint before")
+    worker.execute("select set_config('rowferry.claims', %s, true)", (row["seal"],))
+    attempt_id = begin(worker, batch_id)
+    ten.execute("update rowferry.batch_queue set status = 'DONE', migrated = entry_count")
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
+        act(worker, function, batch_id, attempt_id)
+
+
 GUESS = """
 select string_agg(encode(sha256(convert_to(seen, 'UTF8')), 'hex'), ' ') as seals
 from (select concat_ws(' ', guessed.key, pg_current_xact_id(), 1) as seen from unnest(%s::text[]) as guessed (key)) as s
@@ -113,7 +145,7 @@ def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled
         act(worker, function, batch_id, attempt_id)
         raise psycopg.Rollback(savepoint)
     act(worker, function, batch_id, attempt_id)
-    with pytest.raises(errors.NoDataFound):
+    with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
         act(worker, "finish_batch", batch_id, attempt_id)
 
 

@@ -56,6 +56,7 @@ def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
 
 def test_what_is_owed_stays_owed_while_the_database_is_away(ten: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     with hold(ten) as held, closing(Ledger("other")) as ledger:
+        held.ledger.close()
         ledger.enqueue("end_attempt", held.attempt.id, "LOST", "the connection was lost")
         with monkeypatch.context() as away:
             away.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/nothing")

@@ -153,7 +153,7 @@ def pause_after_faults(backoff: Backoff, ledger: Ledger, migration_id: int, name
         return
     reason = str(fault).rstrip(".")
     try:
-        (row,) = ledger.call("pause_migration", migration_id, f"{reason[0].upper()}{reason[1:]}.")
+        (row,) = ledger.call("pause_migration", migration_id, f"{reason[0].upper()}{reason[1:]}.", ledger.worker_id)
     except DatabaseBusy as error:
         _log.warning("could not pause the migration yet", extra={"error": str(error)})
         return

@@ -29,7 +29,7 @@ class Ledger:
 
     def __init__(self, worker_id: str) -> None:
         """Connect at first use, and again after every loss. No two ledgers may have the same `worker_id`."""
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self.is_pooled = is_pooled()
         """Whether PgBouncer in transaction mode stands before the database."""
         self._deadline = statement_deadline()
@@ -105,17 +105,17 @@ class Ledger:
             return call(connection, function, *arguments)
 
     def _lock(self, connection: Connection) -> None:
-        parameters = {"worker": self._worker_id, "is_local": self.is_pooled}
+        parameters = {"worker": self.worker_id, "is_local": self.is_pooled}
         connection.execute(statement("lock_ledger"), parameters)
 
     def _connect(self) -> Connection:
         """Return the connection. Raises DatabaseBusy when the session before it does not end within `lock_timeout`."""
         if self._connection is None:
-            connection = connect(f"ledger {self._worker_id}", autocommit=True, bounded=True)
+            connection = connect(f"ledger {self.worker_id}", autocommit=True, bounded=True)
             try:
                 with translated_errors():
                     with suppress(errors.InsufficientPrivilege):  # the lost session then ends by itself
-                        connection.execute(statement("end_lost_ledger"), {"worker": self._worker_id})
+                        connection.execute(statement("end_lost_ledger"), {"worker": self.worker_id})
                     self._lock(connection)
             except BaseException:
                 connection.close()

@@ -1,0 +1,87 @@
+"""A worker's role acts as a worker only where no other session is that worker; it pauses what it has worked on."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+from psycopg.types.json import Jsonb
+
+from rowferry.db.connection import connect
+from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.ledger import Ledger
+from support.entries.entry_table import EntryTable
+from support.postgres.roles import grant, log_in, new_role
+
+LIVE, OWN = "h:1:live", "h:2:own"
+AS_LIVE = {
+    "begin_attempts": ([1], [0], LIVE, None),
+    "lose_attempts": ([1], LIVE),
+    "end_attempt": (1, "RELEASED", "it was told so"),
+    "heartbeat": (LIVE, "h", 1, "0", 9, 9, ["migrate"], Jsonb({"x PUT": 1})),
+    "deregister_worker": (LIVE,),
+    "pause_migration": (1, "For no reason.", LIVE),
+}
+
+
+@pytest.fixture
+def session(ten: EntryTable) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A session of a role that may do what workers do, in autocommit, beside a live worker that holds batch 1."""
+    with new_role(ten.dsn) as role:
+        grant(ten, {"worker": role})
+        with closing(Ledger(LIVE)) as ledger, closing(connect("live")) as live:
+            ledger.call("heartbeat", LIVE, "h", 1, "0", 1, 1, ["migrate"])
+            batch = claim_batch(live, ["migrate"])
+            assert batch is not None
+            assert begin_attempt(ledger, batch, LIVE).id == 1
+            with psycopg.connect(log_in(ten, role), autocommit=True) as session:
+                yield session
+
+
+def call(session: psycopg.Connection[tuple[object, ...]], function: str, *arguments: object) -> None:
+    places = sql.SQL(", ").join([sql.Placeholder()] * len(arguments))
+    session.execute(sql.SQL("select rowferry.{}({})").format(sql.Identifier(function), places), arguments)
+
+
+@pytest.mark.parametrize("function", AS_LIVE)
+def test_nothing_is_done_in_the_name_of_a_worker_that_lives(
+    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable, function: str
+) -> None:
+    before = ten.execute(EVERYTHING)
+    with pytest.raises(errors.InsufficientPrivilege, match=f"another session is worker {LIVE}"):
+        call(session, function, *AS_LIVE[function])
+    assert ten.execute(EVERYTHING) == before
+
+
+EVERYTHING = """
+select
+    (select jsonb_agg(a) from rowferry.batch_attempt as a) as attempts,
+    (select jsonb_agg(w) from rowferry.worker as w) as workers,
+    (select jsonb_agg(m) from rowferry.migration as m) as migrations
+"""
+
+
+def test_a_role_may_register_work_and_stop_as_a_worker_of_its_own(
+    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable
+) -> None:
+    call(session, "heartbeat", OWN, "h", 2, "0", 1, 1, ["migrate"], Jsonb({}))
+    call(session, "begin_attempts", [1], [0], OWN, None)
+    call(session, "end_attempt", 2, "RELEASED", "it was mine")
+    call(session, "deregister_worker", OWN)
+    (row,) = ten.execute("select verdict from rowferry.batch_attempt where id = 2")
+    assert row["verdict"] == "RELEASED"
+
+
+def test_only_what_a_worker_has_worked_on_is_paused_by_it(
+    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable
+) -> None:
+    paused = "select paused_at is not null as is_paused from rowferry.migration"
+    for worker in (OWN, None):
+        with pytest.raises(errors.InsufficientPrivilege, match="has not worked on migration 1"):
+            call(session, "pause_migration", 1, "For no reason.", worker)
+    assert ten.execute(paused) == [{"is_paused": False}]
+    call(session, "begin_attempts", [1], [0], OWN, None)
+    call(session, "pause_migration", 1, "The quota is full.", OWN)
+    assert ten.execute(paused) == [{"is_paused": True}]
