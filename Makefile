@@ -32,7 +32,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers model mutants torture bench trace pictures docs man references check audit format lock clean
+.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers model mutants torture bench trace pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -159,6 +159,9 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/uv.txt" $(LOCK_ONLY) --upgrade --group installer -o requirements/uv.txt
 	@tools/step "locking requirements/kubernetes.txt" $(LOCK_ONLY) --upgrade --group kubernetes -o requirements/kubernetes.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
+
+lock-images: ## Pin the images of compose.yaml and of the Dockerfile by their digests, as a registry says them.
+	@tools/pin-images
 
 release: .tools/release/.installed ## Build, check and try the packages of a release in dist/, and print how to publish them. Publishes nothing.
 	@PYTHONPATH=tools .tools/release/bin/python -m release dist

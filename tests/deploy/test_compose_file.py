@@ -22,7 +22,9 @@ def test_every_image_is_pinned_to_an_exact_version(subtests: pytest.Subtests) ->
     assert len(SERVICES) > 5, "a test without a subject cannot fail"
     for name, service in SERVICES.items():
         with subtests.test(name):
-            assert re.search(r":v?\d+\.\d+[\w.-]*$", service["image"]), "it may be another one tomorrow"
+            assert re.search(r":v?\d+\.\d+[\w.-]*(@sha256:[0-9a-f]{64})?$", service["image"]), (
+                "it may be another one tomorrow"
+            )
 
 
 def test_only_the_image_that_prepares_holds_the_command_that_deletes(subtests: pytest.Subtests) -> None:

@@ -18,7 +18,7 @@ CREDENTIALS = Path(botocore.__file__).parent / "credentials.py"
 
 def test_the_worker_is_built_on_an_exact_version_of_python() -> None:
     bases = re.findall(r"^(?:FROM|ARG PYTHON_IMAGE=)(.*)$", DOCKERFILE, re.MULTILINE)
-    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+", bases[0])
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", bases[0])
     stages = {base.split(" AS ")[1] for base in bases if " AS " in base}
     assert {base.split(" AS ")[0].strip() for base in bases[1:]} - stages == {"${PYTHON_IMAGE}"}
 

@@ -19,8 +19,17 @@ from release.steps import StepFailed, clean_environment, step
 from support.docs.doc_pages import ROOT
 from support.processes.processes import wait_for
 
-NEEDED = ("pyproject.toml", "lab/pyproject.toml", "CHANGELOG.md", "tools", "compose.yaml", ".gitignore")
+NEEDED = (
+    "pyproject.toml",
+    "lab/pyproject.toml",
+    "CHANGELOG.md",
+    "tools",
+    "compose.yaml",
+    "worker/Dockerfile",
+    ".gitignore",
+)
 """What is read before the first step."""
+PINNED = re.compile(r"(?m)^((?: +image: |ARG PYTHON_IMAGE=)(?!rowferry)[^@\n]+)(?:@.*)?$")
 VERSION = subprocess.run(
     [ROOT / "tools" / "version"], capture_output=True, text=True, timeout=60, check=True
 ).stdout.strip()
@@ -42,6 +51,8 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copytree(source, folder / name) if source.is_dir() else shutil.copy(source, folder / name)
     changelog = folder / "CHANGELOG.md"
     changelog.write_text(re.sub(r"(?m)^## .*$", f"## {VERSION} - 2026-12-01", changelog.read_text(), count=1))
+    for name in ("compose.yaml", "worker/Dockerfile"):
+        (folder / name).write_text(PINNED.sub(rf"\1@sha256:{'ab' * 32}", (folder / name).read_text()))
     git(folder, "init", "--quiet")
     commit(folder)
     return folder
@@ -100,6 +111,15 @@ def test_a_changed_file_is_refused(checkout: Path) -> None:
     (checkout / "compose.yaml").write_text("changed")
     (checkout / "new.txt").write_text("new")
     assert "Files differ from the last commit: 2, first compose.yaml; commit or stash them" in refuse(checkout)
+
+
+def test_an_image_that_a_tag_alone_names_is_refused_and_rehearsed(checkout: Path) -> None:
+    change(checkout, "worker/Dockerfile", "@sha256:" + "ab" * 32, "")
+    commit(checkout)
+    assert re.search(r"worker/Dockerfile:\d+ names python:\S+ without a digest; run make lock-images", refuse(checkout))
+    change(checkout, "CHANGELOG.md", "2026-12-01", "unreleased")
+    commit(checkout)
+    assert ask_release(checkout).returncode == 0
 
 
 def test_another_version_in_a_file_is_refused(checkout: Path) -> None:

@@ -15,7 +15,22 @@ RUNNING = ROOT / "docs" / "running.md"
 WORKERS = ROOT / "docs" / "workers.md"
 
 SHELL_WORDS = {
-    *(".", "cd", "cp", "curl", "docker", "doctl", "export", "git", "install", "kill", "kubectl", "mkdir", "pip"),
+    *(
+        ".",
+        "cd",
+        "chmod",
+        "cp",
+        "curl",
+        "docker",
+        "doctl",
+        "export",
+        "git",
+        "install",
+        "kill",
+        "kubectl",
+        "mkdir",
+        "pip",
+    ),
     *("promtool", "psql", "python3", "sha256sum", "ssh", "systemctl", "tar"),
 }
 """Commands of others that the docs may use."""

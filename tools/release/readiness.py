@@ -38,6 +38,7 @@ def read_release() -> Release:
     require_one_version(version)
     is_dated = read_changelog(version)
     require_free_tag(f"v{version}", commit.stdout.strip(), is_dated=is_dated)
+    require_pinned_images(is_dated=is_dated)
     epoch = ask("git", "log", "-1", "--format=%ct").stdout.strip()
     return Release(version, commit.stdout.strip(), epoch, is_dated)
 
@@ -57,6 +58,13 @@ def require_one_version(version: str) -> None:
     different = ask(ROOT / "tools" / "version", "--check").stdout.splitlines()
     if different:
         raise Refused(f"pyproject.toml says {version}, but {different[0]}; run tools/version {version} and commit.")
+
+
+def require_pinned_images(*, is_dated: bool) -> None:
+    """Raise Refused when a release, not a rehearsal, would name an image by a tag alone, which can be moved."""
+    unpinned = ask(ROOT / "tools" / "pin-images", "--check").stdout.splitlines()
+    if unpinned and is_dated:
+        raise Refused(f"{unpinned[0]}; run make lock-images where a registry can be reached, and commit.")
 
 
 def read_changelog(version: str) -> bool:
