@@ -35,8 +35,9 @@ from rowferry.http.stream import BodyStream
 from rowferry.http.trust import trust
 from rowferry.plan import Side
 from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
+from rowferry.s3.encodings import OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.endpoint import Endpoint, resolve_endpoint
-from rowferry.s3.operations import Request, head_bucket, may_be_resent
+from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
@@ -86,6 +87,8 @@ class ObjectClient:
         reload = None if self._refreshing else reload
         self._refusals = Refusals(side, self._writer.signer, self._keys, self._exchange, reload)
         self._deadlines = Deadlines(deadline.total_seconds())
+        self._accepts: Accepts = "gzip"
+        """How objects came as they are stored, the last time."""
         self._failing_since: float | None = None
         self.failed_at: float | None = None
         """When (`time.monotonic()`) a connection last could not be made or kept; None: never yet."""
@@ -122,12 +125,7 @@ class ObjectClient:
             self._refuse_request(request)
             sent_bytes = 0 if request.source is None else request.source.length
             with InFlight(self._deadlines, streamed_bytes=sent_bytes) as in_flight:
-                response, error = await self._exchange(request, in_flight)
-                corrected: set[Correction] = set()
-                while error is not None:  # each correction is made once, or the error is raised
-                    corrected.add(await self._refusals.correct(request, response, error, corrected))
-                    response, error = await self._exchange(request, in_flight)
-                return response
+                return await self._send_as_stored(request, in_flight)
         except TimeoutError:
             words = f"{request.operation} had no response within {self._deadlines.seconds:g} s"
             raise name_request(TimedOut("DeadlinePassed", words), request) from None
@@ -138,15 +136,51 @@ class ObjectClient:
                 self._note_failure()
             raise name_request(error, request) from None
 
+    async def _send_as_stored(self, request: Request, in_flight: InFlight) -> Response:
+        """Return the response to a request; an object comes as it is stored, or it is asked for in the other way.
+
+        What a proxy on the way does to one object it will do to the next: the way that served is the first then.
+        """
+        for accepts in (self._accepts, OTHER[self._accepts]):
+            response = await self._send_corrected(request, in_flight, accepts)
+            if await self._is_as_stored(request, response, in_flight, accepts):
+                self._accepts = accepts
+                return response
+        raise describe_recoding(request, response)
+
+    async def _is_as_stored(self, request: Request, response: Response, in_flight: InFlight, accepts: Accepts) -> bool:
+        """Return whether a response is an object as it is stored; the body of any other is closed."""
+        verdict = judge_encoding(request, response)
+        if verdict == "stored":
+            return True
+        is_stored = False
+        try:
+            if verdict == "unclear":
+                head = await self._send_corrected(head_object(request.side, request.key), in_flight, accepts)
+                is_stored = is_same_object(response, head)
+        finally:
+            if response.stream is not None and not is_stored:
+                response.stream.close()
+        return is_stored
+
+    async def _send_corrected(self, request: Request, in_flight: InFlight, accepts: Accepts) -> Response:
+        """Return the response to a request. Raises the error of a refusal that cannot be corrected."""
+        response, error = await self._exchange(request, in_flight, accepts)
+        corrected: set[Correction] = set()
+        while error is not None:  # each correction is made once, or the error is raised
+            corrected.add(await self._refusals.correct(request, response, error, corrected))
+            response, error = await self._exchange(request, in_flight, accepts)
+        return response
+
     async def _exchange(
-        self, request: Request, in_flight: InFlight | None = None
+        self, request: Request, in_flight: InFlight | None = None, accepts: Accepts = "gzip"
     ) -> tuple[Response, ObjectError | None]:
         """Send a request and return the response, and the error that it stands for if it is a refusal.
 
         A kept connection may have been closed before the request came: then it is sent again on a new one, if that can
         do no harm where the server has carried it out after all.
         """
-        head = self._writer.write(request, self._keys.current)
+        head = self._writer.write(request, self._keys.current, accepts)
         is_resent = False
         while True:
             if request.source is not None:

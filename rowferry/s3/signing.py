@@ -16,6 +16,7 @@ from rowferry.errors import ObjectRejected
 from rowferry.http.proxy import describe_target
 from rowferry.plan import Side
 from rowferry.s3.credentials import CredentialSnapshot
+from rowferry.s3.encodings import OBJECTS, OTHER, Accepts
 from rowferry.s3.endpoint import Endpoint
 from rowferry.s3.operations import REQUESTER_PAYS, Request
 
@@ -25,8 +26,6 @@ SIGNED_BODY_BYTES = 64 * 1024
 """Larger bodies are not hashed a second time where their Content-MD5 is signed."""
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
 USER_AGENT = f"User-Agent: rowferry/{version('rowferry')}\r\n\r\n"
-AS_STORED = f"Accept-Encoding: gzip\r\n{USER_AGENT}"
-"""Without it R2 and GCS inflate gzip objects. It is not signed, for GCS rewrites it. Nothing is decoded here."""
 _EMPTY_DIGEST = hashlib.sha256().hexdigest()
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
@@ -108,17 +107,22 @@ class HeadWriter:
         self._path_before_key = endpoint.path_before_key(side.bucket)
         self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/")
         self._prefix, proxy_header = describe_target(endpoint.proxy, endpoint.scheme, self._authority)
-        self._ends: dict[str, str] = dict.fromkeys(("GET", "HEAD"), proxy_header + AS_STORED)
-        self._other_end = proxy_header + USER_AGENT
+        # Accept-Encoding is not signed, for GCS rewrites it.
+        self._ends: dict[Accepts, str] = {
+            accepts: f"{proxy_header}Accept-Encoding: {accepts}\r\n{USER_AGENT}" for accepts in OTHER
+        }
 
-    def write(self, request: Request, credentials: CredentialSnapshot) -> bytes:
-        """Return the request's head, signed now. Raises ObjectRejected for a header that cannot be sent."""
+    def write(self, request: Request, credentials: CredentialSnapshot, accepts: Accepts = "gzip") -> bytes:
+        """Return the request's head, signed now; `accepts`: how an object may come, anything else comes plain.
+
+        Raises ObjectRejected for a header that cannot be sent.
+        """
         try:
-            return self._write(request, credentials)
+            return self._write(request, credentials, accepts if request.operation in OBJECTS else "identity")
         except UnicodeEncodeError as error:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header that is no text") from error
 
-    def _write(self, request: Request, credentials: CredentialSnapshot) -> bytes:
+    def _write(self, request: Request, credentials: CredentialSnapshot, accepts: Accepts) -> bytes:
         target = (self._path_before_key if request.key else self._path_of_bucket) + request.target
         headers = [("Host", self._authority), *request.headers]
         headers += [header for header in self._own_headers if header not in request.headers]
@@ -128,7 +132,7 @@ class HeadWriter:
             length = len(request.body) if request.source is None else request.source.length
             headers.append(("Content-Length", str(length)))
         lines = [f"{name}: {value}" for name, value in headers]
-        end = self._ends.get(request.method, self._other_end)
+        end = self._ends[accepts]
         head = "\r\n".join([f"{request.method} {self._prefix}{target} HTTP/1.1", *lines, end])
         expected = len(lines) + 1 + end.count("\r")
         if head.count("\r") != expected or head.count("\n") != expected or "\0" in head:

@@ -24,6 +24,7 @@ WAIT_SECONDS = 100
 HEAD = operations.head_object("production", "k")
 COPY = operations.copy_object("k", source_bucket="old", source_key="k", if_none_match=True)
 GET = operations.get_object("production", "k")
+LIST = operations.list_first_object("production")
 
 
 class Result(Response, frozen=True):

@@ -16,7 +16,7 @@ ENOUGH = 3
 
 READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
 
-_NO_S3_SERVER = frozenset({"UnreadableResponse", "NoETag", "NoS3Server", "NoContentLength"})
+_NO_S3_SERVER = frozenset({"UnreadableResponse", "NoETag", "NoS3Server", "NoContentLength", "Recoded"})
 """Codes of our own for a response that no S3 server gives."""
 
 Operation = tuple[SideName | None, str]
