@@ -141,10 +141,12 @@ class ObjectClient:
 
         What a proxy on the way does to one object it will do to the next: the way that served is the first then.
         """
-        for accepts in (self._accepts, OTHER[self._accepts]):
+        first = self._accepts
+        for accepts in (first, OTHER[first]):
             response = await self._send_corrected(request, in_flight, accepts)
             if await self._is_as_stored(request, response, in_flight, accepts):
-                self._accepts = accepts
+                if accepts != first:
+                    self._accepts = accepts
                 return response
         raise describe_recoding(request, response)
 

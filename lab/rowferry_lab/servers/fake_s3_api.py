@@ -1,5 +1,6 @@
 """The operations of the fake S3 server: each takes a request and returns a response. No I/O here."""
 
+import gzip
 import re
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from rowferry_lab.servers.fake_s3_uploads import UploadOperations
 
 PAGE_KEYS = 1000
 """Keys in one page of a listing, and the most that may be asked for."""
+LEAST_GZIPPED_BYTES = 1000
 STORAGE = ("x-amz-storage-class", "x-amz-server-side-encryption")
 """How the headers begin that a copy does not have from its source."""
 _GROUPS = "<URI>http://acs.amazonaws.com/groups/global/"
@@ -47,9 +49,11 @@ class FakeApi(UploadOperations):
             page = b"" if request.method == "HEAD" else LOGIN_PAGE
             return respond(200, page, b"content-type: text/html\r\n", length=len(LOGIN_PAGE))
         try:
-            return handler(request)
+            response = handler(request)
         except S3Error as error:
             return refuse(request, error.status, error.code)
+        may_compress = self.deviations.gzips_xml and "gzip" in (request.header(b"accept-encoding") or "")
+        return _compress(response) if may_compress and isinstance(response, bytes) else response
 
     # Buckets
 
@@ -200,6 +204,14 @@ class FakeApi(UploadOperations):
     def _refuse_unknown_tags(self) -> None:
         if not self.deviations.knows_tags:
             raise S3Error(501, "NotImplemented")
+
+
+def _compress(response: bytes) -> bytes:
+    """Return a response with its XML compressed, if it is long."""
+    head, _, body = response.partition(b"\r\n\r\n")
+    if len(body) <= LEAST_GZIPPED_BYTES or XML.strip() not in head:
+        return response
+    return respond(200, gzip.compress(body), XML + b"content-encoding: gzip\r\n")
 
 
 def _bound_range(first: str, last: str, size: int) -> tuple[int, int]:

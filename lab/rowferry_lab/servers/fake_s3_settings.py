@@ -61,6 +61,8 @@ class Deviations:
     """Whether the ETag of a part is its MD5."""
     head_length: bool = True
     """Whether the response to HeadObject has a Content-Length."""
+    gzips_xml: bool = False
+    """Whether XML of more than 1,000 bytes comes compressed where that is asked for, as MinIO sends it."""
     login_page_for: str | None = None
     """The operation that does nothing and returns 200 with a web page."""
 
