@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from rowferry_lab.servers.fake_s3_http import COPIES, OPERATIONS, Request, Response, refuse, respond, respond_with
+from rowferry_lab.servers.fake_s3_http import COPIES, OPERATIONS, XML, Request, Response, refuse, respond, respond_with
 from rowferry_lab.servers.fake_s3_operations import copy_result, parse, result, timestamp
 from rowferry_lab.servers.fake_s3_settings import Deviations
 from rowferry_lab.servers.fake_s3_store import NOTHING, Bucket, S3Error, Store
