@@ -5,15 +5,18 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from hashlib import sha256
 from pathlib import Path
 
 from psycopg import errors, sql
 from psycopg.rows import tuple_row
+from psycopg.types.json import Jsonb
 
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
 from rowferry.db.statements import list_sql, read_head, read_sql, statement
 from rowferry.errors import DatabaseBusy, UsageError
+from rowferry.formatting import hide_unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ def initialise(connection: Connection) -> Initialised:
     Raises UsageError, and changes nothing, when a newer or an unreleased rowferry has been here or the role may not
     create a schema; DatabaseBusy, when workers hold what has to change.
     """
-    with _worded(), translated_errors(), connection.transaction():
+    with _worded(connection), translated_errors(), connection.transaction():
         connection.execute(statement("lift_statement_timeout"))
         connection.execute(statement("lock_schema"))
         connection.execute(statement("create_schema"))
@@ -43,25 +46,36 @@ def initialise(connection: Connection) -> Initialised:
         before = _refuse_newer(connection, applied)
         new = _apply_migrations(connection, applied)
         functions, views = list_sql("functions"), _views_in_order()
-        _replace(connection, functions, views)
+        seen = _replace(connection, functions, views)
         if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
             call(connection, "recount_batches")
         connection.execute(statement("analyze_small_tables"))
         connection.execute(statement("revoke_functions"))
         connection.execute(statement("record_installation"), {"version": __version__})
+        connection.execute(statement("record_views"), {"views": Jsonb(seen)})
     return Initialised(tuple(new), len(functions), len(views), before)
 
 
 @contextmanager
-def _worded() -> Generator[None]:
-    """Say what to do about a table that is in use."""
+def _worded(connection: Connection) -> Generator[None]:
+    """Say which sessions keep a table or a view in use, and what to do about them."""
     try:
         yield
     except DatabaseBusy as error:
+        holders = connection.execute(statement("find_schema_holders")).fetchall()
+        held = "; ".join(_describe_holder(**row) for row in holders)
         raise DatabaseBusy(
-            "The tables of rowferry are in use, so nothing was changed: stop the workers, or pause them with "
-            "`rowferry pause --all-migrations`, wait for the running batches, then run `rowferry init` again."
+            f"The tables of rowferry are in use, so nothing was changed{f': {held}' if held else ''}. End these "
+            "transactions; stop workers, or pause them with `rowferry pause --all-migrations` and wait for the running "
+            "batches; then run `rowferry init` again."
         ) from error
+
+
+def _describe_holder(pid: int, role: str, application: str | None, relation: str, more: int) -> str:
+    """Return which session has an open transaction, and what it has read or changed in it."""
+    program = f" ({hide_unfit(application)})" if application else ""
+    others = f" and {more} more" if more else ""
+    return f"session {pid} of {hide_unfit(role)}{program} has an open transaction with {relation}{others}"
 
 
 def check_version(connection: Connection) -> None:
@@ -131,27 +145,44 @@ def _views_in_order() -> list[Path]:
     return [paths[name] for name in order]
 
 
-def _replace(connection: Connection, functions: list[Path], views: list[Path]) -> None:
-    """Replace functions and views. Raises UsageError where the applied migrations lack a table or a column."""
+def _replace(connection: Connection, functions: list[Path], views: list[Path]) -> dict[str, str]:
+    """Replace functions, and views that have changed; return what each view is now, by name.
+
+    Raises UsageError where the applied migrations lack a table or a column.
+    """
     connection.execute(statement("skip_function_checks"))
     try:
         for path in functions:
             _apply(connection, path)
-        for path in views:
-            _replace_view(connection, path)
+        rows = connection.execute(statement("recorded_views")).fetchall()
+        before: dict[str, str] = rows[0]["views"] if rows else {}
+        now = {path.stem: _replace_view(connection, path, before.get(path.stem)) for path in views}
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise _made_unreleased(error.diag.message_primary or str(error)) from error
     connection.execute(_comments(functions, views))
+    return now
 
 
-def _replace_view(connection: Connection, path: Path) -> None:
-    """Replace a view in place, which keeps its grants; drop it first only where its columns have changed."""
+def _replace_view(connection: Connection, path: Path, before: str | None) -> str:
+    """Replace a view in place, which keeps its grants; drop it first only where its columns have changed.
+
+    Do nothing where file and view are as `before`. Return what they are now.
+    """
+    if before is not None and _describe_view(connection, path) == before:
+        return before
     try:
         with connection.transaction():
             _apply(connection, path)
     except errors.InvalidTableDefinition:
         connection.execute(statement("drop_view", view=sql.Identifier(path.stem)))
         _apply(connection, path)
+    return _describe_view(connection, path)
+
+
+def _describe_view(connection: Connection, path: Path) -> str:
+    """Return in short what the file of a view says, and what the view is."""
+    (row,) = connection.execute(statement("describe_view"), {"name": f"rowferry.{path.stem}"}).fetchall()
+    return f"{sha256(path.read_bytes()).hexdigest()} {row['definition']}"
 
 
 def _comments(functions: list[Path], views: list[Path]) -> sql.Composed:

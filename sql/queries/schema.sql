@@ -32,6 +32,7 @@ create table if not exists rowferry.installation (
     only_row boolean not null default true,
     version text not null,
     initialised_at timestamptz not null default now(),
+    views jsonb not null default '{{}}',
     constraint installation_pkey primary key (only_row),
     constraint installation_only_row_check check (only_row)
 );
@@ -60,9 +61,48 @@ values (%(version)s)
 on conflict on constraint installation_pkey do update
 set version = excluded.version, initialised_at = now();
 
+-- name: record_views
+-- Records which views it has (`describe_view`), by name.
+update rowferry.installation
+set views = %(views)s;
+
+-- name: recorded_views
+-- Which views the last `rowferry init` left.
+select views from rowferry.installation;
+
+-- name: describe_view
+-- What a view is now, in short; null where it is not there. A view that is still the same need not be replaced: that
+-- waits for each transaction that has read it.
+select md5(pg_get_viewdef(to_regclass(%(name)s))) as definition;
+
+-- name: find_schema_holders
+-- The sessions whose transactions keep `rowferry init` waiting, perhaps: all that hold a lock on a table or view.
+select
+    l.pid,
+    coalesce(a.usename, 'another role') as role,
+    nullif(a.application_name, '') as application,
+    min('rowferry.' || c.relname) as relation,
+    count(distinct c.oid) - 1 as more
+from pg_locks as l
+inner join pg_class as c on l.relation = c.oid
+left join pg_stat_activity as a on l.pid = a.pid
+where
+    l.locktype = 'relation'
+    and l.granted
+    and l.pid <> pg_backend_pid()
+    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+    and c.relnamespace = to_regnamespace('rowferry')
+    and c.relkind in ('r', 'v')
+group by l.pid, a.usename, a.application_name, a.xact_start
+order by a.xact_start nulls first, l.pid
+limit 3;
+
 -- name: skip_function_checks
--- Creates functions without looking into them: one may call another that does not exist yet.
-select set_config('check_function_bodies', 'off', true);
+-- Creates functions without looking into them: one may call another that does not exist yet. A fixed search path, so
+-- that PostgreSQL words a view the same each time.
+select
+    set_config('check_function_bodies', 'off', true),
+    set_config('search_path', 'pg_catalog, pg_temp', true);
 
 -- name: comment_on_function
 -- What an operator's tools show of a function: the head of its file.

@@ -149,12 +149,36 @@ def test_an_older_database_is_told_from_a_newer_one(empty_database: str) -> None
 def test_tables_that_workers_hold_are_not_waited_for_without_a_word(database: str, run_rowferry: Run) -> None:
     with psycopg.connect(database) as worker:
         worker.execute("lock table rowferry.batch_queue in row exclusive mode")
+        pid = worker.info.backend_pid
         refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
         worker.rollback()
         assert run_rowferry("init", DATABASE_URL=database).returncode == 0
     assert refused.returncode == 2
-    assert refused.stderr.startswith("rowferry: The tables of rowferry are in use, so nothing was changed: stop the")
+    assert refused.stderr.startswith("rowferry: The tables of rowferry are in use, so nothing was changed: session ")
+    assert f"session {pid} of " in refused.stderr
+    assert "with rowferry.batch_queue. End these transactions; stop workers" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_session_that_has_read_a_view_keeps_nobody_from_initialising_again(database: str, run_rowferry: Run) -> None:
+    with psycopg.connect(database) as reader:
+        for path in list_sql("views"):
+            reader.execute(sql.SQL("select * from rowferry.{} limit 1").format(sql.Identifier(path.stem)))
+        done = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_session_that_has_read_a_view_that_must_change_is_named(database: str, run_rowferry: Run) -> None:
+    ask(database, "create or replace view rowferry.throughput as select 1::bigint as migration_id, ''::text as "
+        "queue_name, 2::bigint as entries, 3::double precision as rate")  # fmt: skip
+    with psycopg.connect(database, application_name="psql") as reader:
+        reader.execute("select * from rowferry.throughput")
+        refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
+        pid = reader.info.backend_pid
+    assert refused.returncode == 2
+    assert f"session {pid} of rowferry (psql) has an open transaction with rowferry.throughput." in refused.stderr
+    assert run_rowferry("init", DATABASE_URL=database).returncode == 0
+    assert ask(database, "select * from rowferry.throughput") == [], "the proof that it was changed back"
 
 
 def test_nothing_outside_the_schema_is_touched(empty_database: str) -> None:
