@@ -49,16 +49,18 @@ class Request(Struct, frozen=True, gc=False):
     """What the body comes from piece by piece, in the place of `body`."""
     stream_above: int | None = None
     """A response whose body is announced to have more bytes than this returns at its headers, with `stream`."""
+    heeds_condition: bool = True
+    """Whether the server is known to heed the condition of a write."""
 
 
 def may_be_resent(request: Request) -> bool:
     """Return whether a request may be sent twice without a look between.
 
-    A completion that was carried out would be refused the second time. A write without a condition might replace what
-    was written meanwhile.
+    A completion that was carried out would be refused the second time. A write that no condition protects for certain
+    might replace what was written meanwhile.
     """
     if request.operation in {"CopyObject", "PutObject"}:
-        return FORBID_OVERWRITE in request.headers
+        return request.heeds_condition and FORBID_OVERWRITE in request.headers
     return request.method != "POST"
 
 

@@ -67,9 +67,42 @@ def test_only_one_copy_asks(method: CopyMethod) -> None:
 )
 def test_a_refusal_of_the_question_is_no_failure_of_the_copy(status: int, code: str, support: str) -> None:
     fake, options = fake_with(), options_of(ServerCopy("legacy"), "unknown")
-    fake.interfere = lambda request: refuse(status, code) if request.header(b"if-none-match") else None
+    fake.interfere = lambda request: refuse(status, code) if writes(fake) > 1 else None
     assert outcome_of(fake, options) is Outcome.MIGRATED
     assert support_of(options) == support
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, "InvalidArgument"), (501, "NotImplemented"), (501, "")])
+def test_a_server_that_refuses_the_condition_gets_its_writes_without(
+    status: int, code: str, method: CopyMethod
+) -> None:
+    """Swift answers 501 to the header."""
+    fake, options = fake_with(), options_of(method, "unknown")
+    fake.interfere = lambda request: refuse(status, code) if request.header(b"if-none-match") else None
+    assert outcome_of(fake, options) is Outcome.MIGRATED
+    assert support_of(options) == "ignored"
+    assert writes(fake) == 2
+
+
+def test_a_refusal_that_is_not_the_conditions_is_told(method: CopyMethod) -> None:
+    fake, options = fake_with(), options_of(method, "unknown")
+    fake.interfere = lambda request: refuse(400, "InvalidArgument") if request.operation in WRITING else None
+    with pytest.raises(ObjectRejected, match="InvalidArgument"):
+        outcome_of(fake, options)
+    assert support_of(options) == "unknown"
+
+
+def test_every_write_has_the_condition_until_a_server_is_known_to_ignore_it(method: CopyMethod) -> None:
+    """Another writer may come between the look and the write of the very first object."""
+    fake, options = fake_with(honours=WRITING), options_of(method, "unknown")
+
+    def write_first(request: Request) -> None:
+        if request.operation in WRITING:
+            fake.production[NEW] = stored(b"another")
+
+    fake.interfere = write_first
+    assert outcome_of(fake, options) is Outcome.CONFLICT
+    assert fake.production[NEW].body == b"another"
 
 
 EXISTING: dict[tuple[bytes, OnConflict], tuple[Outcome, bytes]] = {

@@ -21,13 +21,10 @@ from rowferry.s3.results import read_completed_etag
 from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.compare import are_same, is_digest, is_encrypted
-from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
+from rowferry_worker.objects.conditional_writes import CONDITION_REFUSED, ObjectExists, WriteGuard
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
 COMPLETE = "CompleteMultipartUpload"
-CONDITION_REFUSED = frozenset({"NotImplemented", "InvalidArgument", "HTTP 501"})
-"""Error codes by which a server may say that it does not know If-None-Match, or If-Match."""
-
 _COMPOSITE = re.compile(r"[0-9a-f]{32}-\d+")
 
 

@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Literal
 
 from msgspec.structs import replace
 
-from rowferry.errors import ObjectNotFound, PreconditionFailed
+from rowferry.errors import ObjectNotFound, ObjectRejected, PreconditionFailed
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
@@ -19,6 +19,9 @@ LOOK_AGAIN_AFTER = timedelta(seconds=2)
 
 _log = logging.getLogger(__name__)
 
+CONDITION_REFUSED = frozenset({"NotImplemented", "InvalidArgument", "HTTP 501"})
+"""Error codes by which a server may say that it does not know If-None-Match, or If-Match."""
+
 WriteOperation = Literal["PutObject", "CopyObject", "CompleteMultipartUpload"]
 """The operations that put an object in its place."""
 
@@ -27,11 +30,11 @@ class ConditionalWriteSupport:
     """What a worker knows of one production bucket's server; shared by all its copies, used on the event loop only.
 
     Servers that heed the condition on one operation ignore it on another (Ceph RGW and gofakes3: PutObject, not
-    CompleteMultipartUpload), so each operation is known by itself. Until it is known, and where the server ignores the
-    condition, each object costs a HEAD before its copy. The first object that was copied is copied once more under
-    the condition: 412 proves that the server heeds it, 200 that it does not (it then has written the same bytes
-    again). No probe object is left behind. What completes an upload is never trusted: a HEAD costs little beside
-    the parts.
+    CompleteMultipartUpload), so each operation is known by itself. Each write has the condition, from the first of a
+    process on, until the server is known to ignore or to refuse it. As long as it is not known to heed it, each object
+    costs a HEAD before its copy. The first object that was copied is copied once more under the condition: 412 proves
+    that the server heeds it, 200 that it does not (it then has written the same bytes again). No probe object is left
+    behind. What completes an upload is never trusted: a HEAD costs little beside the parts.
     """
 
     def __init__(self, bucket: str, supported: dict[WriteOperation, bool] | None = None) -> None:
@@ -145,24 +148,35 @@ class WriteGuard:
         Where only a look protects an existing object, there is one before each try; a probe overwrites, and is sent
         once. Raises ObjectExists when an object is there.
         """
-        request = None
+        request, goes_without = None, False
 
         async def prepare() -> Request:
             nonlocal request
-            request = build(if_none_match=await self.prepare(operation))
-            if self._mode == "replace" and self._support.supported(operation):
+            request = build(if_none_match=await self.prepare(operation) and not goes_without)
+            supported = self._support.supported(operation) is True
+            if self._mode == "replace" and supported:
                 request = replace(request, headers=(*request.headers, ("If-Match", f'"{self._own_etag}"')))
-            return request
+            return request if supported else replace(request, heeds_condition=False)
 
+        try:
+            response = await self._send(operation, prepare)
+        except ObjectRejected as refusal:
+            if refusal.code not in CONDITION_REFUSED or self._mode != "protect" or self._support.supported(operation):
+                raise
+            goes_without = True  # there was a look before, as long as it was unknown what the server heeds
+            response = await self._send(operation, prepare)
+            self._support.note(operation, supported=False)
+        assert request is not None
+        return demand(read_etag, response, request), response
+
+    async def _send(self, operation: WriteOperation, prepare: Callable[[], Awaitable[Request]]) -> Response:
         tries = 1 if self._mode == "probe" else TRIES
         try:
-            response = await self._s3.send(prepare, tries=tries, turn_of=("production", operation))
+            return await self._s3.send(prepare, tries=tries, turn_of=("production", operation))
         except ObjectNotFound as error:
             if self._mode == "replace" and error.side == "production":  # Amazon S3, to If-Match: ours has gone
                 raise object_changed("production", self._target_key) from error
             raise
-        assert request is not None
-        return demand(read_etag, response, request), response
 
     async def prepare(self, operation: WriteOperation) -> bool:
         """Return whether to send the condition with the write that follows at once; look first where need be.
@@ -175,11 +189,10 @@ class WriteGuard:
         if self._mode in {"probe", "replace"}:
             await self._look()
             return self._mode == "probe"
-        completes = operation == "CompleteMultipartUpload"
         supported = self._support.supported(operation)
-        if completes or not supported:
+        if operation == "CompleteMultipartUpload" or not supported:
             await self._look()
-        return bool(supported) or (completes and supported is None)
+        return supported is not False
 
     async def look_again(self) -> None:
         """Look once more before the last bytes of a write that has taken long. Raises as `prepare`.

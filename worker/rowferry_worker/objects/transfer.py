@@ -172,10 +172,7 @@ class ServerCopy:
         described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=True)
         parts = self.part_source(s3, large)
         await send_in_parts(s3, large, described.headers, parts, part_bytes=self.smallest_parts, guard=guard)
-        written = await s3.head("production", large.target_key)
-        if size_of(written) != size_of(large.seen):
-            sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
-            raise ObjectDamaged("SizeMismatch", sizes)
+        written = await look_at_completed(s3, large)
         await properties.settle(s3, large.target_key, described, UPLOAD, written)
         return Written(size_of(written), "CompleteMultipartUpload")
 
@@ -274,8 +271,21 @@ class StreamCopy:
             part_bytes = min(part_bytes, SMALLEST_PART_BYTES)
         parts = StreamedParts(s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
         await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
-        await properties.settle(s3, large.target_key, described, UPLOAD)
+        written = await look_at_completed(s3, large)
+        await properties.settle(s3, large.target_key, described, UPLOAD, written)
         return Written(size_of(large.seen), "CompleteMultipartUpload")
+
+
+async def look_at_completed(s3: ObjectRequests, large: Large) -> Response:
+    """Return the HEAD of an object that was completed. Raises ObjectDamaged where it has another size.
+
+    A completion is answered early, and its ETag is made of what was asked for.
+    """
+    written = await s3.head("production", large.target_key)
+    if size_of(written) != size_of(large.seen):
+        sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
+        raise ObjectDamaged("SizeMismatch", sizes)
+    return written
 
 
 async def _read(s3: ObjectRequests, read: Request) -> Response | None:
