@@ -121,6 +121,14 @@ def test_an_object_that_may_not_be_seen_is_not_called_missing(logged_migration: 
     assert "missing" not in words
 
 
+def test_objects_that_may_not_be_read_are_a_problem_beside_a_missing_one(logged_migration: Migration, log) -> None:
+    logged_migration.fill(3)
+    logged_migration.legacy.delete(f"{FROM}u3/me.png")
+    with log.refusing(lambda seen: seen.key.startswith(FROM) and "u3" not in seen.key, 403, "AccessDenied"):
+        (words,) = [words for words in problems(logged_migration) if "cannot be read: " in words]
+    assert "s3:GetObject" in words or "AccessDenied" in words
+
+
 def test_no_legacy_entry_is_a_problem_unless_it_is_allowed(migration: Migration) -> None:
     migration.insert({"1": "avatar/1.png", "2": "elsewhere/2.png"})
     (words,) = problems(migration, allow_empty=False)

@@ -114,7 +114,7 @@ def _judge(
     refused = {key: result for key, result in results.items() if isinstance(result, ObjectError) and key not in missing}
     sampled = f"{entries.label}: {len(found):,} of {len(results):,} sampled legacy objects exist"
     for error in refused.values():
-        if isinstance(error, AccessDenied | SideFault) and not found and not missing:
+        if isinstance(error, AccessDenied | SideFault) and not found:
             yield refuse(side, error, "read", "s3:GetObject and s3:ListBucket")
             return
     if refused:
