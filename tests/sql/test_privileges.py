@@ -61,6 +61,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.begin_pass",
         "EXECUTE rowferry.confirm_switch",
         "EXECUTE rowferry.enqueue_items",
+        "EXECUTE rowferry.replace_items",
         "EXECUTE rowferry.record_pass",
         "EXECUTE rowferry.register_migration",
         "EXECUTE rowferry.renew_batches",
