@@ -25,6 +25,12 @@ DEADLINE = timedelta(seconds=30)
 """Of one request."""
 CONNECTIONS = 16
 
+UNPROTECTED = (
+    "; where it is not honoured, each object costs a HEAD right before it is written, and what another writer stores "
+    "at its production key between the two is replaced"
+)
+"""What a server that ignores the condition costs, and does not protect from."""
+
 
 def check_buckets(
     plan: Plan,
@@ -182,8 +188,7 @@ def _report_lost_properties(probe: Probe) -> Iterator[Finding]:
 def _report_conditions(probe: Probe) -> Iterator[Finding]:
     results = ", ".join(f"{operation} {outcome}" for operation, outcome in probe.conditions.items())
     without = [operation for operation, outcome in probe.conditions.items() if outcome != "honoured"]
-    cost = "; where it is not honoured, each object costs a HEAD before it is written" if without else ""
-    yield note(f"If-None-Match, by operation: {results}{cost}")
+    yield note(f"If-None-Match, by operation: {results}{UNPROTECTED if without else ''}")
 
 
 def _open(side: Side) -> ObjectClient:

@@ -1,10 +1,18 @@
-"""Whether less gets through than before, of many workers: their sum, and the mean of each."""
+"""Whether less gets through than before: of one worker by the second, of many by their sum and their mean."""
 
 import pytest
 
 from rowferry_worker.pacing.habit import LetThrough
 
 NOW = 100.0
+
+
+def test_the_best_second_is_told_per_second_however_long_it_was() -> None:
+    let_through = LetThrough()
+    let_through.begin(NOW)
+    let_through.note(NOW + 2.0, 100)
+    let_through.note(NOW + 6.0, 120)
+    assert let_through.best == 50.0
 
 
 @pytest.mark.parametrize(
