@@ -28,7 +28,7 @@ def read_grants(body: bytes) -> Grants:
     Raises ServerFault when the body is no such list, lest an object's own bytes pass for a private ACL.
     """
     root = parse_xml(body)
-    if root is None or name_of(root) != "AccessControlPolicy":
+    if root is None or (name_of(root) != "AccessControlPolicy" and root.find("{*}AccessControlList") is None):
         raise ServerFault("UnreadableResponse", "the server's ACL is not S3's XML")
     owner = next((_text(element, "ID") for element in root if name_of(element) == "Owner"), "")
     found = (

@@ -15,6 +15,11 @@ PAGE_KEYS = 1000
 MAX_EMPTY_PAGES = 10
 """Pages in a row without a key that are taken: servers that skip deleted keys may send some."""
 
+BROKEN = (
+    "the server's listing is no well-formed XML: a key in it has control characters or is not UTF-8, and the server "
+    "does not encode it as it was asked to"
+)
+
 Ask = Callable[[Request], Response]
 """Sends a request, with retries, and returns the response; raises ObjectError."""
 
@@ -101,14 +106,16 @@ def _refuse_unusable(key: str, prefix: str, after: str) -> None:
 
 
 def read_page(response: Response) -> KeyPage:
-    """Return what one response lists. Raises ServerFault when it is no listing, ListingUnusable for bytes of no text.
+    """Return what one response lists. Raises ServerFault when it is no listing, ListingUnusable for one that is broken.
 
     Where the server says that keys are percent-encoded, a plus is a space (as AWS writes it).
     """
     root = parse_xml(response.body)
-    if root is None or name_of(root) != "ListBucketResult":
+    if root is None and response.body.rstrip().endswith(b"</ListBucketResult>"):
+        raise ListingUnusable("BrokenListing", BROKEN)
+    told = {} if root is None else {name_of(child): child.text or "" for child in root}
+    if root is None or (name_of(root) != "ListBucketResult" and not {"Contents", "IsTruncated"} <= told.keys()):
         raise ServerFault("UnreadableResponse", "the server's listing is not S3's XML")
-    told = {name_of(child): child.text or "" for child in root}
     contents = (child for element in root if name_of(element) == "Contents" for child in element)
     texts = [child.text or "" for child in contents if name_of(child) == "Key"]
     try:

@@ -48,9 +48,10 @@ def find_error(response: Response, *, may_hide_error: bool = False) -> ObjectErr
     """Return the error that a response stands for, with its status and headers; None for a success.
 
     `may_hide_error`: a 200 may carry `<Error>` instead of a result (CopyObject, UploadPartCopy and
-    CompleteMultipartUpload answer early and fail late; Amazon S3 API Reference, "CopyObject").
+    CompleteMultipartUpload answer early and fail late; Amazon S3 API Reference, "CopyObject"). A 202 says that the
+    request was taken, not that anything was done.
     """
-    succeeded = 200 <= response.status < 300
+    succeeded = 200 <= response.status < 300 and response.status != 202
     if succeeded and not (may_hide_error and b"<Error" in response.body):
         return None
     error = _classify(response, succeeded=succeeded)
@@ -102,12 +103,16 @@ def read_text(body: bytes, name: str) -> str | None:
     return next((element.text or "" for element in root.iter() if name_of(element) == name), None)
 
 
-def read_result(body: bytes, *names: str) -> dict[str, str]:
-    """Return the text of each child of an XML body whose root is called one of `names`; empty for any other body."""
+def read_result(body: bytes, proof: str) -> dict[str, str]:
+    """Return the text of each child of an XML body, by name; empty where none is called `proof`.
+
+    The root may have any name but `html`: not every server takes S3's, and no SDK looks at it.
+    """
     root = parse_xml(body)
-    if root is None or name_of(root) not in names:
+    if root is None or name_of(root).lower() == "html":
         return {}
-    return {name_of(child): child.text or "" for child in root}
+    found = {name_of(child): child.text or "" for child in root}
+    return found if proof in found else {}
 
 
 def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:
@@ -116,7 +121,7 @@ def read_tags(body: bytes) -> tuple[tuple[str, str], ...]:
     Raises ServerFault when the body is no list of tags, lest an unreadable one pass for an object without tags.
     """
     root = parse_xml(body)
-    if root is None or name_of(root) != "Tagging":
+    if root is None or (name_of(root) != "Tagging" and root.find("{*}TagSet") is None):
         raise ServerFault("UnreadableResponse", "the server's list of tags is not S3's XML")
     tags = (element for element in root.iter() if name_of(element) == "Tag")
     return tuple((_child_text(tag, "Key"), _child_text(tag, "Value")) for tag in tags)

@@ -3,6 +3,7 @@
 import re
 from html import unescape
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from rowferry.errors import ObjectDamaged, ObjectError, ServerFault
 from rowferry.s3.operations import Request
@@ -45,13 +46,13 @@ def read_written_etag(response: Response) -> str:
 
 
 def read_copied_etag(response: Response) -> str:
-    """Return the unquoted ETag in the CopyObjectResult or CopyPartResult by which a copy is confirmed.
+    """Return the unquoted ETag in the result by which a copy is confirmed.
 
     Raises ServerFault where there is none: a 200 that was cut off may have been about to tell an error.
     """
-    if (usual := _match_copied(response.body)) is not None:
-        return usual[2].decode(errors="replace")
-    etag = _unquote(read_result(response.body, "CopyObjectResult", "CopyPartResult").get("ETag", ""))
+    if (usual := _match_copied(response.body)) is not None and usual[2].isascii():
+        return usual[2].decode()
+    etag = _unquote(read_result(response.body, "ETag").get("ETag", ""))
     if not etag:
         raise ServerFault("UnreadableResponse", "the server did not say what it had copied")
     return etag
@@ -63,17 +64,20 @@ def read_completed_etag(response: Response) -> str | None:
     Ceph RGW completes rightly and answers with an empty one (ceph/ceph#50627): the object has to be looked at then.
     Raises ServerFault where the body is no such result.
     """
-    result = read_result(response.body, "CompleteMultipartUploadResult")
-    if not result:
+    result = read_result(response.body, "ETag")
+    if not result and not _is_called(response, "CompleteMultipartUploadResult"):
         raise ServerFault("UnreadableResponse", "the server did not say what it had completed")
     return _unquote(result.get("ETag", "")) or None
 
 
 def read_upload_id(response: Response) -> str:
-    """Return the id in an InitiateMultipartUploadResult. Raises ServerFault where there is none."""
-    upload_id = read_result(response.body, "InitiateMultipartUploadResult").get("UploadId", "")
+    """Return the id in the response to CreateMultipartUpload. Raises ServerFault where there is none."""
+    upload_id = read_result(response.body, "UploadId").get("UploadId", "")
     if not upload_id:
-        raise ServerFault("UnreadableResponse", "the server did not return the ID of the new upload")
+        words = (
+            "the server did not return the ID of the upload that it may have begun; `rowferry clean-uploads` ends it"
+        )
+        raise ServerFault("UnreadableResponse", words)
     return upload_id
 
 
@@ -89,7 +93,7 @@ class ListedPart(NamedTuple):
 def read_parts(response: Response) -> tuple[list[ListedPart], bool]:
     """Return the parts in a ListPartsResult, and whether more follow. Raises ServerFault where the body is none."""
     root = parse_xml(response.body)
-    if root is None or name_of(root) not in {"ListPartsResult", "ListPartsResponse"}:  # moto says the latter
+    if root is None or not _is_list_of_parts(root):
         raise ServerFault("UnreadableResponse", "the server did not list the parts of the upload")
     listed = [{name_of(child): child.text or "" for child in part} for part in root if name_of(part) == "Part"]
     try:
@@ -98,6 +102,12 @@ def read_parts(response: Response) -> tuple[list[ListedPart], bool]:
         words = "the server's list of parts lacks a number, an ETag or a size"
         raise ServerFault("UnreadableResponse", words) from None
     return parts, any(name_of(child) == "IsTruncated" and child.text == "true" for child in root)
+
+
+def _is_list_of_parts(root: Element) -> bool:
+    """Return whether a list is one of parts; moto and others call it otherwise than S3."""
+    names = {name_of(child) for child in root}
+    return name_of(root).startswith("ListParts") or {"UploadId", "IsTruncated"} <= names
 
 
 def read_tag_count(response: Response) -> int | None:
@@ -148,6 +158,11 @@ def _compare_range(asked: re.Match[str] | None, response: Response) -> ObjectErr
     if came.first != int(asked[1]) or not is_last:
         return ObjectDamaged("WrongRange", f"bytes {came.first}-{came.last} came where {asked[0]} was asked for")
     return None
+
+
+def _is_called(response: Response, name: str) -> bool:
+    root = parse_xml(response.body)
+    return root is not None and name_of(root) == name
 
 
 def _unquote(etag: str) -> str:

@@ -167,6 +167,18 @@ def test_a_response_that_is_no_listing_is_the_servers_fault(body: bytes) -> None
         read_page(Response(200, body=body))
 
 
+@pytest.mark.parametrize("key", [b"a\x01b", b"a\xffb", b"a&b"])
+def test_a_listing_with_a_key_that_breaks_its_xml_says_so(key: bytes) -> None:
+    body = page(["a"]).body.replace(b"<Key>a", b"<Key>" + key)
+    with pytest.raises(ListingUnusable, match=r"BrokenListing: .* control characters or is not UTF-8"):
+        read_page(Response(200, body=body))
+
+
+def test_a_listing_is_known_by_what_it_holds() -> None:
+    body = page(["a"]).body.replace(b"ListBucketResult", b"ListBucketV2Result")
+    assert read_page(Response(200, body=body)).keys == ["a"]
+
+
 def test_a_few_pages_without_a_key_are_taken() -> None:
     empty = [page([], more=True, token=f"t{number}") for number in range(MAX_EMPTY_PAGES)]
     assert take(answers(*empty, page(["a"]))).keys == ["a"]

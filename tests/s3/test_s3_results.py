@@ -6,8 +6,15 @@ from rowferry.errors import ObjectDamaged, ServerFault, SideFault
 from rowferry.s3.errors import REMEDY_OF_CODE, classify
 from rowferry.s3.operations import get_object
 from rowferry.s3.responses import Response
-from rowferry.s3.results import read_completed_etag, read_copied_etag, read_tag_count, read_upload_id, read_written_etag
-from support.s3.clients import GET, HEAD, ask, facing
+from rowferry.s3.results import (
+    read_completed_etag,
+    read_copied_etag,
+    read_parts,
+    read_tag_count,
+    read_upload_id,
+    read_written_etag,
+)
+from support.s3.clients import COPY, GET, HEAD, ask, facing
 from support.s3.said import OK, say
 from support.s3.stand_in import answer
 
@@ -73,6 +80,38 @@ def test_an_upload_is_begun_only_with_an_id() -> None:
     for body in (LOGIN_PAGE, b"<UploadId>u</UploadId>", result % b""):
         with pytest.raises(ServerFault):
             read_upload_id(Response(200, {}, body))
+
+
+def test_a_result_is_known_by_what_it_holds_and_not_by_its_name() -> None:
+    """As SDKs take it: rclone's `serve s3`, for example, leaves the word Result out."""
+    begun = b"<InitiateMultipartUpload%s><Bucket>b</Bucket><UploadId>u</UploadId></InitiateMultipartUpload>" % NAMESPACE
+    assert read_upload_id(Response(200, {}, begun)) == "u"
+    assert read_copied_etag(Response(200, {}, b"<CopyObjectResponse><ETag>e</ETag></CopyObjectResponse>")) == "e"
+    completed = b"<CompleteMultipartUpload><ETag>e-2</ETag></CompleteMultipartUpload>"
+    assert read_completed_etag(Response(200, {}, completed)) == "e-2"
+    listed = b"<Parts><UploadId>u</UploadId><IsTruncated>false</IsTruncated><Part><PartNumber>1</PartNumber>"
+    listed += b"<ETag>e</ETag><Size>3</Size></Part></Parts>"
+    assert read_parts(Response(200, {}, listed)) == ([(1, "e", 3)], False)
+    with pytest.raises(ServerFault):
+        read_parts(Response(200, {}, begun))
+
+
+def test_an_upload_without_an_id_names_what_ends_it() -> None:
+    with pytest.raises(ServerFault, match="clean-uploads"):
+        read_upload_id(Response(200, {}, b"<InitiateMultipartUploadResult></InitiateMultipartUploadResult>"))
+
+
+def test_an_etag_that_is_no_text_confirms_no_copy() -> None:
+    for etag in (b"\xff\xfe", b"&quot;a\xc3&quot;"):
+        with pytest.raises(ServerFault):
+            read_copied_etag(Response(200, {}, b"<CopyObjectResult><ETag>%s</ETag></CopyObjectResult>" % etag))
+
+
+def test_what_was_merely_accepted_is_not_written() -> None:
+    with facing(answer(202, ETag='"e"')) as (client, _):
+        error = ask(client, COPY).error
+    assert isinstance(error, ServerFault)
+    assert error.code == "HTTP 202"
 
 
 def test_a_number_of_tags_that_is_none_is_a_fault_of_the_server() -> None:
