@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rowferry.batch import Outcome
-from rowferry.errors import Awaited, NotRecorded, ObjectDamaged, ObjectError, ObjectNotFound
+from rowferry.errors import Awaited, NotRecorded, ObjectError, ObjectNotFound
 from rowferry.formatting import count
 from rowferry.s3.operations import abort_multipart_upload, list_parts
 from rowferry.s3.responses import Response
@@ -17,7 +17,7 @@ from rowferry_worker.objects.copy import CopyOptions, CopyResult
 from rowferry_worker.objects.multipart import MAX_PARTS, LargeCopy, may_continue, part_size, send_abort, split_range
 from rowferry_worker.objects.properties import Description
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
-from rowferry_worker.objects.transfer import UPLOAD
+from rowferry_worker.objects.transfer import UPLOAD, look_at_completed
 from rowferry_worker.objects.uploads import KnownCopy, Recorded, UploadRecord, UploadRecords
 
 
@@ -147,12 +147,9 @@ class SharedCopies:
     async def _settle(self, copy: "_Copy", upload: Upload) -> CopyResult:
         """See to the properties of an object that is completed, and remember it."""
         key, composite = upload.large.target_key, upload.composite_etag()
-        written = await self._s3.head("production", key)
+        written = await look_at_completed(self._s3, upload.large)
         if composite is not None and is_digest(written) and written.etag != composite:
             raise object_changed("production", key)
-        if size_of(written) != size_of(upload.large.seen):
-            sizes = f"{size_of(written)} bytes stand there, {size_of(upload.large.seen)} were copied"
-            raise ObjectDamaged("SizeMismatch", sizes)
         await self._options.properties.settle(self._s3, key, copy.described, UPLOAD, written)
         await self._records.end_with_copy(key, upload.id, written.etag or "")
         return CopyResult(Outcome.MIGRATED, etag=written.etag or "")

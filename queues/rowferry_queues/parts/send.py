@@ -8,10 +8,11 @@ from typing import Any
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import call
-from rowferry.errors import NotStarted, ObjectError, ObjectNotFound
+from rowferry.errors import NotStarted, ObjectError
 from rowferry_queues.parts.gate import PartGate
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.objects import is_missing
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.part_sources import PartSource
@@ -56,7 +57,7 @@ def judge_part(entry: Entry, result: ObjectResult) -> EntryResult:
         return EntryResult(entry, result.outcome, result.size_bytes)
     if result.code == "NoSuchUpload":
         return _end(entry)
-    if isinstance(result, ObjectNotFound):
+    if is_missing(result):
         return EntryResult(entry, Outcome.CHANGED, reason="object gone", error=f"there is no legacy object: {result}")
     if result.code == "ObjectChanged":
         return EntryResult(entry, Outcome.CHANGED, reason="object rewritten", error=str(result))

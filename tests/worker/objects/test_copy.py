@@ -204,6 +204,21 @@ def test_an_etag_of_an_encrypted_object_is_no_digest() -> None:
     assert outcome_of(fake, options_of(ServerCopy("legacy"))) is Outcome.KEPT
 
 
+@pytest.mark.parametrize("operation", ["GetObjectTagging", "PutObjectTagging"])
+def test_a_production_object_that_is_not_found_is_no_missing_legacy_object(operation: str) -> None:
+    """It was deleted meanwhile, or the server does not find at once what it has written."""
+    fake = fake_with(keeps_tags=frozenset())
+    fake.legacy[OLD] = stored(b"legacy", tags={"kind": "a"})
+    not_found = refuse(404, "NoSuchKey")
+    fake.interfere = lambda request: not_found if f"{request.operation} {request.bucket}" == where else None
+    where = f"{operation} production"
+    options = options_of(StreamCopy())
+    options.properties.tagging._kept.clear()
+    with pytest.raises(ServerFault, match="ObjectGone: the production object was there") as gone:
+        outcome_of(fake, options)
+    assert gone.value.where == where
+
+
 # Streaming, and large objects
 
 DESCRIBED = {

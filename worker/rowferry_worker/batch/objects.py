@@ -8,6 +8,7 @@ from rowferry.batch import Entry, EntryResult, Outcome, name_key
 from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.keys import Form, ObjectKeys, map_entry
 from rowferry.plan import Entries
+from rowferry.s3.responses import BOTH_SIDES
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import ObjectResult
 
@@ -62,13 +63,23 @@ def find_obstacle(row: MappedRow, by_key: Mapping[str, ObjectResult]) -> tuple[s
 def _stands(result: ObjectResult, *, is_required: bool) -> bool:
     if isinstance(result, CopyResult):
         return result.outcome is not Outcome.CONFLICT
-    return isinstance(result, ObjectNotFound) and not is_required
+    return is_missing(result) and not is_required
+
+
+def is_missing(result: ObjectResult) -> bool:
+    """Return whether there is no legacy object; a 404 of the production server to any other request says nothing of it.
+
+    What the production server copies, it reads itself.
+    """
+    if not isinstance(result, ObjectNotFound):
+        return False
+    return result.side != "production" or result.operation in BOTH_SIDES
 
 
 def _rank(result: ObjectResult) -> int:
     if isinstance(result, CopyResult):
         return 2
-    return 1 if isinstance(result, ObjectNotFound) else 0
+    return 1 if is_missing(result) else 0
 
 
 def result_of(row: MappedRow, obstacle: tuple[str | None, ObjectResult]) -> EntryResult:
@@ -78,7 +89,7 @@ def result_of(row: MappedRow, obstacle: tuple[str | None, ObjectResult]) -> Entr
         words = "a different object stands at the production key; see --on-conflict"
         error = name_key(row.entry, key) + words
         return EntryResult(row.entry, result.outcome, reason="different object", error=error)
-    outcome = Outcome.MISSING if isinstance(result, ObjectNotFound) else Outcome.FAILED
+    outcome = Outcome.MISSING if is_missing(result) else Outcome.FAILED
     return EntryResult.from_error(row.entry, result, outcome, key)
 
 

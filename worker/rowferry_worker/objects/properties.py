@@ -8,7 +8,7 @@ from rowferry.plan import CannedAcl, ProductionSide
 from rowferry.s3.properties import ENCRYPTION, REPLACE_METADATA, content_headers, find_differences, storage_headers
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.acls import Acls
-from rowferry_worker.objects.requests import ObjectRequests, Tags
+from rowferry_worker.objects.requests import ObjectRequests, Tags, demanding_object
 from rowferry_worker.objects.subresources import GivenBy
 from rowferry_worker.objects.tags import Tagging
 
@@ -90,14 +90,15 @@ class Properties:
     ) -> None:
         """See to it that an object that was just written is what was described; `written`: its HEAD, if there is one.
 
-        Raises ObjectRejected where the server cannot make it that.
+        Raises ObjectRejected where the server cannot make it that, ServerFault where it does not find it.
         """
-        if described.tags is None or operation == "CopyObject":
-            await self.tagging.follow_copy(s3, described.source_key, key)
-        else:
-            await self.tagging.settle(s3, key, described.tags, operation, written)
-        await self._acls.settle(s3, key, described.acl, operation)
-        await self._look(s3, key, operation, written)
+        with demanding_object():
+            if described.tags is None or operation == "CopyObject":
+                await self.tagging.follow_copy(s3, described.source_key, key)
+            else:
+                await self.tagging.settle(s3, key, described.tags, operation, written)
+            await self._acls.settle(s3, key, described.acl, operation)
+            await self._look(s3, key, operation, written)
 
     async def mend(
         self, s3: ObjectRequests, source_key: str, seen: Response, key: str, existing: Response, *, with_acl: bool
@@ -110,9 +111,10 @@ class Properties:
         if not self.are_encrypted(existing):
             words = "an identical production object is not encrypted as the plan says; see --on-conflict"
             raise ObjectRejected("NotEncrypted", words)
-        await self.tagging.mend(s3, source_key, seen, key, existing)
-        if with_acl:
-            await self._acls.mend(s3, source_key, key)
+        with demanding_object():
+            await self.tagging.mend(s3, source_key, seen, key, existing)
+            if with_acl:
+                await self._acls.mend(s3, source_key, key)
 
     def are_encrypted(self, existing: Response) -> bool:
         """Return whether an object, by its HEAD, is encrypted as the plan says, if it does."""

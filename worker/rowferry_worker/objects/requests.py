@@ -1,7 +1,8 @@
 """The S3 requests of a batch's copies: each takes its turn, is sent with retries, and is read with suspicion."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -130,6 +131,22 @@ def demand(read: Callable[[Response], T], response: Response, request: Request) 
         return read(response)
     except ObjectError as error:
         raise name_request(error, request) from None
+
+
+@contextmanager
+def demanding_object() -> Generator[None]:
+    """Turn a 404 for a production object that was there a moment ago into a ServerFault: no legacy object is missing.
+
+    It was deleted meanwhile, or the server does not find at once what it has.
+    """
+    try:
+        yield
+    except ObjectNotFound as error:
+        if error.side != "production":
+            raise
+        gone = ServerFault("ObjectGone", f"the production object was there and is not found now ({error}); try again")
+        gone.side, gone.operation, gone.where = error.side, error.operation, error.where
+        raise gone from error
 
 
 def object_changed(side: str, key: str) -> ServerFault:

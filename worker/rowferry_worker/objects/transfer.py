@@ -21,7 +21,14 @@ from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartSo
 from rowferry_worker.objects.parts_in_place import InPlaceTrust, KnownParts, UpdatedParts
 from rowferry_worker.objects.properties import Description, Properties
 from rowferry_worker.objects.put_limit import PutLimit
-from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, read_etag, size_of
+from rowferry_worker.objects.requests import (
+    ObjectRequests,
+    demand,
+    demanding_object,
+    object_changed,
+    read_etag,
+    size_of,
+)
 from rowferry_worker.objects.subresources import GivenBy
 
 COPY_LIMIT_BYTES = 5 * 1024**3
@@ -277,11 +284,13 @@ class StreamCopy:
 
 
 async def look_at_completed(s3: ObjectRequests, large: Large) -> Response:
-    """Return the HEAD of an object that was completed. Raises ObjectDamaged where it has another size.
+    """Return the HEAD of an object that was completed.
 
-    A completion is answered early, and its ETag is made of what was asked for.
+    A completion is answered early, and its ETag is made of what was asked for. Raises ObjectDamaged where the object
+    has another size, ServerFault where there is none.
     """
-    written = await s3.head("production", large.target_key)
+    with demanding_object():
+        written = await s3.head("production", large.target_key)
     if size_of(written) != size_of(large.seen):
         sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
         raise ObjectDamaged("SizeMismatch", sizes)
