@@ -58,6 +58,10 @@ class DatabaseUnavailable(RowferryError):
     costs_attempt = False
 
 
+class SessionEnded(DatabaseUnavailable):
+    """A session was ended while it waited for S3, by an administrator, a script or a timeout: not by its batch."""
+
+
 class PoolExhausted(DatabaseUnavailable):
     """PgBouncer had no server connection left."""
 

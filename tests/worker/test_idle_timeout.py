@@ -52,3 +52,32 @@ def test_a_batch_outlives_it_while_the_plan_holds_its_rows_back(migration: Migra
         migration.enqueue(22)
     assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE", "DONE"]
     migration.audit()
+
+
+END_IDLE = """
+select pg_terminate_backend(pid) from pg_stat_activity
+where
+    application_name ~ '^rowferry worker' and datname = current_database()
+    and state = 'idle in transaction' and now() - state_change > interval '3 s'
+"""
+
+
+def test_a_script_that_ends_idle_sessions_costs_healthy_rows_nothing(
+    logged_migration: Migration, log: RequestLog
+) -> None:
+    """Nothing is held against the batch, and its next transaction is never idle for so long."""
+    migration = logged_migration
+    migration.fill(3)
+    migration.enqueue(3)
+    with migration.workers(1, "--time-budget=60") as (worker,):
+        with log.holding(writes_of(range(1, 4))):
+            wait_for(lambda: any(row["pg_terminate_backend"] for row in migration.execute(END_IDLE)))
+            wait_for(lambda: not migration.execute(END_IDLE) and bool(migration.execute(AGED)))
+        migration.wait_until_done()
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+    verdicts = [row["verdict"] for row in migration.execute(VERDICTS.replace("> 1", "> 0"))]
+    assert verdicts[-1] == "DONE"
+    assert set(verdicts[:-1]) == {"RELEASED"}
+    assert [batch["crashes"] for batch in migration.batches()] == [0]
+    migration.audit()

@@ -14,11 +14,12 @@ from psycopg.rows import DictRow
 from rowferry.db.connection import Connection, call, connect, translated_errors
 from rowferry.db.deadlines import deadline
 from rowferry.db.statements import statement
-from rowferry.db.timeouts import is_pooled, statement_deadline
+from rowferry.db.timeouts import is_pooled, show_life_every, statement_deadline
 from rowferry.errors import DatabaseUnavailable, PoolExhausted
 
 PendingCall = tuple[str, tuple[Any, ...]]
 """A function of the schema, and its arguments."""
+LIFE_WHERE_SESSIONS_ARE_ENDED = timedelta(seconds=1)
 
 
 class Ledger:
@@ -37,6 +38,7 @@ class Ledger:
         self._connected_at = 0.0
         self._turn = Lock()
         self._pending: deque[PendingCall] = deque()
+        self._are_sessions_ended = False
 
     def enqueue(self, function: str, *arguments: Any) -> None:
         """Call a function before the next call of any thread, once the database can be reached.
@@ -59,6 +61,14 @@ class Ledger:
         calls. `within`: how long to wait for the connection and the response; None: `statement_deadline`.
         """
         return self._call((function, arguments), if_lost, within)
+
+    def note_session_ended(self) -> None:
+        """Note that a session of this process was ended while its batch waited for S3."""
+        self._are_sessions_ended = True
+
+    def show_life_every(self) -> timedelta:
+        """Return how often a transaction that waits for S3 sends something."""
+        return min(show_life_every(), LIFE_WHERE_SESSIONS_ARE_ENDED) if self._are_sessions_ended else show_life_every()
 
     def connected_for(self) -> timedelta:
         """Return the age of this connection; zero where there is none."""

@@ -11,7 +11,7 @@ import psycopg
 from rowferry.batch import Batch, Verdict
 from rowferry.db.connection import Connection, connect, translate
 from rowferry.db.deadlines import cut
-from rowferry.errors import PoolExhausted, RowferryError, UsageError, WorkLeft
+from rowferry.errors import PoolExhausted, RowferryError, SessionEnded, UsageError, WorkLeft
 from rowferry.s3.retry import jittered, retry_delay
 from rowferry_worker.batch.claim import claim_batch, end_poll, is_finished
 from rowferry_worker.batch.run import ClaimedBatch
@@ -68,6 +68,8 @@ class Slot:
         self._connection: Connection | None = None
         self._claimed: ClaimedBatch | None = None
         self._outages = 0
+        self._ended_sessions = 0
+        """Sessions that were ended in the middle of a batch since the last one that was not."""
         self._is_counted = True
 
     def run(self) -> None:
@@ -110,6 +112,7 @@ class Slot:
             self._others.start_if_wanted()
             self._claimed = ClaimedBatch(state, self._connection, batch, find_queue(batch.queue_name))
             self._claimed.run()
+            self._ended_sessions = 0
         finally:
             state.scheduler.claimed_entries.forget(batch.id)
             state.moving.pop(batch.id, None)
@@ -188,7 +191,10 @@ class Slot:
         if not known.retryable:
             raise known from error
         self._outages += 1
-        wait = retry_delay(self._outages, base=timedelta(seconds=0.5), longest=MAX_OUTAGE_WAIT)
+        self._ended_sessions += isinstance(known, SessionEnded)
+        wait = retry_delay(
+            max(self._outages, self._ended_sessions), base=timedelta(seconds=0.5), longest=MAX_OUTAGE_WAIT
+        )
         if isinstance(known, PoolExhausted):
             remedy = "its pool needs one for each slot and one more for each worker process, apart from other clients'"
             _log.warning("PgBouncer's pool is too small", extra={"error": f"{known}: {remedy}"})

@@ -8,11 +8,13 @@ from datetime import timedelta
 from threading import Event
 from typing import Any
 
+import psycopg
+
 from rowferry.batch import Attempt, Batch, Entry, EntryResult
-from rowferry.db.connection import Connection
+from rowferry.db.connection import Connection, summarise
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import has_spoken, show_life_every
-from rowferry.errors import RowferryError
+from rowferry.errors import RowferryError, SessionEnded
 from rowferry.plan import QueueSettings
 from rowferry.queue_spec import QueueSpec
 from rowferry_worker.ledger import Ledger
@@ -26,6 +28,8 @@ from rowferry_worker.objects.uploads import UploadRecords, name_bucket
 LOOK_UP_EVERY = timedelta(seconds=0.25)
 """How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
 
+ENDED_FROM_OUTSIDE = {"57P01", "25P03", "25P04"}
+"""SQLSTATEs of sessions that an administrator ended, and of transactions that were idle, or lasted, for too long."""
 
 Patch = Mapping[str, Any]
 """What is put in the place of some keys of a payload."""
@@ -106,15 +110,26 @@ class BatchContext:
     def keep_alive(self, alive_at: float) -> float:
         """Execute a statement now and then, lest PostgreSQL ends the idle transaction; return when it last was.
 
-        Raises BatchReleased when the worker gives up, the error of a lost connection as soon as the server has
-        announced it.
+        Every second once a session was ended while it waited: what ends sessions that are idle for longer then lets
+        them be.
+
+        Raises BatchReleased when the worker gives up, SessionEnded as soon as the server has announced that it ends the
+        session, the error of a connection that was lost otherwise.
         """
         if self.give_up.is_set():
             raise BatchReleased("the worker was told to stop")
-        is_due = time.monotonic() - alive_at >= show_life_every().total_seconds()
-        if not is_due and not has_spoken(self.connection):
+        interval = show_life_every() if self.ledger is None else self.ledger.show_life_every()
+        is_due, is_told = time.monotonic() - alive_at >= interval.total_seconds(), has_spoken(self.connection)
+        if not is_due and not is_told:
             return alive_at
-        self.connection.execute(statement("keep_alive"))
+        try:
+            self.connection.execute(statement("keep_alive"))
+        except psycopg.Error as error:
+            if error.sqlstate not in ENDED_FROM_OUTSIDE:
+                raise
+            if self.ledger is not None:
+                self.ledger.note_session_ended()
+            raise SessionEnded(f"PostgreSQL ended the session while it waited for S3: {summarise(error)}.") from error
         return time.monotonic()
 
 

@@ -16,6 +16,7 @@ from rowferry.errors import (
     ObjectError,
     QueueUnusable,
     RowferryError,
+    SessionEnded,
     UsageError,
     VerdictRefused,
 )
@@ -147,6 +148,11 @@ class ClaimedBatch:
                 pause_after_faults(state.backoff, state.ledger, batch.migration_id, migration.name, error)
             elif isinstance(error, UsageError):
                 raise
+        except SessionEnded as error:  # whatever ended it, the batch did not: nothing is held against it
+            state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", str(error))
+            _log.warning("batch released", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
+            metrics.attempts.labels(self.batch.queue_name, str(Verdict.RELEASED)).inc()
+            raise
         except BaseException:
             state.ledger.enqueue("end_attempt", attempt.id, "LOST", "the connection was lost")
             _log.warning("batch lost", extra={"verdict": "LOST"})  # the reason is logged where the loss is handled
