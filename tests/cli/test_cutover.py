@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -211,6 +212,8 @@ def test_rows_that_move_need_no_moment(migration: Migration) -> None:
     done = cut_over(migration)
     assert done.returncode == 0, done.stderr
     assert "there is no moment to switch it" in done.stdout
+    (log,) = re.findall(r"^Log: (.+)$", done.stdout, re.MULTILINE)
+    assert "batch finished" in (migration.folder / log).read_text()
     migration.audit()
 
 

@@ -7,7 +7,7 @@ import secrets
 import socket
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import islice
 
@@ -49,6 +49,8 @@ class BadS3(Proxy):
         """How much later each request reaches the server."""
         self.refusal: tuple[int, str] | None = None
         """Status and code that every request is answered with, as long as it is set; HEAD has the status alone."""
+        self.outage: tuple[Callable[[LoggedRequest], bool], bytes] | None = None
+        """Which requests reach something else, as long as it is set, and what that answers."""
 
     def _choose(self, seen: LoggedRequest) -> str | None:
         """Return the fault that befalls a request, if one does."""
@@ -71,6 +73,9 @@ class BadS3(Proxy):
         if self.refusal is not None:
             self.counts["refused"] += 1
             return await send(client, error_answer(seen, *self.refusal))
+        if self.outage is not None and self.outage[0](seen):
+            self.counts["answered by something else"] += 1
+            return await send(client, self.outage[1])
         fault, late = self._choose(seen), self._chance.random() < 0.5
         if fault is None or late or fault in {"truncated", "wrong ETag"}:
             server[1].write(head + body)

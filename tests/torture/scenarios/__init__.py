@@ -19,6 +19,7 @@ NAMES = (
     "sessions",
     "read_only",
     "token",
+    "login_page",
     "ddl",
     "application",
     "chain",
