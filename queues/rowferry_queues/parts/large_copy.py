@@ -147,7 +147,7 @@ class SharedCopies:
     async def _settle(self, copy: "_Copy", upload: Upload) -> CopyResult:
         """See to the properties of an object that is completed, and remember it."""
         key, composite = upload.large.target_key, upload.composite_etag()
-        written = await look_at_completed(self._s3, upload.large)
+        written = await look_at_completed(self._s3, upload.large, None)
         if composite is not None and is_digest(written) and written.etag != composite:
             raise object_changed("production", key)
         await self._options.properties.settle(self._s3, key, copy.described, UPLOAD, written)

@@ -267,6 +267,35 @@ def test_a_website_redirect_is_refused_rather_than_lost() -> None:
         outcome_of(fake, options_of(StreamCopy()))
 
 
+@pytest.mark.parametrize("on_conflict", ["fail", "keep"])
+def test_what_the_server_has_damaged_is_written_over_by_the_next_attempt(on_conflict: OnConflict) -> None:
+    fake = fake_with(b"0123456789", checks_md5=False)
+    options = options_of(StreamCopy(), on_conflict=on_conflict)
+
+    def store_half(request: Request) -> None:
+        if request.operation == "PutObject":
+            request.body = request.body[:5]
+
+    fake.interfere = store_half
+    with pytest.raises(ObjectDamaged, match="DigestMismatch: the bytes written"):
+        outcome_of(fake, options)
+    assert fake.production[NEW].body == b"01234"
+    fake.interfere = lambda _: None
+    assert outcome_of(fake, options) is Outcome.MIGRATED
+    assert fake.production[NEW].body == b"0123456789"
+
+
+def test_what_has_taken_the_place_of_our_damaged_object_is_a_different_one() -> None:
+    fake = fake_with(b"0123456789", checks_md5=False)
+    options = options_of(StreamCopy())
+    fake.interfere = lambda request: setattr(request, "body", request.body[:5])
+    with pytest.raises(ObjectDamaged):
+        outcome_of(fake, options)
+    fake.interfere = lambda _: None
+    fake.production[NEW] = stored(b"of the application")
+    assert outcome_of(fake, options) is Outcome.CONFLICT
+
+
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> FakeBuckets:
     """FakeBuckets with an object of ten bytes, of which at most four go into one request."""
@@ -297,9 +326,12 @@ def test_what_was_completed_is_looked_at(large: FakeBuckets, method: CopyMethod)
         large.production[NEW] = changed(large.production[NEW], body=b"01234567", size=8)
         return Response(200, body=done.partition(b"\r\n\r\n")[2])
 
-    large.interfere = drop_the_last_part
+    large.interfere, options = drop_the_last_part, options_of(method)
     with pytest.raises(ObjectDamaged, match="SizeMismatch: 8 bytes stand there, 10 were copied"):
-        outcome_of(large, options_of(method))
+        outcome_of(large, options)
+    large.interfere = lambda _: None
+    assert outcome_of(large, options) is Outcome.MIGRATED  # and no different object
+    assert large.production[NEW].body == b"0123456789"
 
 
 def test_an_upload_that_another_word_begins_is_one(large: FakeBuckets, method: CopyMethod) -> None:

@@ -22,6 +22,7 @@ from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.compare import are_same, is_digest, is_encrypted
 from rowferry_worker.objects.conditional_writes import CONDITION_REFUSED, ObjectExists, WriteGuard
+from rowferry_worker.objects.own_damage import DamagedWrite
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
 COMPLETE = "CompleteMultipartUpload"
@@ -73,10 +74,11 @@ class Upload:
         return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self.parts)}"
 
 
-async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard) -> None:
+async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard) -> str | None:
     """Put the object together from its parts, after a last look that no other object is in its place.
 
-    Raises ObjectExists when one is; ObjectDamaged when what was written is not what was sent. `may_be_completed` of
+    Return the ETag that the server told of it, None where it did not. Raises ObjectExists when one is; DamagedWrite
+    when what was written is not what was sent. `may_be_completed` of
     the upload tells afterwards, or when this is cancelled, whether it must be left alone.
     """
     await s3.take_turn("production", COMPLETE)
@@ -106,15 +108,15 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard)
     return None
 
 
-async def _complete_once(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> None:
-    """Ask for the completion, and note in `may_be_completed` whether a refusal leaves that open."""
+async def _complete_once(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> str:
+    """Ask for the completion and return the ETag told; `may_be_completed`: whether a refusal leaves that open."""
     was_in_doubt, upload.may_be_completed = upload.may_be_completed, True
     try:
         request, response = await _send(s3, upload, guard, condition)
     except ObjectError as error:
         upload.may_be_completed = was_in_doubt or not _is_refused(error)
         raise
-    check_completed(upload, request, response)
+    return check_completed(upload, request, response)
 
 
 async def _send(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> tuple[Request, Response]:
@@ -135,10 +137,10 @@ async def _send(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition
     return request, response
 
 
-def check_completed(upload: Upload, request: Request, response: Response) -> None:
-    """Return when the server says that it has put the object together; raise ServerFault where that is in doubt.
+def check_completed(upload: Upload, request: Request, response: Response) -> str:
+    """Return the ETag of what the server says it has put together; raise ServerFault where that is in doubt.
 
-    Raises ObjectDamaged when the whole object's ETag is made of its parts' MD5s, and not of those we hold.
+    Raises DamagedWrite when the whole object's ETag is made of its parts' MD5s, and not of those we hold.
     """
     told = demand(read_completed_etag, response, request)
     if told is None:
@@ -147,7 +149,9 @@ def check_completed(upload: Upload, request: Request, response: Response) -> Non
     composite = upload.composite_etag()
     is_comparable = upload.checks_digests and _COMPOSITE.fullmatch(told) and not is_encrypted(response)
     if is_comparable and composite is not None and told != composite:
-        raise ObjectDamaged("DigestMismatch", f"the object written should have ETag {composite}, it has {told}")
+        words = f"the object written should have ETag {composite}, it has {told}"
+        raise DamagedWrite.named("DigestMismatch", words, told)
+    return told
 
 
 def _is_refused(error: ObjectError) -> bool:

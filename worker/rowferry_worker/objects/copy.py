@@ -78,6 +78,8 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         if is_small and support.begin_probe(method.operation):
             await _probe_condition(s3, options, source_key, target_key, written.etag)
         return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag)
+    if method.damage.has_left(target_key, existing):
+        return await replace_object(s3, options, source_key, target_key, existing)
     return await _resolve_existing(s3, options, source_key, target_key, existing)
 
 

@@ -36,8 +36,8 @@ async def send_in_parts(
     *,
     part_bytes: int,
     guard: WriteGuard,
-) -> None:
-    """Write an object part by part, several at once.
+) -> str | None:
+    """Write an object part by part, several at once, and return the ETag that the server told of it, if it did.
 
     What was sent before is not sent again, where the upload is recorded and its legacy object is still the same.
     An upload that fails is aborted, unless another attempt can go on with it or it may be completed by now. Raises
@@ -56,12 +56,13 @@ async def send_in_parts(
     try:
         await work.send_missing(upload, plan)
         await source.check_source()
-        await complete_upload(s3, upload, guard)
+        told = await complete_upload(s3, upload, guard)
     except BaseException as error:
         if not upload.may_be_completed and not (record.stands and may_continue(error)):
             await work.abort(upload, hurry=isinstance(error, asyncio.CancelledError))
         raise
     await record.end()
+    return told
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
 from rowferry_worker.objects.memory import Hold
+from rowferry_worker.objects.own_damage import DamagedWrite
 from rowferry_worker.objects.pipe import PipedBody, share_of_pipe
 from rowferry_worker.objects.requests import ObjectRequests
 
@@ -68,12 +69,13 @@ class OnePut:
         taken.hold.resize(2 * response.body_bytes)  # the pieces and the whole, or the body and the request with it
         self._body = response.body if response.stream is None else await response.stream.read_all()
         self._digest = await hash_body(self._body) if self._checks or expected is None else expected
-        check_digest(response, self._digest, "read")
+        if expected not in {None, self._digest}:
+            raise mismatch("read", self._digest, expected)
 
     async def write(self, headers: list[tuple[str, str]]) -> str:
         """Write the object and return its ETag.
 
-        Raises ObjectDamaged when something else was written, InDoubt when that is to be found out by hashing.
+        Raises DamagedWrite when something else was written, InDoubt when that is to be found out by hashing.
         """
         headers = [*headers, content_md5(self._digest)]
         build = partial(put_object, self.target_key, self._body, headers=headers, source=self._pipe)
@@ -90,13 +92,7 @@ class OnePut:
         if not self._checks and told != self._digest:
             self.guard.note_digest(confirmed=False)
             raise InDoubt(etag)
-        check_digest(written, self._digest, "written")
+        if told not in {None, self._digest}:
+            raise DamagedWrite.named("DigestMismatch", mismatch("written", self._digest, told).message, etag)
         self.guard.note_digest(confirmed=told is not None)
         return etag
-
-
-def check_digest(response: Response, digest: str, what: str) -> None:
-    """Raise ObjectDamaged when the server's ETag is an MD5 and not that of the bytes we hold."""
-    expected = md5_of(response)
-    if expected is not None and expected != digest:
-        raise mismatch(what, digest, expected)

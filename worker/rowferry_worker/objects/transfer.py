@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from rowferry.errors import RESPONSE_TOO_LONG, ObjectDamaged, ObjectError, ObjectRejected
+from rowferry.errors import RESPONSE_TOO_LONG, ObjectError, ObjectRejected
 from rowferry.s3.operations import REQUESTER_PAYS, Request, copy_object, get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag
@@ -17,6 +17,7 @@ from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperatio
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
+from rowferry_worker.objects.own_damage import DamagedWrite, OwnDamage
 from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartSource, PartTrust, StreamedParts
 from rowferry_worker.objects.parts_in_place import InPlaceTrust, KnownParts, UpdatedParts
 from rowferry_worker.objects.properties import Description, Properties
@@ -65,6 +66,8 @@ class CopyMethod(Protocol):
     """Whether the bytes pass through this process."""
     keeps_class: bool
     """Whether the production server knows the storage classes of the legacy one."""
+    damage: OwnDamage
+    """What its writes have left damaged."""
 
     @property
     def smallest_parts(self) -> int:
@@ -101,6 +104,7 @@ class ServerCopy:
 
         `requester_pays`: the legacy bucket demands that.
         """
+        self.damage = OwnDamage()
         self._bucket = legacy_bucket
         self._threshold_bytes = threshold_bytes
         self._source_headers = [REQUESTER_PAYS] if requester_pays else []
@@ -119,6 +123,12 @@ class ServerCopy:
         self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
     ) -> Written:
         """Ask the production server for a copy."""
+        with self.damage.noting(target_key):
+            return await self._transfer(s3, source_key, target_key, guard, properties)
+
+    async def _transfer(
+        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
+    ) -> Written:
         seen = None
         if self._threshold_bytes is not None or properties.need_metadata:
             seen = await s3.head("legacy", source_key)
@@ -178,8 +188,8 @@ class ServerCopy:
         """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
         described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=True)
         parts = self.part_source(s3, large)
-        await send_in_parts(s3, large, described.headers, parts, part_bytes=self.smallest_parts, guard=guard)
-        written = await look_at_completed(s3, large)
+        told = await send_in_parts(s3, large, described.headers, parts, part_bytes=self.smallest_parts, guard=guard)
+        written = await look_at_completed(s3, large, told)
         await properties.settle(s3, large.target_key, described, UPLOAD, written)
         return Written(size_of(written), "CompleteMultipartUpload")
 
@@ -203,6 +213,7 @@ class StreamCopy:
         `bodies`: what the bodies of the process may hold.
         """
         self.keeps_class = keep_class
+        self.damage = OwnDamage()
         self._threshold_bytes = threshold_bytes
         self._bodies = bodies or BodyBudget()
         self._put_limit = PutLimit()
@@ -230,12 +241,13 @@ class StreamCopy:
     ) -> Written:
         """Write what is read, with its digest checked at both ends."""
         put = OnePut(s3, target_key, guard, checks=not guard.may_trust_digests)
-        try:
-            return await self._transfer(s3, source_key, put, properties)
-        except InDoubt as doubt:
-            if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one
-                guard.note_written(doubt.written_etag)
-        return await self._transfer(s3, source_key, OnePut(s3, target_key, guard, checks=True), properties)
+        with self.damage.noting(target_key):
+            try:
+                return await self._transfer(s3, source_key, put, properties)
+            except InDoubt as doubt:
+                if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one
+                    guard.note_written(doubt.written_etag)
+            return await self._transfer(s3, source_key, OnePut(s3, target_key, guard, checks=True), properties)
 
     async def _transfer(self, s3: ObjectRequests, source_key: str, put: OnePut, properties: Properties) -> Written:
         """Read the object and write it, in one PUT where that may be. Raises InDoubt where `put` does."""
@@ -277,23 +289,23 @@ class StreamCopy:
         if md5_of(large.seen) is not None:  # parts that come early are held for the digest of the whole
             part_bytes = min(part_bytes, SMALLEST_PART_BYTES)
         parts = StreamedParts(s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
-        await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
-        written = await look_at_completed(s3, large)
+        told = await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
+        written = await look_at_completed(s3, large, told)
         await properties.settle(s3, large.target_key, described, UPLOAD, written)
         return Written(size_of(large.seen), "CompleteMultipartUpload")
 
 
-async def look_at_completed(s3: ObjectRequests, large: Large) -> Response:
-    """Return the HEAD of an object that was completed.
+async def look_at_completed(s3: ObjectRequests, large: Large, told: str | None) -> Response:
+    """Return the HEAD of an object that was completed; `told`: the ETag that the server told of it.
 
-    A completion is answered early, and its ETag is made of what was asked for. Raises ObjectDamaged where the object
+    A completion is answered early, and its ETag is made of what was asked for. Raises DamagedWrite where the object
     has another size, ServerFault where there is none.
     """
     with demanding_object():
         written = await s3.head("production", large.target_key)
     if size_of(written) != size_of(large.seen):
         sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"
-        raise ObjectDamaged("SizeMismatch", sizes)
+        raise DamagedWrite.named("SizeMismatch", sizes, told if told and told == written.etag else "")
     return written
 
 
