@@ -12,8 +12,8 @@ from rowferry.batch import Attempt, Batch
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable, PoolExhausted, RowferryError
 from rowferry_worker.ledger import Ledger
 
-POOL_TIMEOUT = timedelta(seconds=3)
-"""How long a slot that holds a batch waits for PgBouncer to give the ledger a connection."""
+POOL_TIMEOUT = timedelta(seconds=1)
+"""How long a slot that holds a batch waits for PgBouncer to give the ledger a connection: others wait for one too."""
 
 
 def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
@@ -36,7 +36,7 @@ def begin_attempts(ledger: Ledger, batches: Sequence[Batch], worker_id: str) -> 
     try:
         rows = ledger.call("begin_attempts", *arguments, if_lost=if_lost, within=within)
     except DatabaseUnavailable as error:
-        if within is not None and time.monotonic() - began >= within.total_seconds() - 1:
+        if within is not None and time.monotonic() - began >= within.total_seconds() * 0.9:
             raise PoolExhausted(f"PgBouncer gave the ledger no connection within {POOL_TIMEOUT.seconds} s") from error
         raise
     by_batch: dict[int, list[Attempt]] = defaultdict(list)

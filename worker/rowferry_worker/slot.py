@@ -17,6 +17,7 @@ from rowferry_worker.batch.claim import claim_batch, end_poll, is_finished
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.monitoring import metrics
+from rowferry_worker.pacing.pool import LONG_WAIT
 from rowferry_worker.queues import find_queue
 from rowferry_worker.state import LOOK_UP_SECONDS, WorkerState
 
@@ -47,6 +48,10 @@ class OtherSlots(Protocol):
 
     def are_too_many(self) -> bool:
         """Return whether there are more slots than connections for them."""
+        ...
+
+    def note_pool_wait(self) -> None:
+        """Note that a slot has waited for a connection of PgBouncer's pool."""
         ...
 
     def note_connected(self) -> None:
@@ -132,6 +137,8 @@ class Slot:
             with metrics.claim_seconds.time():
                 skipped = state.backoff.passed_over_queues()
                 batch = claim_batch(connection, state.queues, state.migrations, state.passed_over(), skipped)
+            if state.ledger.is_pooled and time.monotonic() - began > LONG_WAIT.total_seconds():
+                self._others.note_pool_wait()
             if batch is not None:
                 self._note_claimed(batch)
                 metrics.step_seconds.labels(batch.queue_name, "claim").inc(time.monotonic() - began)
@@ -199,6 +206,7 @@ class Slot:
             remedy = "its pool needs one for each slot and one more for each worker process, apart from other clients'"
             _log.warning("PgBouncer's pool is too small", extra={"error": f"{known}: {remedy}"})
             pause = NO_CONNECTION_PAUSE
+            self._others.note_pool_wait()
         else:
             metrics.reconnects.inc()
             fields = {"error": str(known), "seconds": round(wait.total_seconds(), 1)}

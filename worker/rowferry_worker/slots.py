@@ -5,6 +5,7 @@ import time
 from datetime import timedelta
 from threading import Lock, Thread
 
+from rowferry_worker.pacing.pool import PoolBound
 from rowferry_worker.slot import Slot
 from rowferry_worker.state import WorkerState
 
@@ -15,7 +16,8 @@ MAX_SLOTS = 16
 FLEET_SHARE = 4
 """All workers together use no more than a quarter of the server's connections."""
 POOLED_CONNECTIONS = 20
-"""... behind PgBouncer no more than its pool has (`default_pool_size`), as long as nobody has changed that."""
+"""... behind PgBouncer no more than its pool has (`default_pool_size`), as long as nobody has changed that; fewer where
+slots wait for its connections."""
 
 
 def bound_slots(most: int, connections: int | None, workers: int, *, pooled: bool = False) -> int:
@@ -44,6 +46,7 @@ class Slots:
         self._lock = Lock()
         self._start_none_before = 0.0
         self._has_ended = False
+        self._pool = PoolBound()
 
     def start(self) -> None:
         """Start the first slot."""
@@ -91,6 +94,11 @@ class Slots:
         with self._lock:
             self._start_none_before = 0.0
 
+    def note_pool_wait(self) -> None:
+        """Note that a slot has waited for a connection of PgBouncer's pool, as its other clients do then."""
+        with self._lock:
+            self._pool.note_wait(len(self._running))
+
     def note_end(self, slot: Slot) -> None:
         """Note that a slot has ended for good, with the work or by an error; no more start."""
         with self._lock:
@@ -99,7 +107,8 @@ class Slots:
 
     def _bound(self) -> int:
         cluster, pooled = self._state.cluster, self._state.ledger.is_pooled
-        return bound_slots(self._most, cluster.connections, cluster.size, pooled=pooled)
+        slots = bound_slots(self._most, cluster.connections, cluster.size, pooled=pooled)
+        return min(slots, self._pool.slots) if pooled else slots
 
     def _start(self) -> None:
         slot = Slot(self._state, self)
