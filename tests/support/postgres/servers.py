@@ -33,7 +33,8 @@ ENOUGH_BYTES = 3 * 1024**3
 TEST_SETTINGS = {"max_prepared_transactions": "4", "autovacuum": "off", "jit": "on"}
 """What a test holds locked, and what the planner knows of its tables, must not depend on when the daemon passes by.
 
-JIT is on as it is at users': what is compiled there is compiled here, where the installation can.
+JIT is on as it is at users': what is compiled there is compiled here, where the installation can. Connections are kept
+for others from PostgreSQL 16 on, where that can be set.
 """
 
 
@@ -115,8 +116,10 @@ class DatabaseServers:
 
     def _find_or_start(self, binaries: Path) -> EmbeddedPostgres:
         if binaries not in self._servers:
+            kept = {"reserved_connections": "2"} if read_version(binaries) >= 16 else {}
             with temporary_folders_in_memory():
-                server = self._until.enter_context(ordinary_postgres(binaries=binaries, settings=TEST_SETTINGS))
+                settings = TEST_SETTINGS | kept
+                server = self._until.enter_context(ordinary_postgres(binaries=binaries, settings=settings))
             make_schema(make_own_database(server.dsn(), TEMPLATE))
             self._copies[server.port] = choose_copy(server)
             self._servers[binaries] = server
