@@ -1,5 +1,6 @@
 """What a side refuses, `check` says with its real reason and what to do, in one sentence."""
 
+import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,7 +10,8 @@ from rowferry_enqueue.checks.finding import Finding
 from rowferry_lab.servers.server_process import find_free_port
 from support.entries.checks import check
 from support.entries.migration import Migration
-from support.s3.stand_in import Behaviour, StandIn, answer, error_body, refuse
+from support.s3.listing_page import page
+from support.s3.stand_in import Behaviour, StandIn, answer, error_body, refuse, stop_halfway
 
 
 @pytest.fixture
@@ -55,12 +57,38 @@ def test_a_refusal_without_a_body_is_found_out(ready: Migration, side: str, code
 
 
 @pytest.mark.parametrize(
-    "page", [answer(404, b"<html>nobody</html>"), answer(200, b"<html>welcome</html>"), answer(404)]
+    "welcome", [answer(404, b"<html>nobody</html>"), answer(200, b"<html>welcome</html>"), answer(404)]
 )
-def test_a_server_that_is_no_s3_is_called_so(ready: Migration, page: Behaviour) -> None:
-    with answered_by(ready, "legacy", answer(200), page) as found:
+def test_a_server_that_is_no_s3_is_called_so(ready: Migration, welcome: Behaviour) -> None:
+    with answered_by(ready, "legacy", answer(200), welcome) as found:
         assert "does not answer as S3 does" in found[0].what
         assert "correct `endpoint_url` of [legacy]" in found[0].remedy
+
+
+def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migration) -> None:
+    """As s3rver does: it lists, and its other answers are whole."""
+
+    def judge(head: str) -> Behaviour:
+        if "range: bytes" in head.lower():
+            return stop_halfway
+        if "list-type" in head:
+            return answer(200, page(["image/u1/me.png"]).body)
+        return answer(200, b"" if head.startswith("HEAD") else b"bytes", ETag='"e"', x_amz_request_id="1")
+
+    with StandIn().judging(judge) as server:
+        ready.plan["legacy"]["endpoint_url"] = server.endpoint_url
+        (found, *_) = [finding for finding in check(ready) if finding.level == "problem"]
+    assert "cannot be read: ConnectionLost" in found.what
+    assert "why GetObject with a range ends so" in found.remedy
+    assert "endpoint_url" not in found.remedy
+
+
+def test_a_listing_that_a_proxy_compresses_names_the_proxy(ready: Migration) -> None:
+    body = gzip.compress(page(["image/u1/me.png"]).body)
+    packed = answer(200, body, Content_Encoding="gzip", Server="Apache/2.4.62 (Debian)")
+    with answered_by(ready, "legacy", answer(200), packed) as found:
+        assert "lists comes compressed (gzip)" in found[0].what
+        assert "the proxy before it (Apache/2.4.62 (Debian)) compress nothing: nginx `gzip off`" in found[0].remedy
 
 
 def test_a_missing_bucket_of_an_s3_server_is_told_from_that(ready: Migration) -> None:

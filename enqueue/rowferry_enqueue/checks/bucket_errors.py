@@ -34,6 +34,10 @@ _REMEDY_OF_CODE = {
 }
 """What to do, more exactly than the error itself says."""
 
+_FIRST = frozenset({"HeadBucket", "ListObjectsV2", ""})
+"""The operations that a bucket is looked at with; after them, its address is known to be right."""
+_BROKEN_OFF = frozenset({"ConnectionLost", "DeadlinePassed"})
+"""Codes of our own for a request whose connection was made."""
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "record layer failure", "PACKET_LENGTH_TOO_LONG")
 
 
@@ -48,7 +52,7 @@ def check_bucket_exists(client: ObjectClient, side: Side) -> list[Finding]:
     if isinstance(refusal, UsageError | Unreachable | TimedOut):
         return [refuse(side, refusal, "looked at", "s3:ListBucket")]
     if not _is_s3(listed):
-        return [_no_s3(side)]
+        return [_no_s3(side, listed)]
     if refusal is not None:  # a GET says more than a HEAD, whose response has no body
         return [refuse(side, listed if isinstance(listed, ObjectError) else refusal, "looked at", "s3:ListBucket")]
     if isinstance(listed, ObjectError):
@@ -63,8 +67,6 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
     if isinstance(error, BucketNotFound):
         place = side.endpoint_url or f"AWS, {side.region}"
         return problem(f"there is no {side.name} bucket {side.bucket} at {place}", f"correct [{side.name}] in the plan")
-    if isinstance(error, ServerFault) and error.code == "UnreadableResponse":
-        return _no_s3(side)
     what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
     return problem(what, _find_remedy(side, error, rights))
 
@@ -80,6 +82,9 @@ def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
             return f"give the {side.name} credentials {rights} there"
         case Unreachable() | TimedOut():
             return _reach(side, error)
+        case ServerFault(code="UnreadableResponse"):
+            operation = error.operation or "ListObjectsV2"
+            return f"that server lists the bucket, so its address is right: see what answers {operation} in its place"
         case _:
             return ""
 
@@ -93,6 +98,10 @@ def summarise_error(error: RowferryError) -> str:
 
 
 def _reach(side: Side, error: ObjectError) -> str:
+    if error.operation not in _FIRST and error.code in _BROKEN_OFF:
+        ranged = " with a range" if error.operation == "GetObject" else ""
+        why = f"why {error.operation}{ranged} ends so"
+        return f"that server answers other requests: see in its log, or in that of a proxy before it, {why}"
     endpoint = resolve_endpoint(side)
     if endpoint.scheme == "https" and any(sign in str(error) for sign in _NOT_TLS):
         url = endpoint.url.replace("https:", "http:", 1)
@@ -114,7 +123,12 @@ def _is_s3(listed: Response | ObjectError) -> bool:
     return not isinstance(listed, ObjectNotFound) and listed.code != "UnreadableResponse"
 
 
-def _no_s3(side: Side) -> Finding:
+def _no_s3(side: Side, listed: Response | ObjectError) -> Finding:
     endpoint = resolve_endpoint(side)
+    if encoding := listed.headers.get("content-encoding"):
+        what = f"what the server at {endpoint.url} lists comes compressed ({encoding}), although it is asked for plain"
+        proxy = f" ({server[:40]})" if (server := listed.headers.get("server")) else ""
+        remedy = f"let the proxy before it{proxy} compress nothing: nginx `gzip off`, Apache `SetEnv no-gzip 1`"
+        return problem(what, remedy)
     what = f"the server at {endpoint.url} does not answer as S3 does, so the {side.name} bucket cannot be used"
     return problem(what, f"correct `endpoint_url` of [{side.name}] in the plan")

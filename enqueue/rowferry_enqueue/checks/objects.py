@@ -17,8 +17,9 @@ from rowferry.http import event_loop
 from rowferry.keys import map_entry
 from rowferry.plan import Entries, Side
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.operations import head_object, list_first_object
-from rowferry.s3.responses import Response, read_text
+from rowferry.s3.key_listing import read_page
+from rowferry.s3.operations import head_object, list_keys
+from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES, send_with_retries
 from rowferry_enqueue.checks.bucket_errors import refuse, summarise_error
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
@@ -165,6 +166,7 @@ def guess_cause(missing: Sequence[str], existing: str | None, entries: Entries) 
 def list_first(client: ObjectClient, side: Side, prefix: str = "") -> str | None:
     """Return the first key of a bucket that begins with `prefix`; None without one, or without the right to list."""
     try:
-        return read_text(client.ask(list_first_object(side.name, prefix), tries=TRIES).body, "Key") or None
+        keys = read_page(client.ask(list_keys(side.name, prefix, max_keys=1), tries=TRIES)).keys
+        return next(iter(keys), None)
     except ObjectError:
         return None

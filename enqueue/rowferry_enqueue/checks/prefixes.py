@@ -53,7 +53,8 @@ def _look_at(client: ObjectClient, side: Side, objects: ObjectPrefix, *, may_be_
         )
         example = map_object(listed.keys[0], objects) if listed.keys else None
     except ListingUnusable as error:
-        return problem(f"{label}: no ranges can be cut from the listing of {side.bucket}: {error.message}")
+        remedy = "rename that object, which no client can list" if error.code == "BrokenListing" else ""
+        return problem(f"{label}: no ranges can be cut from the listing of {side.bucket}: {error.message}", remedy)
     except ObjectError as error:
         return refuse(side, error, "listed", "s3:ListBucket")
     except ValueError as error:
