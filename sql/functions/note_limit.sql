@@ -1,7 +1,7 @@
 -- rowferry.note_limit()
 --   Trigger: notes when `max_in_hand` was set or lowered, so that batches that were claimed before, with no place or with
 --   one above the limit, count until they are finished (rowferry.take_place).
---   Writes: queue (the new row). Called by: any INSERT into rowferry.queue, any UPDATE of its max_in_hand.
+--   Writes: queue, the row that is being written. Called by: any INSERT of a queue, any UPDATE of its max_in_hand.
 create or replace function rowferry.note_limit()
 returns trigger
 language plpgsql

@@ -227,16 +227,16 @@ def test_a_limit_counts_the_batches_that_were_claimed_before_it_was_set(lines: L
             lines.session.execute("insert into rowferry.queue (migration_id, name) values (1, 'tag')")
         lines.steer(("one", "tag"), "max_in_hand = 3")
         held, *others = workers[4:]
-        assert claimed(held) is None, "four in hand"
+        assert claimed(held) is None, "four are claimed"
         for worker in workers[:2]:
             finish_first(lines, worker)
             held.rollback()
-        assert claimed(held) is not None, "two in hand"
+        assert claimed(held) is not None, "two are claimed"
         assert claimed(others[0]) is None
         for worker in workers[2:4]:
             finish_first(lines, worker)
         assert all(claimed(other) is not None for other in others)
-        assert claimed(workers[0]) is None, "three in hand"
+        assert claimed(workers[0]) is None, "three are claimed"
 
 
 def finish_first(lines: Lines, worker: Connection) -> None:

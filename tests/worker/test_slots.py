@@ -230,6 +230,14 @@ def test_slots_beyond_the_bound_end_when_other_workers_come(state: WorkerState) 
         wait_for(lambda: not slots.are_running())
 
 
+def test_behind_pgbouncer_a_process_begins_with_one_slot(state: WorkerState) -> None:
+    """Whose pool it cannot see; elsewhere it takes its share of the connections at once."""
+    slots = daemon.Slots(state)
+    assert slots._bound() == MAX_SLOTS
+    state.ledger.is_pooled = True
+    assert slots._bound() == 1
+
+
 def test_a_worker_makes_do_with_the_connections_that_it_gets(migration: Migration) -> None:
     """The role may have three: the ledger's and two slots'; each refusal is logged, and not repeated all the time."""
     migration.fill(60)
