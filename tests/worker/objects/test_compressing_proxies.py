@@ -1,0 +1,71 @@
+"""Servers that compress what they may: nginx and Apache as Debian sets them up, and MinIO, which does so with XML."""
+
+import gzip
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rowferry.s3 import operations
+from rowferry.s3.results import read_parts, read_upload_id
+from support.entries.checks import check
+from support.entries.entry_table import TO
+from support.entries.listed_objects import check_copies, name_objects, outcomes, put_objects
+from support.entries.migration import Migration
+from support.s3.buckets import Buckets, fresh_buckets
+from support.s3.clients import clients_of
+from support.s3.servers import running_server
+from support.s3.servers.proxies import PROXIES, running_proxy
+
+MIB = 1024 * 1024
+PAGE = b"<p>A page that compresses well.</p>\n"
+PAGES = {"small": 100 * PAGE, "streamed": 8_000 * PAGE, "by parts": 200_000 * PAGE, "packed": gzip.compress(9 * PAGE)}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in PROXIES])
+def behind_proxy(
+    request: pytest.FixtureRequest, versitygw_buckets: Buckets, make_migration: Callable[..., Migration]
+) -> Iterator[Migration]:
+    """A migration whose both sides are reached through a proxy; versitygw checks what is signed."""
+    with running_proxy(request.param, versitygw_buckets.server) as proxy:
+        migration = make_migration(versitygw_buckets, versitygw_buckets)
+        migration.plan["migration"] |= {"transfer": "stream", "multipart_threshold_bytes": 5 * MIB}
+        migration.reach_through(proxy.endpoint_url)
+        yield migration
+
+
+def test_text_behind_a_compressing_proxy_arrives_as_it_is_stored(behind_proxy: Migration) -> None:
+    migration = behind_proxy
+    for number, (name, body) in enumerate(PAGES.items(), 1):
+        encoding = {"ContentEncoding": "gzip"} if name == "packed" else {}
+        migration.add(number, f"{name}.html", body, ContentType="text/html", **encoding)
+    for number in range(10, 30):  # enough for lists that are compressed
+        migration.add(number, f"{number}.png", b"image", ContentType="image/png")
+    assert [finding.what for finding in check(migration) if finding.level == "problem"] == []
+    migration.enqueue()
+    migration.work()
+    assert migration.counts() == {"migrated": len(PAGES) + 20}
+    for name, body in PAGES.items():
+        assert migration.production.read(f"{TO}{name}.html") == body
+    assert migration.production.head(f"{TO}packed.html")["ContentEncoding"] == "gzip"
+    migration.audit()
+
+
+@pytest.mark.soak
+def test_minio_is_listed_and_tells_the_parts_of_an_upload(make_migration: Callable[..., Migration]) -> None:
+    """It compresses XML of 1,000 bytes and more."""
+    names = [f"{number:02}.png" for number in range(25)]
+    with running_server("minio") as server, fresh_buckets(server) as buckets:
+        migration = name_objects(make_migration(buckets, buckets))
+        put_objects(migration, names)
+        assert [finding.what for finding in check(migration) if finding.level == "problem"] == []
+        migration.enqueue(5)
+        migration.work()
+        check_copies(migration, names)
+        assert outcomes(migration) == {"migrated": 25}
+        with clients_of(buckets) as (_, production):
+            upload_id = read_upload_id(production.ask(operations.create_multipart_upload("k")))
+            for number in range(1, 13):
+                production.ask(operations.upload_part("k", b"part", upload_id=upload_id, part_number=number))
+            parts, _ = read_parts(production.ask(operations.list_parts("k", upload_id=upload_id)))
+            production.ask(operations.abort_multipart_upload("k", upload_id=upload_id))
+    assert [part.number for part in parts] == [*range(1, 13)]
