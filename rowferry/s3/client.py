@@ -39,7 +39,7 @@ from rowferry.s3.encodings import OTHER, Accepts, describe_recoding, is_same_obj
 from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
-from rowferry.s3.responses import Response, find_error, name_request
+from rowferry.s3.responses import Response, find_error, name_request, read_headers
 from rowferry.s3.results import refuse_unsound
 from rowferry.s3.retry import send_with_retries
 from rowferry.s3.signing import HeadWriter
@@ -232,9 +232,7 @@ class ObjectClient:
     ) -> tuple[Response, ObjectError | None]:
         """Return a response, and the error that it stands for; the body of a response that is refused is closed."""
         try:
-            headers = {
-                name.decode("latin-1").lower(): value.decode(errors="surrogateescape") for name, value in parser.headers
-            }
+            headers = read_headers(parser.headers)
             response = Response(parser.status, headers, b"" if stream else parser.take_body(), stream)
             error = find_error(response, may_hide_error=request.operation != "GetObject")
             unsound = refuse_unsound(request, response) if error is None else None
