@@ -54,6 +54,8 @@ class DataStatus:
     """Workers with a recent heartbeat."""
     paused: str | None = None
     """`paused since ...`, or None."""
+    held_up: str | None = None
+    """Why batches are only put back, as while a server is away, or None."""
     initialised: bool = True
     """Whether the database has the schema `rowferry`."""
 
@@ -76,6 +78,7 @@ class DataStatus:
             "migration": self.migration,
             "initialised": self.initialised,
             "paused": self.paused,
+            "held_up": self.held_up,
             "objects": self.objects and {side: count.number for side, count in self.objects.items()},
             "objects_below": self.objects and {side: dict(count.below) for side, count in self.objects.items()},
             "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
@@ -135,7 +138,17 @@ def _read_database(
             stands and stands.time_left,
             fetch_one(connection, statement("count_live_workers"))["workers"],
             find_pause(connection, plan.name),
+            _find_hold_up(connection, plan.name),
         )
+
+
+def _find_hold_up(connection: Connection, migration: str) -> str | None:
+    """Return since when batches are only put back, and why the last one was; None where they are not."""
+    row = connection.execute(statement("find_hold_up"), {"migration": migration}).fetchone()
+    if row is None:
+        return None
+    reason = f": {row['error']}" if row["error"] else ""
+    return f"batches are only put back since {row['since']:%Y-%m-%d %H:%M:%S %Z}{reason}"
 
 
 def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[EntryCounts]:

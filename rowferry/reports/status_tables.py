@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rowferry.batch import Outcome
-from rowferry.formatting import format_duration
+from rowferry.formatting import format_duration, show_text
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts
 from rowferry.reports.state import show_state
@@ -33,6 +33,10 @@ def print_data_status(status: DataStatus, console: Console) -> None:
     if status.paused:
         paused = f"Migration {status.migration} is {status.paused}. To continue: rowferry resume --migration "
         console.print(f"{paused}{status.migration}", markup=False, soft_wrap=True)
+    elif status.held_up:
+        console.print(
+            f"Nothing is held against an entry, but {show_text(status.held_up)}.", markup=False, soft_wrap=True
+        )
     console.print(_describe_activity(status), markup=False, soft_wrap=True)
 
 

@@ -39,6 +39,34 @@ from rowferry.throughput as p
 inner join rowferry.migration as m on p.migration_id = m.id
 where m.name = %(migration)s and p.queue_name = %(queue)s;
 
+-- name: find_hold_up
+-- Since when batches of a migration have only been put back, why the last one was, and how many; no row where one has
+-- ended otherwise since, where it was three minutes ago, or where there were fewer than three.
+with recent as (
+    select
+        attempt_id,
+        finished_at,
+        verdict,
+        error
+    from rowferry.recent_attempts
+    where migration = %(migration)s and verdict is not null
+),
+
+put_back as (
+    select *
+    from recent
+    where
+        verdict = 'RELEASED'
+        and attempt_id > coalesce((select max(r.attempt_id) from recent as r where r.verdict <> 'RELEASED'), 0)
+)
+
+select
+    min(finished_at) as since,
+    (array_agg(error order by attempt_id desc))[1] as error,
+    count(*) as attempts
+from put_back
+having count(*) >= 3 and max(finished_at) > now() - interval '3 minutes';
+
 -- name: count_live_workers
 -- The live workers, of all migrations.
 select count(*) as workers

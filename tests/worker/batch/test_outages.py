@@ -84,6 +84,28 @@ def test_an_outage_from_the_first_write_on_costs_nothing(outage: str, twelve: Mi
     twelve.audit()
 
 
+def test_the_status_says_what_keeps_batches_from_their_end(logged_migration: Migration, log: RequestLog) -> None:
+    logged_migration.fill(2)
+    logged_migration.enqueue(1)
+    logged_migration.write_plan()
+    matches, answer = OUTAGES["302 to a login page"]
+    with log.answering(lambda seen: bool(seen.key) and matches(seen), answer):
+        for _ in range(3):
+            logged_migration.make_due()
+            logged_migration.work()
+    words = "Nothing is held against an entry, but batches are only put back since "
+    (line,) = [each for each in run_status(logged_migration).splitlines() if each.startswith(words)]
+    assert line.endswith(": HTTP 302).")
+    end_outage(logged_migration)
+    assert words not in run_status(logged_migration)
+
+
+def run_status(migration: Migration) -> str:
+    done = migration.run("status", "--no-objects")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.by_day("405 to writes", "502 of a balancer")
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_an_outage_from_the_middle_of_a_batch_on_costs_nothing(outage: str, twelve: Migration, log: RequestLog) -> None:
