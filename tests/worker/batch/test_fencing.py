@@ -21,7 +21,7 @@ def lose_the_batch(migration: Migration, worker: WorkerProcess) -> None:
     """End the session of the only slot and wait until it knows; it must not take until it next has something to say."""
     migration.execute("update rowferry.migration set paused_at = now()")
     migration.execute(END_SLOTS)
-    eventually(lambda: "batch lost" in worker.messages())
+    eventually(lambda: "batch released" in worker.messages())
 
 
 def test_a_worker_that_has_lost_its_batch_writes_over_nothing(logged_migration: Migration, log: RequestLog) -> None:
