@@ -166,6 +166,7 @@ def _count_server_copy(seen: SampledObject, mode: CopyMode, counts: RequestCount
     if mode.threshold_bytes is not None or mode.tells_metadata:
         counts["legacy", "HeadObject"] += 1
         if seen.is_missing:
+            counts["legacy", "HeadObject"] += 1  # once more: its 404 could be anybody's
             return
         if mode.threshold_bytes is not None and seen.size_bytes > mode.threshold_bytes:
             _count_parts(seen, mode, counts, is_looked_at=False)
