@@ -7,7 +7,7 @@ from msgspec import Struct
 from rowferry.batch import Entry, EntryResult, Outcome, name_key
 from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.keys import Form, ObjectKeys, map_entry
-from rowferry.plan import Entries
+from rowferry.plan import Entries, SideName
 from rowferry.s3.responses import BOTH_SIDES
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import ObjectResult
@@ -66,14 +66,14 @@ def _stands(result: ObjectResult, *, is_required: bool) -> bool:
     return is_missing(result) and not is_required
 
 
-def is_missing(result: ObjectResult) -> bool:
-    """Return whether there is no legacy object; a 404 of the production server to any other request says nothing of it.
+def is_missing(result: ObjectResult, of: SideName = "legacy") -> bool:
+    """Return whether an object of a side is not there; a 404 of the other server says nothing of it.
 
     What the production server copies, it reads itself.
     """
     if not isinstance(result, ObjectNotFound):
         return False
-    return result.side != "production" or result.operation in BOTH_SIDES
+    return result.side in {None, of} or (of == "legacy" and result.operation in BOTH_SIDES)
 
 
 def _rank(result: ObjectResult) -> int:
@@ -82,14 +82,14 @@ def _rank(result: ObjectResult) -> int:
     return 1 if is_missing(result) else 0
 
 
-def result_of(row: MappedRow, obstacle: tuple[str | None, ObjectResult]) -> EntryResult:
-    """Return the result of an entry that an obstacle keeps where it is."""
+def result_of(row: MappedRow, obstacle: tuple[str | None, ObjectResult], of: SideName = "legacy") -> EntryResult:
+    """Return the result of an entry that an obstacle keeps where it is; `of`: the side of the objects it needs."""
     key, result = obstacle
     if isinstance(result, CopyResult):
         words = "a different object stands at the production key; see --on-conflict"
         error = name_key(row.entry, key) + words
         return EntryResult(row.entry, result.outcome, reason="different object", error=error)
-    outcome = Outcome.MISSING if is_missing(result) else Outcome.FAILED
+    outcome = Outcome.MISSING if is_missing(result, of) else Outcome.FAILED
     return EntryResult.from_error(row.entry, result, outcome, key)
 
 

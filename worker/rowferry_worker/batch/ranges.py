@@ -36,7 +36,8 @@ def run_range(context: BatchContext, entries: Sequence[Entry], work: Work) -> li
     started = context.leave_unstarted(
         entries, lambda entry: entry.id in row_of and not isinstance(by_key.get(entry.key), NotStarted)
     )
-    return look_again(context, [judge(row_of[entry.id], by_key) for entry in started])
+    side = context.queue.spec.form or context.batch.payload.get("side", "legacy")
+    return look_again(context, [judge(row_of[entry.id], by_key, side) for entry in started])
 
 
 def map_row(entry: Entry, prefix: ObjectPrefix | BucketPrefix) -> MappedRow:
@@ -49,14 +50,14 @@ def map_row(entry: Entry, prefix: ObjectPrefix | BucketPrefix) -> MappedRow:
         return MappedRow(entry, fault=ObjectRejected("KeyCannotBeMapped", str(error)))
 
 
-def judge(row: MappedRow, by_key: Mapping[str, ObjectResult]) -> EntryResult:
-    """Return the outcome of one object."""
+def judge(row: MappedRow, by_key: Mapping[str, ObjectResult], side: SideName = "legacy") -> EntryResult:
+    """Return the outcome of one object of a side."""
     result = row.fault or by_key[row.entry.key]
     if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
         return EntryResult(row.entry, result.outcome, result.size_bytes)
     if isinstance(result, ObjectConflict):
         return EntryResult.from_error(row.entry, result, Outcome.CONFLICT)
-    return result_of(row, (None, result))
+    return result_of(row, (None, result), side)
 
 
 def look_again(context: BatchContext, results: list[EntryResult]) -> list[EntryResult]:
