@@ -49,7 +49,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checkout(dist: Path, tmp_path: Path) -> Path:
     """Return a folder with what a checkout is installed from."""
     folder = unpack(find(dist, "rowferry-*[0-9].tar.gz"), tmp_path)
-    shutil.copytree(ROOT / "requirements", folder / "requirements")
+    shutil.copytree(ROOT / "requirements", folder / "requirements", dirs_exist_ok=True)  # the archive has some
     return folder
 
 
