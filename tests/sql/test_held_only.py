@@ -64,16 +64,22 @@ def test_a_batch_of_an_earlier_transaction_cannot_be_finished(worker: Connection
         act(worker, function, batch_id, attempt_id)
 
 
-@pytest.mark.parametrize("function", ACTS)
-def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_holds(
-    worker: Connection, ten: EntryTable, function: str
-) -> None:
+def keep_seal(worker: Connection) -> tuple[int, int]:
+    """Give a claim's lock back and keep its seal; return the batch, and an attempt at it."""
     worker.execute("savepoint before")
     batch_id, _ = claim(worker)
     (row,) = worker.execute("select current_setting('rowferry.claims') as seal").fetchall()
     worker.execute("rollback to savepoint before")
     worker.execute("select set_config('rowferry.claims', %s, true)", (row["seal"],))
     attempt_id = begin(worker, batch_id)
+    return batch_id, attempt_id
+
+
+@pytest.mark.parametrize("function", ACTS)
+def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_holds(
+    worker: Connection, ten: EntryTable, function: str
+) -> None:
+    batch_id, attempt_id = keep_seal(worker)
     with psycopg.connect(ten.dsn) as other:
         other.execute("select rowferry.claim_batch('{migrate}')")
         with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
@@ -85,12 +91,7 @@ def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_hol
 def test_a_seal_that_was_kept_finishes_nothing_that_another_has_finished(
     worker: Connection, ten: EntryTable, function: str
 ) -> None:
-    worker.execute("savepoint before")
-    batch_id, _ = claim(worker)
-    (row,) = worker.execute("select current_setting('rowferry.claims') as seal").fetchall()
-    worker.execute("rollback to savepoint before")
-    worker.execute("select set_config('rowferry.claims', %s, true)", (row["seal"],))
-    attempt_id = begin(worker, batch_id)
+    batch_id, attempt_id = keep_seal(worker)
     ten.execute("update rowferry.batch_queue set status = 'DONE', migrated = entry_count")
     with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
         act(worker, function, batch_id, attempt_id)

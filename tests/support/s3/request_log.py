@@ -208,6 +208,18 @@ def writes_of(numbers: range) -> Callable[[LoggedRequest], bool]:
     return lambda seen: seen.writes_object and seen.key in keys
 
 
+def from_first(begins: Callable[[LoggedRequest], bool]) -> Callable[[LoggedRequest], bool]:
+    """Return what matches every request from the first on that `begins` matches."""
+    begun = False
+
+    def has_begun(seen: LoggedRequest) -> bool:
+        nonlocal begun
+        begun = begun or begins(seen)
+        return begun
+
+    return has_begun
+
+
 @contextmanager
 def logged(endpoint_url: str) -> Iterator[RequestLog]:
     """Yield a running proxy in front of a server."""

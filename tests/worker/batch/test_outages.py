@@ -8,7 +8,7 @@ import pytest
 from rowferry.s3 import retry
 from support.entries.migration import Migration
 from support.queue.paused_migration import state_of
-from support.s3.request_log import LoggedRequest, RequestLog, writes_of
+from support.s3.request_log import LoggedRequest, RequestLog, from_first, writes_of
 
 ENTRIES = 12
 Matches = Callable[[LoggedRequest], bool]
@@ -110,15 +110,8 @@ def run_status(migration: Migration) -> str:
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_an_outage_from_the_middle_of_a_batch_on_costs_nothing(outage: str, twelve: Migration, log: RequestLog) -> None:
     matches, answer = OUTAGES[outage]
-    late = writes_of(range(6, ENTRIES + 1))
-    begun = False
-
-    def is_out(seen: LoggedRequest) -> bool:
-        nonlocal begun
-        begun = begun or late(seen)
-        return begun and bool(seen.key) and matches(seen)
-
-    with log.answering(is_out, answer):
+    has_begun = from_first(writes_of(range(6, ENTRIES + 1)))
+    with log.answering(lambda seen: has_begun(seen) and bool(seen.key) and matches(seen), answer):
         twelve.work(parallel=1)
     check_nothing_charged(twelve)
     end_outage(twelve)

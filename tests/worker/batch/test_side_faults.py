@@ -9,7 +9,7 @@ from rowferry_worker.batch import side_faults
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
-from support.s3.request_log import LoggedRequest, RequestLog, writes_of
+from support.s3.request_log import LoggedRequest, RequestLog, from_first, writes_of
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 REFUSALS = {
@@ -112,13 +112,15 @@ def test_a_missing_object_does_not_hide_that_a_right_was_revoked(
     migration.legacy.delete("image/u14/me.png")
     migration.enqueue(14)
     migration.write_plan()
-    begun = False
+
+    def name_folders(seen: LoggedRequest) -> list[str]:
+        return seen.headers.get("x-amz-copy-source", seen.key).split("/")
+
+    has_begun = from_first(lambda seen: f"u{begins}" in name_folders(seen))
 
     def is_denied(seen: LoggedRequest) -> bool:
-        nonlocal begun
-        key = seen.headers.get("x-amz-copy-source", seen.key)
-        begun = begun or f"u{begins}" in key.split("/")
-        return begun and (seen.writes_object or seen.bucket == migration.legacy.bucket) and "u14" not in key.split("/")
+        reads = seen.writes_object or seen.bucket == migration.legacy.bucket
+        return has_begun(seen) and reads and "u14" not in name_folders(seen)
 
     with log.refusing(is_denied, 403, "AccessDenied"):
         work_until_paused(migration, parallel=1)
@@ -146,14 +148,7 @@ def test_a_server_that_knows_nothing_any_more_makes_no_missing_entries(
     migration.fill(12)
     migration.enqueue(12)
     migration.write_plan()
-    begun = False
-
-    def is_out(seen: LoggedRequest) -> bool:
-        nonlocal begun
-        begun = begun or "u6" in seen.key.split("/")
-        return begun
-
-    with log.answering(is_out, NOT_FOUND):
+    with log.answering(from_first(lambda seen: "u6" in seen.key.split("/")), NOT_FOUND):
         work_until_paused(migration, parallel=1)
     assert "NoSuchBucket" in state_of(migration)[1]
     check_nothing_burnt(migration)

@@ -18,9 +18,7 @@ from rowferry.errors import (
     Unreachable,
 )
 from rowferry.plan import Plan, SideName
-from rowferry.s3.operations import (
-    head_object,
-)
+from rowferry.s3.operations import head_object
 from rowferry_worker.batch.side_questions import ask_all, ask_without_object, find_lost_bucket, is_revoked
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.copy import CopyResult

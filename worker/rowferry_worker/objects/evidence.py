@@ -10,6 +10,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, CredentialsUnavailable, ObjectError, ObjectRejected, ServerFault
 from rowferry.plan import SideName
 from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.objects.scheduler import ObjectResult
 
 ENOUGH = 3
 """So many different objects that fail alike, with no success between them, are no coincidence."""
@@ -21,7 +22,6 @@ _NO_S3_SERVER = frozenset({"UnreadableResponse", "NoETag", "NoS3Server", "NoCont
 
 Operation = tuple[SideName | None, str]
 """A side and an operation, as an error names them."""
-ObjectResult = CopyResult | ObjectError
 
 
 def is_suspect(result: ObjectResult) -> bool:
@@ -47,9 +47,14 @@ class _Streak:
     """Of the objects that have failed, up to ENOUGH of them."""
     since: float = 0.0
 
+    @property
+    def is_evidence(self) -> bool:
+        """Whether that is no coincidence."""
+        return len(self.keys) >= ENOUGH
+
     def add(self, key: str, now: float) -> None:
         self.since = self.since if self.keys else now
-        if len(self.keys) < ENOUGH:
+        if not self.is_evidence:
             self.keys.add(key)
 
 
@@ -61,12 +66,8 @@ class Evidence:
         self._clock = clock
         self._faults: dict[Operation, _Streak] = defaultdict(_Streak)
         self._denials: dict[Operation, _Streak] = defaultdict(_Streak)
-        self._readable: str | None = None
-
-    @property
-    def readable(self) -> str | None:
-        """Return the key of a legacy object that was read lately; None: none has been."""
-        return self._readable
+        self.readable: str | None = None
+        """The key of a legacy object that was read lately; None: none has been."""
 
     def note(self, key: str, result: ObjectResult, *, is_first: bool) -> None:
         """Take in how the copy of an object ended; an error is marked where it is the server's.
@@ -82,13 +83,13 @@ class Evidence:
             streak = self._faults[operation]
             if is_first:
                 streak.add(key, self._clock())
-            result.is_of_side = len(streak.keys) >= ENOUGH
+            result.is_of_side = streak.is_evidence
         elif isinstance(result, AccessDenied) and not isinstance(result, CredentialsUnavailable) and is_first:
             self._denials[operation].add(key, self._clock())
 
     def _note_success(self, key: str, result: CopyResult) -> None:
         if result.outcome is Outcome.MIGRATED:
-            self._readable = key
+            self.readable = key
             self._faults.clear()
             self._denials.clear()
             return
@@ -98,11 +99,11 @@ class Evidence:
 
     def is_denied(self, operation: Operation) -> bool:
         """Return whether an operation was denied for several objects in a row, and allowed for none between them."""
-        return operation in self._denials and len(self._denials[operation].keys) >= ENOUGH
+        return operation in self._denials and self._denials[operation].is_evidence
 
     def failing_for(self, operation: Operation) -> timedelta:
         """Return for how long an operation has failed for every object; zero where that is not so."""
         streak = self._faults.get(operation)
-        if streak is None or len(streak.keys) < ENOUGH:
+        if streak is None or not streak.is_evidence:
             return timedelta(0)
         return timedelta(seconds=self._clock() - streak.since)
