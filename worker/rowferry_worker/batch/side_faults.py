@@ -90,7 +90,8 @@ def _hold_against_server(migration: MigrationContext, by_key: Results) -> Result
         return by_key
     for operation in failing:
         if migration.evidence.failing_for(operation) > PAUSE_AFTER:
-            raise _describe_failure(migration.plan, next(each for each in suspects if name_operation(each) == operation))
+            failure = next(each for each in suspects if name_operation(each) == operation)
+            raise _describe_failure(migration.plan, failure)
     seen = next(result for result in suspects if name_operation(result) in down)
     return {key: _excuse(result, down, seen) for key, result in by_key.items()}
 
