@@ -20,6 +20,7 @@ NAMES = (
     "read_only",
     "token",
     "login_page",
+    "proxy",
     "ddl",
     "application",
     "chain",

@@ -43,18 +43,23 @@ def torture(run: Run) -> None:
 def torture_way(run: Run, way: str) -> None:
     kills, entries, seats = (3, 200, 2) if run.short else (100, 3000, SEATS)
     with run.world(plan=PLAN | {"migration": {**PLAN["migration"], "transfer": way}}) as world:
-        world.fill(entries, large=entries // 100)
-        world.enqueue()
-        with world.workers(seats, "--parallel=8") as pool:
-            kill_at_random(run, world, pool, kills, entries // 6)
-            run.say("waiting for the rest")
-            world.wait_until_done()
-            wait_for(lambda: {row["pid"] for row in world.query(WORKERS)}.issuperset(pool.pids))  # which hear signals
-            assert pool.stop() == [0] * seats
-            count_deaths(run, world, pool)
-        run.faults["batches cut off"] += world.ask(CUT_OFF)
-        run.faults["uploads cut off"] += len(world.migration.production.open_uploads())
+        migrate_under_kills(run, world, kills, entries, seats)
         world.run_final_checks()
+
+
+def migrate_under_kills(run: Run, world: World, kills: int, entries: int, seats: int) -> None:
+    """Let workers migrate so many entries, and kill so many of them meanwhile."""
+    world.fill(entries, large=entries // 100)
+    world.enqueue()
+    with world.workers(seats, "--parallel=8") as pool:
+        kill_at_random(run, world, pool, kills, entries // 6)
+        run.say("waiting for the rest")
+        world.wait_until_done()
+        wait_for(lambda: {row["pid"] for row in world.query(WORKERS)}.issuperset(pool.pids))  # which hear signals
+        assert pool.stop() == [0] * seats
+        count_deaths(run, world, pool)
+    run.faults["batches cut off"] += world.ask(CUT_OFF)
+    run.faults["uploads cut off"] += len(world.migration.production.open_uploads())
 
 
 def count_deaths(run: Run, world: World, pool: WorkerPool) -> None:
