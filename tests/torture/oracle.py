@@ -17,7 +17,7 @@ class Oracle:
         self._digests: dict[str, frozenset[bytes]] = {}
 
     def expect(self, row_id: object, *bodies: bytes) -> None:
-        """From now on the row's object holds one of these bodies, and nothing else."""
+        """From now on the row's object holds one of these bodies, and nothing else; none: there is no object."""
         with self._turn:
             self._digests[str(row_id)] = frozenset(map(_digest, bodies))
 
@@ -33,11 +33,11 @@ class Oracle:
 
     def allows(self, row_id: str, body: bytes | None) -> bool:
         """Return whether the row's object may hold this body; None stands for an object that is not there."""
-        if body is None:
-            return False
-        found = _digest(body)
         with self._turn:
-            return found in self._digests.get(row_id, ())
+            allowed = self._digests.get(row_id)
+        if body is None:
+            return allowed == frozenset()
+        return allowed is not None and _digest(body) in allowed
 
     def ids(self) -> set[str]:
         with self._turn:

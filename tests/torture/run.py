@@ -37,6 +37,8 @@ class Run:
     audits: int = 0
     violation_count: int = 0
     violations: list[str] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
+    """What a scenario has measured, a line each."""
     skipped: list[str] = field(default_factory=list)
     """What could not be done here, and why."""
     began: float = field(default_factory=time.monotonic)

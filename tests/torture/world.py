@@ -64,11 +64,17 @@ class World:
 
     # What there is to migrate
 
-    def fill(self, count: int, *, large: int = 1) -> None:
-        """Add rows, and legacy objects of random bytes with properties; `large` of them are copied part by part."""
+    def fill(self, count: int, *, large: int = 1, lacking: int = 0) -> None:
+        """Add rows, and legacy objects of random bytes with properties; `large` of them are copied part by part.
+
+        `lacking`: each so many rows one has no object.
+        """
         start = self.entries + 1
         self.entries += count
-        numbers = range(start, start + count)
+        rows = range(start, start + count)
+        numbers = [number for number in rows if not lacking or number % lacking]
+        for number in rows:
+            self.oracle.expect(number)
         sizes = {number: self.random.randrange(0, 4096) for number in numbers}
         sizes |= dict.fromkeys(self.random.sample(numbers, large), LARGE_BYTES)
         bodies = {number: self._make_body(size) for number, size in sizes.items()}
@@ -78,7 +84,7 @@ class World:
             list(pool.map(self._put, bodies.keys(), bodies.values()))
         self.legacy_record.take(key_of(number) for number in numbers)
         self.migration.close()  # its connection may be one to a PostgreSQL that was restarted since
-        self.migration.insert({str(number): key_of(number) for number in numbers})
+        self.migration.insert({str(number): key_of(number) for number in rows})
 
     def _make_body(self, size_bytes: int) -> bytes:
         if not self.compressible:
