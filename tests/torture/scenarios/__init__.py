@@ -8,6 +8,7 @@ from types import ModuleType
 
 NAMES = (
     "kills",
+    "ordinary",
     "steps",
     "database",
     "disk",
