@@ -121,4 +121,5 @@ def verify(world: World) -> None:
     """Compare all objects, byte by byte, as the enqueuer and the worker."""
     with world.workers(1, "--parallel=8") as pool:
         world.rowferry("verify", "--deep", "--yes", "--processes=0")
+        world.wait_until_done()
         world.end_alive(pool, 1)
