@@ -24,6 +24,7 @@ NAMES = (
     "proxy",
     "ddl",
     "application",
+    "rewrite",
     "chain",
     "hosts",
 )

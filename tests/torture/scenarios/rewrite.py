@@ -1,0 +1,138 @@
+"""The application overwrites objects in place all the time: the newest bytes arrive, or the entry is named."""
+
+from datetime import timedelta
+
+import psycopg
+
+from support.entries.entry_table import FROM, TO
+from support.processes.processes import wait_for
+from torture.final_checks import Expected
+from torture.legacy_record import read_many
+from torture.rewriter import AFTER, DURING, Rewriter
+from torture.run import Run
+from torture.slow_s3 import SlowS3
+from torture.world import World, key_of
+
+WHAT = "the application overwrites objects in place throughout, while copies take from 50 ms to seconds"
+
+FAULTS = frozenset({DURING, AFTER})
+
+SEATS = 2
+FORMS = (("move", "stream"), ("move", "server"), ("stay", "stream"), ("stay", "server"))
+SHORT = (("move", "stream"), ("stay", "server"))
+STAY = {"to": FROM, "legacy_object": FROM, "production_object": TO, "rows": "stay"}
+MOMENT = timedelta(seconds=2)
+"""Between the last look at a legacy object and the UPDATE of its row, on a busy machine."""
+WITHIN = timedelta(seconds=300)
+LATE = "objects rewritten while their row moved"
+"""After the last look at it: `rowferry verify --repair` has to find it."""
+NAMED = "old objects named"
+KEEP = """
+create table public.move (id bigint primary key, at double precision not null);
+create function public.note_move() returns trigger language plpgsql as $$
+begin
+    insert into public.move values (new.id, extract(epoch from clock_timestamp())) on conflict do nothing;
+    return null;
+end $$;
+create trigger note_move after update on public.avatars for each row execute function public.note_move();
+"""
+MOVES = "select id, at from public.move"
+LEGACY = "select id from public.avatars where path like 'image/%%'"
+FAILURES = "select entry_id::int as id, reason from rowferry.entry_failure"
+WRONG_REASON = "ProductionIsNewer"
+"""What is said of an object that the application has written to production last: of an old one it is not true."""
+SUM = "select sum(entry_count)::int from rowferry.batch_queue"
+
+
+def torture(run: Run) -> None:
+    """Migrate and verify under the application, with rows that move and rows that stay, by both copy methods."""
+    for rows, transfer in SHORT if run.short else FORMS:
+        run.say(f"rows {rows}, {transfer}")
+        with (
+            run.world(plan={"migration": {"transfer": transfer}}) as world,
+            SlowS3(world.s3.endpoint_url, run.random.randrange(2**32), 2 if run.short else 8).running() as slow,
+        ):
+            world.migration.reach_through(slow.endpoint_url)
+            if rows == "stay":
+                world.migration.plan["entries"][0] |= STAY
+            with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
+                connection.execute(KEEP.encode())
+            entries, large = (150, 2) if run.short else (600, 6)
+            world.fill(entries, large=large)
+            rewriter = Rewriter(world, slow, run.random.randrange(2**32))
+            migrate(run, world, rewriter, stays=rows == "stay")
+            account(world, rewriter, stays=rows == "stay")
+            run.faults.update(rewriter.done)
+
+
+def migrate(run: Run, world: World, rewriter: Rewriter, *, stays: bool) -> None:
+    """Migrate and repair under the application, which rests before each comparison."""
+    world.enqueue()
+    with world.workers(SEATS, "--parallel=8") as pool:
+        with rewriter.at_work():
+            finish(world)
+        if stays:  # what was written since, the next pass copies
+            world.enqueue()
+            finish(world)
+        world.end_alive(pool, SEATS)
+    compare(run, world, rewriter, "migrate", stays=stays)
+    with rewriter.at_work():
+        world.rowferry("verify", "--repair", "--yes", statuses=(0, 1))
+    world.rowferry("verify", "--repair", "--yes", statuses=(0, 1))
+    compare(run, world, rewriter, "verify --repair", stays=stays)
+
+
+def finish(world: World) -> None:
+    """Return when no batch waits any more; none rests for long before its next attempt."""
+
+    def look() -> bool:
+        world.make_due()
+        return world.waiting() == 0
+
+    wait_for(look, deadline=WITHIN)
+
+
+def compare(run: Run, world: World, rewriter: Rewriter, after: str, *, stays: bool) -> None:
+    """Hold production objects against the newest acknowledged bytes; report those that are old and not named so."""
+    named = {row["id"]: row["reason"] for row in world.query(FAILURES)}
+    moved_at = {row["id"]: row["at"] for row in world.query(MOVES)}
+    keys = {production_key_of(number): number for number in rewriter.newest if stays or number in moved_at}
+    found = read_many(world.s3, world.migration.production.bucket, list(keys))
+    for key, number in keys.items():
+        newest, there = rewriter.newest[number], found[key]
+        if there is not None and there.body == newest.body:
+            continue
+        lead = moved_at.get(number, newest.acknowledged_at) - newest.acknowledged_at
+        if number in named and named[number] != WRONG_REASON:
+            run.faults[NAMED] += 1
+        elif after == "migrate" and newest.is_legacy and not stays and lead < MOMENT.total_seconds():
+            run.faults[LATE] += 1
+        else:
+            side = "legacy" if newest.is_legacy else "production"
+            words = f"named {named[number]}" if number in named else "not named"
+            report = f"after {after} object {number} is old, {words}; rewritten in {side}"
+            world.auditor.report(report if stays else f"{report} {lead:.1f} s before its row moved")
+
+
+def account(world: World, rewriter: Rewriter, *, stays: bool) -> None:
+    """Make the final checks; what is old and was named may be so."""
+    world.auditor.end()
+    named = {row["id"] for row in world.query(FAILURES)}
+    for number, version in rewriter.newest.items():
+        if number not in named:
+            world.oracle.expect(number, version.body)
+    legacy = {str(row["id"]) for row in world.query(LEGACY)}
+    copied = {production_key_of(number) for number in (range(1, world.entries + 1) if stays else named)}
+    world.run_final_checks(
+        Expected(
+            legacy_left=legacy if stays else {str(number) for number in named} & legacy,
+            error=lambda batch: batch["failed"] + batch["conflict"] + batch["missing"] > 0,
+            written=rewriter.written,
+            strays=copied.__contains__,
+            sum_of_entries=world.ask(SUM),
+        )
+    )
+
+
+def production_key_of(number: int) -> str:
+    return key_of(number).replace(FROM, TO, 1)
