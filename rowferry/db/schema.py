@@ -40,6 +40,7 @@ def initialise(connection: Connection) -> Initialised:
     with _worded(connection), translated_errors(), connection.transaction():
         connection.execute(statement("lift_statement_timeout"))
         connection.execute(statement("lock_schema"))
+        _refuse_something_else(connection)
         connection.execute(statement("create_schema"))
         applied = _applied_migrations(connection)
         _refuse_unreleased(applied, _known_migrations())
@@ -104,15 +105,26 @@ def _made_unreleased(sign: str) -> UsageError:
     )
 
 
+def _refuse_something_else(connection: Connection) -> None:
+    """Raise UsageError where the schema has a name that we need and was made by another program."""
+    row = connection.execute(statement("find_something_else")).fetchone()
+    if row and row["name"]:
+        raise UsageError(
+            "The schema rowferry of this database belongs to something else (it has "
+            f"{hide_unfit(row['name'])}): rename it, or choose another database."
+        )
+
+
 def _refuse_newer(connection: Connection, applied: dict[int, str]) -> str | None:
     """Return the version that initialised the database last; raise UsageError where it is newer than this one."""
     row = connection.execute(statement("installed_version")).fetchone()
     before: str | None = row["version"] if row else None
-    newer_schema = any(number not in _known_migrations() for number in applied)
-    if newer_schema or (before is not None and _numbers(before) > _numbers(__version__)):
+    unknown = [name for number, name in applied.items() if number not in _known_migrations()]
+    if unknown or (before is not None and _numbers(before) > _numbers(__version__)):
+        what = f"and has {unknown[0]}, which is unknown to" if unknown else "which is newer than"
         raise UsageError(
-            f"This database was initialised by rowferry {before}, which is newer than this {__version__}: "
-            "update rowferry on this host."
+            f"This database was initialised by rowferry {before}, {what} this {__version__}: update rowferry on this "
+            "host."
         )
     return before
 

@@ -16,6 +16,20 @@ select pg_advisory_xact_lock(hashtextextended('rowferry.schema', 0));
 -- Counting a queue of millions of batches takes longer than a role or a database may allow. Locks wait as usual.
 select set_config('statement_timeout', '0', true);
 
+-- name: find_something_else
+--- Something in a schema rowferry that has no record of our migrations: another program made it.
+select coalesce(
+    (select min(c.relname) from pg_class as c where c.relnamespace = n.oid),
+    (select min(p.proname) from pg_proc as p where p.pronamespace = n.oid)
+) as name
+from pg_namespace as n
+where
+    n.nspname = 'rowferry'
+    and not exists (
+        select from pg_class as c
+        where c.relnamespace = n.oid and c.relname = 'schema_migration'
+    );
+
 -- name: create_schema
 -- What precedes the first migration: the schema, and the record of what was applied to it.
 create schema if not exists rowferry;

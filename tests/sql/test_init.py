@@ -131,6 +131,25 @@ def test_a_database_that_a_newer_version_has_touched_is_refused(
     assert ask(empty_database, "select to_regclass('rowferry.progress')") == [(None,)]
 
 
+def test_what_a_newer_version_has_added_is_named(empty_database: str, run_rowferry: Run) -> None:
+    """Two versions under development may have the same number."""
+    init()
+    later = "insert into rowferry.schema_migration (number, name, applied_by) values (9999, '9999_later', '')"
+    ask(empty_database, later)
+    words = f"initialised by rowferry {__version__}, and has 9999_later, which is unknown to this {__version__}: update"
+    assert words in run_rowferry("init").stderr
+
+
+@pytest.mark.parametrize("what", ["table rowferry.migration ()", "function rowferry.pause() returns int return 1"])
+def test_a_schema_of_something_else_is_left_alone(what: str, empty_database: str, run_rowferry: Run) -> None:
+    ask(empty_database, "create schema rowferry")
+    ask(empty_database, f"create {what}")
+    done = run_rowferry("init")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("rowferry: The schema rowferry of this database belongs to something else")
+    assert ask(empty_database, "select to_regclass('rowferry.schema_migration')") == [(None,)]
+
+
 def test_an_older_database_is_told_from_a_newer_one(empty_database: str) -> None:
     init()
     with connect("worker", autocommit=True) as connection:
