@@ -1,9 +1,10 @@
 -- rowferry.begin_pass(p_migration_id bigint, p_label text, p_is_whole boolean, p_queue_name text)
 --   Begins a pass over entries whose rows stay, and returns it; no row, and nothing is written, while batches of an
---   earlier pass wait in the queue. It takes the rows that changed since the watermark of the pass before, and its own watermark is
---   a minute before the oldest transaction that is open now: what that may still commit is for the next pass. The
---   minute allows for clocks that differ, and for objects that are written after their rows. Where not `p_is_whole`, or
---   where nothing tells when a transaction began, the watermark stays what it was.
+--   earlier pass wait in the queue. It takes the rows that changed since the watermark of the pass before, or all where
+--   that lies ahead, because the clock was set back. Its own watermark is a minute before the oldest transaction that is
+--   open now: what that may still commit is for the next pass. The minute allows for clocks that differ, and for objects
+--   that are written after their rows. Where not `p_is_whole`, or where nothing tells when a transaction began, the
+--   watermark stays what it was.
 --   The caller reads the table afterwards, in the same transaction.
 --   Writes: pass. Called by: rowferry_enqueue/passes.py.
 create or replace function rowferry.begin_pass(
@@ -66,7 +67,7 @@ begin
         p_label,
         coalesce(v_last.number, 0) + 1,
         v_now,
-        v_last.watermark,
+        case when v_last.watermark <= v_now then v_last.watermark end,
         case
             when p_is_whole and v_open.hidden_pid is null and v_prepared is null
                 then least(v_now, v_open.began_at) - v_margin

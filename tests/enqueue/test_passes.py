@@ -262,6 +262,18 @@ def test_a_deleted_batch_makes_the_next_pass_take_all_rows(staying: Migration) -
     assert read_production(staying, 3) == ["v1"] * 3
 
 
+def test_after_a_clock_was_set_back_a_pass_takes_all_rows(staying: Migration) -> None:
+    """What changed between, by that clock, was before the watermark."""
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    make_pass(staying)
+    back_date(staying, -timedelta(hours=2))
+    replace_file(staying, 2, "v2")
+    assert make_pass(staying) == 3
+    assert read_production(staying, 3) == ["v1", "v2", "v1"]
+    assert make_pass(staying) == 1, "the one that has changed within the last minute"
+
+
 def test_another_bucket_begins_anew(staying: Migration) -> None:
     add_file(staying, 1)
     make_pass(staying)
