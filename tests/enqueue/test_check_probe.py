@@ -55,6 +55,7 @@ def test_it_tells_of_each_operation_whether_a_condition_is_honoured(migration: M
         expected = f"{operation} honoured"
     (words,) = notes(migration, "If-None-Match, by operation")
     assert expected in words
+    assert "what another writer stores at its production key between the two is replaced" in words
 
 
 @pytest.mark.parametrize(("operation", "method"), [("CopyObject", "PUT"), ("CompleteMultipartUpload", "POST")])
