@@ -13,7 +13,8 @@ returns table (
     crashes integer,
     losses integer,
     since_loss interval,
-    unclear_for interval
+    unclear_for interval,
+    since_first interval
 )
 language sql
 security definer
@@ -28,7 +29,8 @@ as $$
         a.crashes,
         a.losses,
         a.since_loss,
-        a.unclear_for
+        a.unclear_for,
+        a.since_first
     from unnest(p_batch_ids, p_requeues) as u (batch_id, requeues)
     cross join lateral rowferry.begin_attempt(u.batch_id, u.requeues, p_worker_id, p_reachable_for) as a;
 $$;

@@ -37,7 +37,7 @@ begin
         update rowferry.batch_queue as q
         set
             status = 'INIT',
-            payload = (q.payload - array['switched_at', 'is_begun']) || p_choices
+            payload = (q.payload - array['switched_at', 'skew', 'is_begun']) || p_choices
             || case when q.payload ? 'unsettled' then '{"unsettled": null}'::jsonb else '{}' end,
             migrated = case when q.payload -> 'read_again' ? 'migrated' then 0 else q.migrated end,
             kept = case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end

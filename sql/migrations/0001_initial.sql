@@ -9,6 +9,8 @@ create table rowferry.migration (
     paused_at timestamptz,
     pause_reason text,
     switched_at timestamptz,
+    was_switched_at timestamptz,
+    switched_back_at timestamptz,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint migration_pkey primary key (id),
@@ -25,6 +27,11 @@ comment on column rowferry.migration.pause_reason is
 comment on column rowferry.migration.switched_at is
 'When `rowferry cutover` said that the application may be switched; set once a person has confirmed that it is. Null: '
 'it still uses the legacy bucket. Only for entries whose rows stay.';
+comment on column rowferry.migration.was_switched_at is
+'Since when it may have used the production bucket before it went back. Null: it never went back.';
+comment on column rowferry.migration.switched_back_at is
+'When it had gone back to the legacy bucket, as `rowferry cutover --switched-back` said last. What it wrote to the '
+'production bucket between these two is replaced by what it reads now.';
 
 create table rowferry.pass (
     migration_id bigint not null,
@@ -369,8 +376,9 @@ create table rowferry.copied_object (
     constraint copied_object_pkey primary key (production, key)
 );
 comment on table rowferry.copied_object is
-'One large production object a row that was copied by parts: which legacy object it was made of, so that nothing has '
-'to be read to find them equal, and the digests of its parts, so that a later pass sends only what has changed. '
+'One production object a row that was copied by parts: which legacy object it was made of, so that nothing has to be '
+'read to find them equal, and the digests of its parts, so that a later pass sends only what has changed. Of others, '
+'those that were copied while the application may have been about to write there: they are known as copies. '
 'Deleting a row is safe: the object is compared as any other then.';
 comment on column rowferry.copied_object.etag is
 'Of the production object as it was left: one with another ETag is no longer this copy.';

@@ -55,6 +55,8 @@ where e.{changed} <= now() at time zone 'UTC';
 select
     m.id,
     m.switched_at,
+    m.was_switched_at,
+    m.switched_back_at,
     greatest(
         (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id),
         (
@@ -68,6 +70,16 @@ select
     ) as last_pass_at
 from rowferry.migration as m
 where m.name = %(name)s;
+
+-- name: read_timeline
+-- How many seconds ago the application of a migration may have been switched, and it was switched and went back before.
+-- Null: that has not happened.
+select
+    extract(epoch from clock_timestamp() - %(switched_at)s::timestamptz)::float8 as switched,
+    extract(epoch from clock_timestamp() - m.was_switched_at)::float8 as was_switched,
+    extract(epoch from clock_timestamp() - m.switched_back_at)::float8 as switched_back
+from rowferry.migration as m
+where m.id = %(migration_id)s;
 
 -- name: count_left_behind
 -- The entries of these labels that could not be migrated. Where rows move, no verify looks at them.

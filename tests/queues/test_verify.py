@@ -1,6 +1,7 @@
 """`rowferry verify`: every production entry's object is held against its legacy object, and repaired where asked to."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -20,12 +21,12 @@ def reasons(migration: Migration) -> dict[str, str]:
 
 
 def put_newer(migration: Migration, side: str, key: str, body: bytes, than: Any) -> None:
-    """Write an object until its time is later than that of another: S3 tells times in whole seconds."""
+    """Write an object until it is later than another, whatever is known of the clocks: S3 tells whole seconds."""
     bucket = getattr(migration, side)
 
     def write() -> bool:
         bucket.put(key, body)
-        return bucket.head(key)["LastModified"] > than
+        return bucket.head(key)["LastModified"] >= than + timedelta(seconds=2)
 
     wait_for(write)
 
@@ -237,8 +238,8 @@ def test_a_row_that_goes_elsewhere_meanwhile_takes_its_finding_with_it(
     migration.production.delete("avatar/u2/me.png")
     original = queue.verify_objects
 
-    def verify_then_change(*arguments: Any) -> Any:
-        ends = original(*arguments)
+    def verify_then_change(*arguments: Any, **options: Any) -> Any:
+        ends = original(*arguments, **options)
         with psycopg.connect(migration.dsn, autocommit=True) as application:
             application.execute(statement.encode())
         return ends

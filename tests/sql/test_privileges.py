@@ -91,6 +91,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.list_uploads",
         "EXECUTE rowferry.find_upload",
         "EXECUTE rowferry.record_part",
+        "EXECUTE rowferry.note_copy",
         "EXECUTE rowferry.record_copy",
         "EXECUTE rowferry.find_copy",
         "EXECUTE rowferry.end_upload",

@@ -4,7 +4,7 @@ import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property, partial
 from threading import Lock
 
@@ -26,17 +26,20 @@ from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.queue_spec import QueueSpec
 from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
+from rowferry.s3.clocks import NO_SKEW, Skew
 from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import Record, Reserve
 from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
+from rowferry_worker.objects.clocks import Clocks
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
 from rowferry_worker.objects.evidence import Evidence
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.outage import OutageDetector
+from rowferry_worker.objects.precedence import NO_TIMELINE, Timeline
 from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
@@ -129,11 +132,22 @@ class MigrationContext:
         self._updatable.clear()
 
     def copy_options(
-        self, on_conflict: OnConflict, *, looks_first: bool = False, switched_at: datetime | None = None
+        self,
+        on_conflict: OnConflict,
+        *,
+        looks_first: bool = False,
+        timeline: Timeline = NO_TIMELINE,
+        skew: Skew | None = None,
     ) -> CopyOptions:
-        """Return how the objects of a batch are copied."""
+        """Return how the objects of a batch are copied; `skew`: what was measured of the servers' clocks before."""
         method, support, properties = self._copying
-        return CopyOptions(method, support, on_conflict, properties, looks_first, switched_at)
+        clocks = self._clocks if skew is None else Clocks(skew)
+        return CopyOptions(method, support, on_conflict, properties, looks_first, timeline, clocks)
+
+    @cached_property
+    def _clocks(self) -> Clocks:
+        """By how much those of the two servers differ."""
+        return Clocks(NO_SKEW if self.plan.legacy.server == self.plan.production.server else None)
 
     def send(self, request: Request) -> Awaitable[Response]:
         """Send a request to the side that it is for."""

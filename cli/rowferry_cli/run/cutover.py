@@ -11,7 +11,7 @@ import click
 import msgspec
 from psycopg.types.json import Jsonb
 
-from rowferry.db.connection import Connection, call, connect, fetch_one, name_database, translated_errors
+from rowferry.db.connection import call, connect, fetch_one, name_database, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.formatting import count, count_entries, format_json
@@ -25,6 +25,7 @@ from rowferry_cli.run.migrate import prepare_database
 from rowferry_cli.run.moment import PassResult, find_moment
 from rowferry_cli.run.passes import Run, Workers, name_log
 from rowferry_cli.run.reporter import Reporter
+from rowferry_cli.run.switch import describe_abandoned, measure_clocks, note_switched_back, read_state
 from rowferry_enqueue.enqueue import Request
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 from rowferry_queues.verify.spec import VERIFY, VerifyChoices
@@ -76,31 +77,16 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
     with connect("cutover", autocommit=True) as connection:
         prepare_database(connection, plan, reporter)
         if options.switched_back:
-            return _note_switched_back(connection, plan, reporter)
-        request = Request(MIGRATE, options.batch_size, choices=MigrateChoices(on_conflict=options.on_conflict))
+            return note_switched_back(connection, plan, reporter)
+        skew = measure_clocks(plan, reporter) if waits_for_switch else None
+        describe_abandoned(connection, plan, reporter)
+        choices = MigrateChoices(on_conflict=options.on_conflict, skew=skew)
+        request = Request(MIGRATE, options.batch_size, choices=choices)
         log_path = options.log_file or name_log(plan, request)
         reporter.print(f"Log: {log_path}")
         with log_to_file(log_path) as log:
             run = Run(connection, plan, request, options.workers, reporter, log)
             return Cutover(run, waits_for_switch, options.as_json).run_to_end(finish=options.finish)
-
-
-def _note_switched_back(connection: Connection, plan: Plan, reporter: Reporter) -> int:
-    state = _read_state(connection, plan)
-    if state is None or state["switched_at"] is None:
-        raise UsageError(
-            f"The switch of migration {plan.name} was never confirmed, so there is nothing to take back: run `rowferry "
-            "cutover` without --switched-back."
-        )
-    with translated_errors():
-        call(connection, "confirm_switch", state["id"], None)
-    reporter.print("Noted: the application uses the legacy bucket again. `rowferry cutover` begins anew.")
-    return 0
-
-
-def _read_state(connection: Connection, plan: Plan) -> dict[str, Any] | None:
-    with translated_errors():
-        return connection.execute(statement("read_switch"), {"name": plan.name, "queue": MIGRATE.name}).fetchone()
 
 
 @dataclass(slots=True)
@@ -132,6 +118,7 @@ class Cutover:
                 self.run.follow_chain(workers)
                 return self._end_early()
             self._overwrite_no_more()
+            self._choose(switched_at=ready_at)  # from now on the application may write to the production bucket
             if not self._is_confirmed(workers):
                 return 1 if self.passes[-1].unsettled else 0
         return self._finish(ready_at)
@@ -247,7 +234,7 @@ class Cutover:
 
     def _verify(self, switched_at: datetime) -> int:
         """Compare all objects, copy again what is missing or older, and say the result in one sentence."""
-        choices = VerifyChoices(repair="older", switched_at=switched_at)
+        choices = VerifyChoices(repair="older", switched_at=switched_at, skew=self.choices.skew)
         request = Request(VERIFY, self.run.request.batch_size, choices=choices)
         self._print("Verifying every object …")
         counts = replace(self.run, request=request).one_pass()[0].counts
@@ -295,7 +282,7 @@ class Cutover:
         return fetch_one(self.run.connection, statement("read_now"))["now"]
 
     def _read_state(self) -> dict[str, Any] | None:
-        return _read_state(self.run.connection, self.run.plan)
+        return read_state(self.run.connection, self.run.plan)
 
     def _print(self, words: str, document: dict[str, Any] | None = None) -> None:
         """Print words, and with --json the document, a line on stdout."""

@@ -14,6 +14,7 @@ from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.acl import check_legacy_acl
 from rowferry_enqueue.checks.bucket_errors import check_bucket_exists, refuse, summarise_error
+from rowferry_enqueue.checks.clocks import check_clocks
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.prefixes import check_prefixes
@@ -51,7 +52,10 @@ def check_buckets(
     findings, source_key, acl = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)
     yield from findings
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
-    yield from _try_production(plan, source_key, acl, may_write=may_write)
+    findings = list(_try_production(plan, source_key, acl, may_write=may_write))
+    yield from findings
+    if source_key is not None and not any(finding.level == "problem" for finding in findings):
+        yield from check_clocks(plan, may_write=may_write)
 
 
 def check_readable_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Finding]:

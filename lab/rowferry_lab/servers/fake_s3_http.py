@@ -1,6 +1,9 @@
 """Requests to the fake S3 server and its responses, as bytes."""
 
 import re
+import time
+from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
 
@@ -119,10 +122,15 @@ class Request:
         return None if value is None else value.strip('"')
 
 
+@lru_cache(maxsize=1)
+def _date_line(second: int) -> bytes:
+    return f"date: {formatdate(second, usegmt=True)}\r\n".encode()
+
+
 def respond(status: int, body: bytes = b"", headers: bytes = b"", *, length: int | None = None) -> bytes:
     """Return a whole response. `length` is stated where the body is not sent; -1 states none."""
     stated = len(body) if length is None else length
-    line = b"HTTP/1.1 %d %s\r\n" % (status, PHRASES[status])
+    line = b"HTTP/1.1 %d %s\r\n%s" % (status, PHRASES[status], _date_line(int(time.time())))
     if stated < 0 or status == HTTPStatus.NO_CONTENT:
         return b"%s%s\r\n%s" % (line, headers, body)
     return b"%scontent-length: %d\r\n%s\r\n%s" % (line, stated, headers, body)

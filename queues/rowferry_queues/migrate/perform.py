@@ -16,9 +16,12 @@ from rowferry_worker.batch.objects import (
 )
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows
-from rowferry_worker.batch.sources.table import find_queries, find_switch
+from rowferry_worker.batch.second_look import look_at_sources
+from rowferry_worker.batch.sources.table import find_queries
+from rowferry_worker.batch.timeline import find_skew, read_timeline
 from rowferry_worker.objects.copy import copy_object, log_copy
-from rowferry_worker.objects.repeated_copy import copy_repeatedly
+from rowferry_worker.objects.followed_copy import copy_standing
+from rowferry_worker.objects.precedence import NO_TIMELINE
 from rowferry_worker.objects.scheduler import ObjectResult
 
 
@@ -70,7 +73,10 @@ def copy_objects(context: BatchContext, objects: Mapping[str, str], *, stays: bo
     options = context.migration.copy_options(
         payload.get("on_conflict", "fail"),
         looks_first=payload.get("pass", 1) > 1 or "again" in payload,
-        switched_at=find_switch(payload),
+        timeline=read_timeline(context) if stays else NO_TIMELINE,
+        skew=find_skew(payload),
     )
-    copy = copy_repeatedly if stays else copy_object
-    return run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+    copy = copy_standing if stays else copy_object
+    by_key = run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+    pairs = {key: (key, objects[key]) for key in objects}
+    return look_at_sources(context, options, pairs, by_key, stays=stays)

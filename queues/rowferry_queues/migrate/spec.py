@@ -1,27 +1,24 @@
 """What the queue `migrate` is."""
 
-from datetime import datetime
 from typing import Any
 
 from rowferry.batch import READ_AGAIN, Outcome
 from rowferry.plan import OnConflict
-from rowferry.queue_spec import ROW_CHANGED, QueueChoices, QueueSpec, Words
+from rowferry.queue_spec import ROW_CHANGED, QueueSpec, Words
+from rowferry_queues.switch import SwitchChoices
 
 
-class MigrateChoices(QueueChoices, frozen=True, kw_only=True):
+class MigrateChoices(SwitchChoices, frozen=True, kw_only=True):
     """What a pass of `migrate` is asked for."""
 
     on_conflict: OnConflict | None = None
     """What to do with a different production object; None: "fail", and "older" where no row moves."""
-    switched_at: datetime | None = None
-    """Production objects that were written since are the application's own: those that differ are kept."""
 
     def payload(self, *, stays: bool) -> dict[str, Any]:
         """Return the choices. Rows that stay look as before once their objects are copied, so they are read again."""
         if not stays:
             return {"on_conflict": self.on_conflict or "fail"}
-        switched = {"switched_at": self.switched_at.isoformat()} if self.switched_at else {}
-        return {"on_conflict": self.on_conflict or "older", "read_again": READ_AGAIN, **switched}
+        return {"on_conflict": self.on_conflict or "older", "read_again": READ_AGAIN, **self.describe_switch()}
 
     def replaces(self, *, stays: bool) -> bool:
         return self.payload(stays=stays)["on_conflict"] in {"older", "overwrite"}

@@ -6,11 +6,12 @@ from typing import NamedTuple
 from rowferry.batch import Outcome
 from rowferry.errors import Awaited, NotRecorded, ObjectError, ObjectNotFound
 from rowferry.formatting import count
+from rowferry.s3.clocks import NO_SKEW
 from rowferry.s3.operations import abort_multipart_upload, list_parts
 from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import PartsSettings, Replaces
 from rowferry_queues.parts.standing import judge_standing, may_replace
-from rowferry_worker.objects.compare import DIGEST, is_digest
+from rowferry_worker.objects.compare import DIGEST, compare_headers, is_digest
 from rowferry_worker.objects.completion import Large, Part, Upload, complete_upload
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
 from rowferry_worker.objects.copy import CopyOptions, CopyResult
@@ -68,7 +69,10 @@ class SharedCopies:
             return CopyResult(Outcome.KEPT)
         existing = await self._s3.find("production", target_key)
         known = await self._find_known(source_key, target_key)
-        standing = judge_standing(seen, existing, known)
+        skew = NO_SKEW
+        if existing is not None and compare_headers(seen, existing) is False:
+            skew = await self._options.clocks.measure(self._s3, source_key, target_key)
+        standing = judge_standing(seen, existing, known, skew)
         if standing == "same" and target_key not in self._begun:
             return CopyResult(Outcome.KEPT)
         record = await self._records.take(target_key, source_key)

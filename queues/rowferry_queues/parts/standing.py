@@ -2,9 +2,10 @@
 
 from typing import Literal
 
+from rowferry.s3.clocks import Skew, put_in_order
 from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import Replaces
-from rowferry_worker.objects.compare import compare_headers, is_newer
+from rowferry_worker.objects.compare import compare_headers
 from rowferry_worker.objects.requests import size_of
 from rowferry_worker.objects.uploads import KnownCopy
 
@@ -13,11 +14,11 @@ Standing = Literal["nothing", "same", "own", "older", "different", "unknown"]
 older than the legacy object; another one; one of the same size whose headers leave that open."""
 
 
-def judge_standing(seen: Response, existing: Response | None, known: KnownCopy | None) -> Standing:
+def judge_standing(seen: Response, existing: Response | None, known: KnownCopy | None, skew: Skew) -> Standing:
     """Return what stands at the production key.
 
     `seen`, `existing`: the headers of the legacy and the production object; `known`: what is remembered of an earlier
-    copy of this legacy object.
+    copy of this legacy object; `skew`: by how much the clocks of the two servers differ.
     """
     if existing is None:
         return "nothing"
@@ -28,7 +29,7 @@ def judge_standing(seen: Response, existing: Response | None, known: KnownCopy |
         return "unknown"
     if same:
         return "same"
-    return "older" if is_newer(seen, existing) else "different"
+    return "older" if put_in_order(seen, existing, skew) == "newer" else "different"
 
 
 def may_replace(standing: Standing, replaces: Replaces) -> bool:

@@ -10,8 +10,11 @@ from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
-from rowferry_worker.batch.sources.table import find_queries, find_switch
+from rowferry_worker.batch.second_look import look_at_sources
+from rowferry_worker.batch.sources.table import find_queries
+from rowferry_worker.batch.timeline import find_skew, read_timeline
 from rowferry_worker.objects.copy import CopyResult, log_copy
+from rowferry_worker.objects.precedence import NO_TIMELINE
 from rowferry_worker.objects.scheduler import ObjectResult
 from rowferry_worker.objects.verify import ObjectNowhere, ObjectsDiffer, VerifyOptions, verify_object
 
@@ -25,14 +28,15 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
         return run_range(context, entries, lambda objects: verify_listed(context, objects))
     queries = find_queries(context)
     objects = {entry: list_objects(entry, queries.entries) for entry in entries}
-    by_key = verify_objects(context, [each for each in objects.values() if isinstance(each, tuple)])
+    stays = queries.entries.rows == "stay"
+    by_key = verify_objects(context, [each for each in objects.values() if isinstance(each, tuple)], stays=stays)
     started = context.leave_unstarted(entries, lambda entry: is_started(objects[entry], by_key))
     return look_again(context, queries, judge_entries(started, objects, by_key), "production")
 
 
 def verify_listed(context: BatchContext, objects: Sequence[ObjectKeys]) -> dict[str, ObjectResult]:
     """Verify the copies of listed objects, and return by legacy key what was found."""
-    found = verify_objects(context, [(StandingObject(keys.production, keys.legacy),) for keys in objects])
+    found = verify_objects(context, [(StandingObject(keys.production, keys.legacy),) for keys in objects], stays=True)
     return {keys.legacy: found[keys.production] for keys in objects}
 
 
@@ -44,18 +48,25 @@ def list_objects(entry: Entry, plan: Entries) -> Objects:
         return ObjectRejected("KeyCannotBeMapped", str(error))
 
 
-def verify_objects(context: BatchContext, objects: Sequence[tuple[StandingObject, ...]]) -> dict[str, ObjectResult]:
-    """Verify the object of each production key once, many at once, and return what was found."""
-    s3, copy_options, payload = context.object_requests(), context.migration.copy_options("fail"), context.batch.payload
-    options = VerifyOptions(
-        payload.get("deep", False), payload.get("repair", "nothing"), find_switch(context.batch.payload)
-    )
+def verify_objects(
+    context: BatchContext, objects: Sequence[tuple[StandingObject, ...]], *, stays: bool
+) -> dict[str, ObjectResult]:
+    """Verify the object of each production key once, many at once, and return what was found.
+
+    `stays`: no row of these objects moves.
+    """
+    s3, payload = context.object_requests(), context.batch.payload
+    timeline = read_timeline(context) if stays else NO_TIMELINE
+    copy_options = context.migration.copy_options("fail", timeline=timeline, skew=find_skew(payload))
+    options = VerifyOptions(payload.get("deep", False), payload.get("repair", "nothing"))
     # One that is optional for one row, and required for another, is required.
     listed = sorted((each for entry in objects for each in entry), key=lambda each: each.is_required)
     by_key = {each.production: each for each in listed}
-    return run_copies(
+    found = run_copies(
         context, lambda key: log_copy(verify_object(s3, copy_options, by_key[key], options), key, key), by_key
     )
+    pairs = {key: (each.legacy, key) for key, each in by_key.items() if each.legacy is not None}
+    return look_at_sources(context, copy_options, pairs, found, stays=True)
 
 
 def is_started(objects: Objects, by_key: Mapping[str, ObjectResult]) -> bool:

@@ -1,28 +1,25 @@
 """What the queue `verify` is."""
 
-from datetime import datetime
 from typing import Any, Literal
 
 from rowferry.batch import READ_AGAIN, Outcome
-from rowferry.queue_spec import ROW_CHANGED, QueueChoices, QueueSpec, Words
+from rowferry.queue_spec import ROW_CHANGED, QueueSpec, Words
+from rowferry_queues.switch import SwitchChoices
 
 Repair = Literal["nothing", "older", "all"]
 """What `verify` copies again: nothing; what is missing or older than its legacy object; all that differs."""
 
 
-class VerifyChoices(QueueChoices, frozen=True, kw_only=True):
+class VerifyChoices(SwitchChoices, frozen=True, kw_only=True):
     """What a pass of `verify` is asked for."""
 
     deep: bool = False
     """Read the bytes of both objects, even if their ETags are equal."""
     repair: Repair = "nothing"
-    switched_at: datetime | None = None
-    """Production objects that were written since are the application's own: those that differ are kept."""
 
     def payload(self, *, stays: bool) -> dict[str, Any]:
         del stays
-        switched = {"switched_at": self.switched_at.isoformat()} if self.switched_at else {}
-        return {"deep": self.deep, "repair": self.repair, "read_again": READ_AGAIN, **switched}
+        return {"deep": self.deep, "repair": self.repair, "read_again": READ_AGAIN, **self.describe_switch()}
 
     def replaces(self, *, stays: bool) -> bool:
         del stays

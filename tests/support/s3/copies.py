@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from rowferry.batch import Outcome
 from rowferry.plan import OnConflict
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteOperation
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
@@ -43,6 +44,11 @@ def fake_with(body: bytes = b"legacy", existing: bytes | None = None, **more: An
     if existing is not None:
         fake.production[NEW] = stored(existing)
     return fake
+
+
+def end_of(result: CopyResult) -> tuple[Outcome, int]:
+    """Return what became of a copy, and how many bytes were written."""
+    return result.outcome, result.size_bytes
 
 
 def copy_once(fake: FakeBuckets, options: CopyOptions) -> CopyResult:

@@ -10,10 +10,10 @@ from rowferry.errors import Cancelled, ObjectError, ServerFault
 from rowferry.s3 import operations
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_worker.objects.copy import CopyResult, copy_object, overwrite
+from rowferry_worker.objects.copy import copy_object, overwrite
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
-from support.s3.copies import NEW, OLD, Support, copy_once, fake_with, options_of, support_of
+from support.s3.copies import NEW, OLD, Support, copy_once, end_of, fake_with, options_of, support_of
 from support.s3.fake_buckets import LOST, RGW, WRITING, FakeBuckets, refuse, stored
 
 LARGE = b"0123456789"
@@ -93,10 +93,10 @@ def test_a_server_that_refuses_the_condition_of_a_completion_is_asked_without(
         return refuse(status, code) if is_condition else None
 
     fake.interfere = refuse_condition
-    assert copy_once(fake, options) == CopyResult(Outcome.MIGRATED, 10)
+    assert end_of(copy_once(fake, options)) == (Outcome.MIGRATED, 10)
     del fake.production[NEW]
     fake.seen.clear()
-    assert copy_once(fake, options) == CopyResult(Outcome.MIGRATED, 10)
+    assert end_of(copy_once(fake, options)) == (Outcome.MIGRATED, 10)
     assert fake.operations.count(f"{COMPLETE} production") == 1, "it is not asked again"
 
 
@@ -125,7 +125,7 @@ def test_a_409_does_not_prove_that_the_condition_is_honoured() -> None:
 
 def test_overwriting_is_done_where_it_was_asked_for(by_parts: CopyMethod) -> None:
     fake = large_fake(b"another!!!", honours=WRITING)
-    assert fake.run(overwrite(fake.s3, options_of(by_parts), OLD, NEW)) == CopyResult(Outcome.MIGRATED, 10)
+    assert end_of(fake.run(overwrite(fake.s3, options_of(by_parts), OLD, NEW))) == (Outcome.MIGRATED, 10)
     assert fake.production[NEW].body == LARGE
 
 
@@ -220,7 +220,7 @@ DOUBTS = {
 def test_a_completion_that_happened_is_recognised_whatever_the_server_says(doubt: str, by_parts: CopyMethod) -> None:
     fake = large_fake()
     answer_completion(fake, DOUBTS[doubt], done=True)
-    assert copy_once(fake, options_of(by_parts)) == CopyResult(Outcome.MIGRATED, 10)
+    assert end_of(copy_once(fake, options_of(by_parts))) == (Outcome.MIGRATED, 10)
     assert "AbortMultipartUpload production" not in fake.operations
     assert "GetObject production" not in fake.operations, "the ETag of the parts says it all"
 
@@ -242,7 +242,7 @@ def test_a_completion_that_has_not_happened_is_asked_for_again(answer: Response,
     fake.interfere = lambda request: (
         answer if request.operation == COMPLETE and fake.operations.count(f"{COMPLETE} production") == 1 else None
     )
-    assert copy_once(fake, options_of(by_parts)) == CopyResult(Outcome.MIGRATED, 10)
+    assert end_of(copy_once(fake, options_of(by_parts))) == (Outcome.MIGRATED, 10)
 
 
 @pytest.mark.parametrize("parts_have_digests", [True, False])
@@ -283,7 +283,7 @@ def test_a_legacy_object_that_changes_during_a_copy_by_parts_is_not_patched_toge
     assert fake.production == {}
     assert fake.uploads == {}
     fake.interfere = lambda _: None
-    assert copy_once(fake, options_of(by_parts)) == CopyResult(Outcome.MIGRATED, 10)
+    assert end_of(copy_once(fake, options_of(by_parts))) == (Outcome.MIGRATED, 10)
     assert fake.production[NEW].body == LARGE[::-1]
 
 

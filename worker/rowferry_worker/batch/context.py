@@ -107,6 +107,13 @@ class BatchContext:
         reserve, record = migration.pace_requests(self.scheduler)
         return ObjectRequests(migration.send, reserve=reserve, record=record, large=large)
 
+    def wait(self, seconds: float) -> None:
+        """Wait so long with the transaction open. Raises as `keep_alive`."""
+        end, alive_at = time.monotonic() + seconds, time.monotonic()
+        while (left := end - time.monotonic()) > 0 or self.give_up.is_set():
+            self.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
+            alive_at = self.keep_alive(alive_at)
+
     def keep_alive(self, alive_at: float) -> float:
         """Execute a statement now and then, lest PostgreSQL ends the idle transaction; return when it last was.
 

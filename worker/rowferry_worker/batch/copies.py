@@ -1,24 +1,31 @@
 """Step 3 of 5: run the copies of a batch on the event loop, and tell a side's fault from an object's."""
 
+import math
 import time
 from collections.abc import Iterable
 from concurrent.futures import wait
 from datetime import timedelta
 from functools import partial
 
+from rowferry.batch import Outcome
 from rowferry.errors import Unreachable
 from rowferry.http import event_loop
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.side_faults import judge_sides
 from rowferry_worker.batch.side_questions import are_reachable
+from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import Copy, CopyRun, ObjectResult
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
 
 
-def run_copies(context: BatchContext, copy: Copy, keys: Iterable[str]) -> dict[str, ObjectResult]:
+def run_copies(
+    context: BatchContext, copy: Copy, keys: Iterable[str], *, is_look: bool = False
+) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
+
+    `is_look`: they were copied, and are looked at once more, all of them; few are copied again.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
@@ -26,15 +33,25 @@ def run_copies(context: BatchContext, copy: Copy, keys: Iterable[str]) -> dict[s
         context.scheduler,
         copy,
         keys,
-        deadline=context.deadline,
+        deadline=math.inf if is_look else context.deadline,
         batch_id=context.batch.id,
-        queue=context.batch.queue_name,
-        note=partial(context.migration.evidence.note, is_first=context.attempt.number == 1),
+        queue=None if is_look else context.batch.queue_name,
+        note=partial(_note_look if is_look else _note, context),
     )
     by_key = judge_sides(context.migration, _wait_for(context, run))
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}
     return dict(by_key)
+
+
+def _note(context: BatchContext, key: str, result: ObjectResult) -> None:
+    """Take in what the end of a copy tells of the servers."""
+    context.migration.evidence.note(key, result, is_first=context.attempt.number == 1)
+
+
+def _note_look(context: BatchContext, key: str, result: ObjectResult) -> None:
+    """Take in what the end of a look tells: the object could be read, and nothing of writes."""
+    _note(context, key, CopyResult(Outcome.KEPT) if isinstance(result, CopyResult) else result)
 
 
 def _wait_for(context: BatchContext, run: CopyRun) -> dict[str, ObjectResult]:

@@ -12,6 +12,14 @@ from rowferry.s3.responses import BOTH_SIDES
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import ObjectResult
 
+_DIFFERENT = "different object", "a different object stands at the production key; see --on-conflict"
+_UNCLEAR = (
+    "written together",
+    "a different object stands at the production key, and nobody can tell which of the two was written last: see "
+    "--on-conflict",
+)
+"""Why an object is a conflict: in a few words that are equal for equal causes, and in a sentence."""
+
 
 class MappedRow(Struct, frozen=True, gc=False):
     """An entry, its objects, and what its row is to hold; or why it has none."""
@@ -86,9 +94,9 @@ def result_of(row: MappedRow, obstacle: tuple[str | None, ObjectResult], of: Sid
     """Return the result of an entry that an obstacle keeps where it is; `of`: the side of the objects it needs."""
     key, result = obstacle
     if isinstance(result, CopyResult):
-        words = "a different object stands at the production key; see --on-conflict"
+        reason, words = _UNCLEAR if result.is_unclear else _DIFFERENT
         error = name_key(row.entry, key) + words
-        return EntryResult(row.entry, result.outcome, reason="different object", error=error)
+        return EntryResult(row.entry, result.outcome, reason=reason, error=error)
     outcome = Outcome.MISSING if is_missing(result, of) else Outcome.FAILED
     return EntryResult.from_error(row.entry, result, outcome, key)
 

@@ -15,7 +15,7 @@ from rowferry.db.entries import EntryQueries, to_entries, write_objects
 from rowferry.db.statements import own_queries
 from rowferry.errors import RowBusy, RowferryError, RowRefused
 from rowferry.keys import Form, are_same
-from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
+from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.sources.table import refuse_unwritable
 from rowferry_worker.batch.writes import apply_in_halves
 from rowferry_worker.monitoring import metrics
@@ -54,11 +54,8 @@ def wait_for_turn(context: BatchContext, rows: int) -> None:
     wait = context.migration.reserve_rows(rows)
     if wait:
         metrics.limit_wait_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
-    end, alive_at = time.monotonic() + wait.total_seconds(), time.monotonic()
     with context.steps.step("held"):
-        while (left := end - time.monotonic()) > 0 or context.give_up.is_set():
-            context.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
-            alive_at = context.keep_alive(alive_at)
+        context.wait(wait.total_seconds())
 
 
 def log_rows(results: Sequence[EntryResult], seconds: float) -> None:

@@ -2,8 +2,6 @@
 
 import hashlib
 import re
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 
 from rowferry.errors import ObjectDamaged
 from rowferry.plan import SideName
@@ -82,29 +80,6 @@ async def _read_checksums(s3: ObjectRequests, side: SideName, key: str, seen: Re
     if response.headers.get("x-amz-checksum-type") != "FULL_OBJECT":
         return {}
     return {name: response.headers[name] for name in CHECKSUMS if name in response.headers}
-
-
-def written_at(response: Response) -> datetime | None:
-    """Return when an object was written, to the second, as its server tells; None where it does not."""
-    try:
-        return parsedate_to_datetime(response.headers.get("last-modified", ""))
-    except ValueError:
-        return None
-
-
-def is_newer(one: Response, other: Response) -> bool:
-    """Return whether an object was written after another; false within one second."""
-    times = written_at(one), written_at(other)
-    return times[0] is not None and times[1] is not None and times[0] > times[1]
-
-
-def is_own_work(legacy: Response, production: Response, switched_at: datetime | None) -> bool:
-    """Return whether a production object was written by the application, which may write there since `switched_at`.
-
-    It was written after the legacy object, by a second at least: else it may be a copy of what was there before.
-    """
-    time = written_at(production)
-    return switched_at is not None and time is not None and time >= switched_at and is_newer(production, legacy)
 
 
 def md5_of(response: Response) -> str | None:

@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -13,11 +12,13 @@ from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same, is_newer, is_own_work
+from rowferry_worker.objects.clocks import Clocks
+from rowferry_worker.objects.compare import are_same
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists, WriteGuard
+from rowferry_worker.objects.precedence import NO_TIMELINE, Pair, Timeline, find_precedence
 from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
-from rowferry_worker.objects.transfer import CopyMethod
+from rowferry_worker.objects.transfer import CopyMethod, Written
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +36,10 @@ class CopyOptions:
     properties: Properties = field(default_factory=Properties)
     looks_first: bool = False
     """Look for each production object before its legacy object is read: nearly all of them are there."""
-    switched_at: datetime | None = None
-    """With "older": a production object that differs and was written since is the application's own, and is kept."""
+    timeline: Timeline = NO_TIMELINE
+    """When the application was switched, where its rows stay: what it has written to production since is kept."""
+    clocks: Clocks = field(default_factory=Clocks)
+    """By how much those of the two servers differ."""
 
 
 class CopyResult(Struct, frozen=True, gc=False):
@@ -46,7 +49,11 @@ class CopyResult(Struct, frozen=True, gc=False):
     size_bytes: int = 0
     """Bytes that were written, as far as they are known: a server-side copy does not tell."""
     etag: str = ""
-    """Of what was written, unquoted; empty for what went by parts, and where nothing was written."""
+    """Of the production object that was written or found equal, unquoted; empty where it was left as it is, unread."""
+    source_etag: str = ""
+    """Of the legacy object that it is equal to, unquoted; empty where the server copied it and did not say."""
+    is_unclear: bool = False
+    """Of a conflict: nobody can tell which of the two objects was written last."""
     value: Any = None
     """What a queue has found of the object, for its rows."""
 
@@ -55,8 +62,8 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
     """Copy the legacy object to its production key, unless a different object is there.
 
     MIGRATED: written now. KEPT: an identical object was there (or any, if `on_conflict` is keep). CONFLICT: a
-    different one is there and was left alone; with "older", one that was written in the same second as the legacy
-    object, or later. Raises ObjectNotFound when there is no legacy object, and any other ObjectError as it comes.
+    different one is there and was left alone; with "older", one that is not known to be older than the legacy object,
+    or a copy of ours. Raises ObjectNotFound when there is no legacy object, and any other ObjectError as it comes.
     """
     method, support = options.method, options.support
     guard = WriteGuard(s3, support, target_key)
@@ -77,7 +84,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         is_small = written.operation == method.operation and written.size_bytes <= PROBE_BYTES
         if is_small and support.begin_probe(method.operation):
             await _probe_condition(s3, options, source_key, target_key, written.etag)
-        return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag)
+        return _describe(written)
     if method.damage.has_left(target_key, existing):
         return await replace_object(s3, options, source_key, target_key, existing)
     return await _resolve_existing(s3, options, source_key, target_key, existing)
@@ -86,8 +93,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
 async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Write the production object over any that is there: it was asked for."""
     guard = WriteGuard(s3, options.support, target_key, "overwrite")
-    written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
-    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag)
+    return _describe(await options.method.transfer(s3, source_key, target_key, guard, options.properties))
 
 
 async def replace_object(
@@ -99,7 +105,11 @@ async def replace_object(
         written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
     except PreconditionFailed as refusal:
         raise object_changed("production", target_key) from refusal
-    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag)
+    return _describe(written)
+
+
+def _describe(written: Written) -> CopyResult:
+    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag, written.source_etag)
 
 
 async def _resolve_existing(
@@ -111,16 +121,26 @@ async def _resolve_existing(
     legacy = await s3.head("legacy", source_key)
     replaces = options.on_conflict == "overwrite" and not options.properties.are_encrypted(existing)
     if not replaces and await are_same(s3, source_key, legacy, target_key, existing):
-        has_switched = options.switched_at is not None
+        has_switched = options.timeline.switched is not None
         await options.properties.mend(s3, source_key, legacy, target_key, existing, with_acl=not has_switched)
-        return CopyResult(Outcome.KEPT)
+        return CopyResult(Outcome.KEPT, etag=existing.etag or "", source_etag=legacy.etag or "")
     if options.on_conflict == "overwrite":
         return await overwrite(s3, options, source_key, target_key)
-    if options.on_conflict == "older" and is_newer(legacy, existing):
-        return await replace_object(s3, options, source_key, target_key, existing)
-    if options.on_conflict == "older" and is_own_work(legacy, existing, options.switched_at):
+    return await _resolve_difference(s3, options, Pair(source_key, legacy, target_key, existing))
+
+
+async def _resolve_difference(s3: ObjectRequests, options: CopyOptions, pair: Pair) -> CopyResult:
+    """Return what to make of a production object that differs, and is replaced only where it is ours or older."""
+    if options.on_conflict == "older":
+        precedence = await find_precedence(s3, options.clocks, pair, options.timeline)
+    else:
+        is_ours = await s3.large.is_own_copy(pair.production_key, pair.production.etag or "")
+        precedence = "legacy" if is_ours else "production"
+    if precedence == "legacy":
+        return await replace_object(s3, options, pair.legacy_key, pair.production_key, pair.production)
+    if precedence == "application":
         return CopyResult(Outcome.KEPT)
-    return CopyResult(Outcome.CONFLICT)
+    return CopyResult(Outcome.CONFLICT, is_unclear=precedence == "unclear")
 
 
 async def _probe_condition(

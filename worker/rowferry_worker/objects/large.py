@@ -51,6 +51,16 @@ class LargeObjects:
             and (known.source_etag, known.etag) == (legacy_etag, etag)
         )
 
+    async def is_own_copy(self, key: str, etag: str) -> bool:
+        """Return whether a production object is remembered as a copy of ours, of whatever the legacy object was."""
+        known = await self.records.find_copy(key) if self.records else None
+        return known is not None and known.etag == etag
+
+    async def note_copy(self, key: str, etag: str, legacy_key: str, source_etag: str) -> None:
+        """Remember a production object as a copy of ours, lest it is taken for the application's work later."""
+        if self.records is not None and etag:
+            await self.records.note_copy(key, etag, legacy_key, source_etag)
+
     def is_over(self, ahead_seconds: float = 0.0) -> bool:
         """Return whether parts must be left to another attempt: the time is used up, or will be in `ahead_seconds`."""
         return self.can_continue and time.monotonic() + ahead_seconds >= self.deadline

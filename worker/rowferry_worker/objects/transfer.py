@@ -54,7 +54,9 @@ class Written(NamedTuple):
     operation: WriteOperation
     """What put it in its place."""
     etag: str = ""
-    """As the server told it, unquoted; empty for what went by parts."""
+    """As the server told it, unquoted."""
+    source_etag: str = ""
+    """Of the legacy object that was copied, unquoted; empty where the server copied it and did not have to say."""
 
 
 class CopyMethod(Protocol):
@@ -135,7 +137,7 @@ class ServerCopy:
             if self._threshold_bytes is not None and size_of(seen) > self._threshold_bytes:
                 return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, properties)
         try:
-            described, etag = await self._copy(s3, (source_key, target_key), guard, properties, seen)
+            described, etag, copied = await self._copy(s3, (source_key, target_key), guard, properties, seen)
         except ObjectError as error:
             if error.code not in {"EntityTooLarge", "InvalidRequest"}:
                 raise
@@ -144,7 +146,7 @@ class ServerCopy:
                 raise
         else:
             await properties.settle(s3, target_key, described, "CopyObject")
-            return Written(0, "CopyObject", etag)
+            return Written(0, "CopyObject", etag, copied)
         return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, properties)
 
     async def _copy(
@@ -154,11 +156,12 @@ class ServerCopy:
         guard: WriteGuard,
         properties: Properties,
         seen: Response | None,
-    ) -> tuple[Description, str]:
-        """Have an object copied from the first key to the second, and return what it shall be and its ETag.
+    ) -> tuple[Description, str, str]:
+        """Have an object copied from the first key to the second; return what it shall be, its ETag and its source's.
 
-        Where the request tells the metadata, it is pinned to the object that has them. Not every server heeds that:
-        if it has copied a later one, the copy is repeated with the metadata of that.
+        The last is empty where it is not known. Where the request tells the metadata, it is pinned to the object that
+        has them. Not every server heeds that: if it has copied a later one, the copy is repeated with the metadata of
+        that.
         """
         source_key, target_key = keys
         pinned = seen if properties.need_metadata else None
@@ -174,10 +177,10 @@ class ServerCopy:
             )
             etag, _ = await guard.write("CopyObject", build, read_copied_etag)
             if pinned is None or etag == pinned.etag:
-                return described, etag
+                return described, etag, etag if pinned is not None else ""
             now = await s3.head("legacy", source_key)
             if now.etag == pinned.etag:
-                return described, etag
+                return described, etag, now.etag or ""
             guard.note_written(etag)
             pinned = now
         raise object_changed("legacy", source_key)
@@ -191,7 +194,7 @@ class ServerCopy:
         told = await send_in_parts(s3, large, described.headers, parts, part_bytes=self.smallest_parts, guard=guard)
         written = await look_at_completed(s3, large, told)
         await properties.settle(s3, large.target_key, described, UPLOAD, written)
-        return Written(size_of(written), "CompleteMultipartUpload")
+        return Written(size_of(written), "CompleteMultipartUpload", written.etag or "", large.seen.etag or "")
 
 
 class StreamCopy:
@@ -278,7 +281,7 @@ class StreamCopy:
         etag = await put.write(described.headers)
         self._put_limit.note(taken.response.body_bytes, time.monotonic() - started)
         await properties.settle(s3, put.target_key, described, "PutObject")
-        return Written(taken.response.body_bytes, "PutObject", etag)
+        return Written(taken.response.body_bytes, "PutObject", etag, seen.etag or "")
 
     async def _transfer_parts(
         self, s3: ObjectRequests, large: Large, guard: WriteGuard, properties: Properties
@@ -292,7 +295,7 @@ class StreamCopy:
         told = await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
         written = await look_at_completed(s3, large, told)
         await properties.settle(s3, large.target_key, described, UPLOAD, written)
-        return Written(size_of(large.seen), "CompleteMultipartUpload")
+        return Written(size_of(large.seen), "CompleteMultipartUpload", written.etag or "", large.seen.etag or "")
 
 
 async def look_at_completed(s3: ObjectRequests, large: Large, told: str | None) -> Response:

@@ -110,6 +110,10 @@ class UploadRecords:
         rows = await self._call("record_copy", self.attempt_id, self.production, key, upload_id, etag)
         return bool(_demand(rows)[0]["record_copy"])
 
+    async def note_copy(self, key: str, etag: str, legacy_key: str, source_etag: str) -> None:
+        """Remember an object that was copied in one piece; one that cannot be recorded is judged by its time."""
+        await self._call("note_copy", self.production, key, self.legacy, legacy_key, source_etag, etag)
+
     async def find_copy(self, key: str) -> KnownCopy | None:
         """Return what is remembered of a production object, None where that is nothing, or cannot be had now."""
         rows = await self._call("find_copy", self.production, key)

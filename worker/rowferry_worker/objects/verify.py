@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectConflict, ObjectNotFound
 from rowferry.keys import StandingObject
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same, is_newer, is_own_work, read_digest
+from rowferry_worker.objects.compare import are_same, read_digest
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, overwrite, replace_object
+from rowferry_worker.objects.precedence import Pair, Precedence, find_precedence
 from rowferry_worker.objects.requests import ObjectRequests
 
 
@@ -30,8 +30,6 @@ class VerifyOptions:
     """Read the bytes of both objects, even where their ETags are equal."""
     repair: Literal["nothing", "older", "all"] = "nothing"
     """Copy again: nothing; what is missing or older than its legacy object; whatever differs."""
-    switched_at: datetime | None = None
-    """A production object that differs and was written since is the application's own work, and is kept."""
 
 
 async def verify_object(
@@ -73,16 +71,17 @@ async def _resolve_difference(
     options: VerifyOptions,
 ) -> CopyResult:
     """Repair a production object that differs, or keep it, or raise ObjectsDiffer; a pair is a key and its headers."""
-    (legacy_key, source), (key, existing) = legacy, production
+    (legacy_key, _), (key, existing) = legacy, production
     if options.repair == "all":
         return await overwrite(s3, copy_options, legacy_key, key)
     # What was written to the production key last may be the application's own work: only `all` overwrites that.
-    newer = is_newer(source, existing)
-    if newer and options.repair == "older":
+    pair = Pair(*legacy, *production)
+    precedence = await find_precedence(s3, copy_options.clocks, pair, copy_options.timeline)
+    if precedence == "legacy" and options.repair == "older":
         return await replace_object(s3, copy_options, legacy_key, key, existing)
-    if newer or not is_own_work(source, existing, options.switched_at):
-        raise _describe_difference(newer=newer)
-    return CopyResult(Outcome.KEPT)
+    if precedence == "application":
+        return CopyResult(Outcome.KEPT)
+    raise _describe_difference(precedence)
 
 
 async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None, options: VerifyOptions) -> CopyResult:
@@ -94,10 +93,13 @@ async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None,
     return CopyResult(Outcome.KEPT)
 
 
-def _describe_difference(*, newer: bool) -> ObjectsDiffer:
-    """Return the error of a production object that differs; `newer`: its legacy object was written after it."""
-    if newer:
+def _describe_difference(precedence: Precedence) -> ObjectsDiffer:
+    """Return the error of a production object that differs."""
+    if precedence == "legacy":
         return ObjectsDiffer("LegacyIsNewer", "the legacy object was written after its copy; --repair copies it again")
+    if precedence == "unclear":
+        words = "both objects were written at nearly the same time, so nobody can tell which of them is the last"
+        return ObjectsDiffer("WrittenTogether", f"{words}; if it is the legacy one, --repair --overwrite copies it")
     words = "the production object differs and was written last, by your application or by a damaged copy"
     return ObjectsDiffer("ProductionIsNewer", f"{words}; --repair --overwrite replaces it")
 

@@ -1,8 +1,6 @@
 """Step 2 of 5, of a table: read the entries of a batch's range that (still) have the form its queue works on."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Sequence
 
 import psycopg
 from psycopg import sql
@@ -91,12 +89,6 @@ def read_entries(
     wanted = sql.SQL("({} and {})").format(queries.has_form_since(form, since), queries.meets(where))
     query = queries.compose("read_entries", wanted=wanted, row_values=queries.read_columns(columns))
     return to_entries(connection.execute(query, queries.parameters(first=first, last=last, since=since)))
-
-
-def find_switch(payload: Mapping[str, Any]) -> datetime | None:
-    """Return since when the application may be writing to the production bucket, as a batch's payload says it."""
-    switched_at = payload.get("switched_at")
-    return None if switched_at is None else datetime.fromisoformat(switched_at)
 
 
 def refuse_unreadable(
