@@ -208,7 +208,10 @@ def _as_get(request: Request) -> Request:
 
 
 def _blame_object(error: ObjectError) -> ObjectError:
-    words = "the server accepts these credentials, but not with this key"
+    words = (
+        "the server accepts these credentials, but not for this object: a proxy before it may drop a header or change "
+        "the key"
+    )
     return ObjectRejected(_SIGNATURE_CODE, words) if error.code == _SIGNATURE_CODE else error
 
 

@@ -50,6 +50,21 @@ def test_text_behind_a_compressing_proxy_arrives_as_it_is_stored(behind_proxy: M
     migration.audit()
 
 
+@pytest.mark.parametrize("behind_proxy", ["nginx"], indirect=True)
+def test_an_object_whose_metadata_a_proxy_drops_fails_alone_and_names_the_proxy(behind_proxy: Migration) -> None:
+    """nginx drops a header whose name has an underscore, which the signature covers."""
+    for number in range(5):
+        metadata = {"x_y": "1"} if number == 3 else {}
+        behind_proxy.add(number, f"{number}.png", b"image", ContentType="image/png", Metadata=metadata)
+    behind_proxy.enqueue()
+    behind_proxy.work()
+    assert behind_proxy.counts() == {"migrated": 4, "failed": 1}
+    _, reason, error = behind_proxy.failure_of(3)
+    assert reason == "PutObject production: SignatureDoesNotMatch"
+    assert "a proxy before it may drop a header" in error
+    behind_proxy.audit(legacy_left=[3])
+
+
 @pytest.mark.soak
 def test_minio_is_listed_and_tells_the_parts_of_an_upload(make_migration: Callable[..., Migration]) -> None:
     """It compresses XML of 1,000 bytes and more."""
