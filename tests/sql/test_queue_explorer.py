@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from support.queue.queue_explorer import Rule, Scenario, Violation, explore
+from support.queue.exploring import Violation
+from support.queue.queue_explorer import Rule, Scenario, explore
 
 LARGE = os.environ.get("ROWFERRY_LARGE_MODEL", "") == "1"
 """Set by `make model`: minutes instead of seconds."""

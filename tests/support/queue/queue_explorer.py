@@ -4,21 +4,18 @@ Workers have one slot each. Sessions end without their workers' knowledge, answe
 restarts, operators requeue. How a batch is handled is decided by the worker's own code.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from rowferry.batch import Attempt, Batch
 from rowferry_worker.batch.crash_policy import FREE_LOSSES, CrashPolicy, choose_policy, count_strikes
+from support.queue.exploring import Violation, visit_all
 
 MAX_ATTEMPTS = 3
 Rule = Literal["open", "unlocked", "dead"]
 """Which open attempts of others count as crashes: all of them; those without a ledger's lock; those of the dead."""
-
-
-class Violation(AssertionError):
-    """A promise that does not hold in a state that can be reached."""
 
 
 class Lot(NamedTuple):
@@ -92,22 +89,12 @@ class Scenario:
 
 def explore(scenario: Scenario, most_states: int = 200_000) -> int:
     """Visit every state; return how many there are. Raises Violation, with the steps that lead to it."""
-    start = scenario.begin()
-    came_from: dict[State, tuple[State, str] | None] = {start: None}
-    waiting = deque([start])
-    while waiting:
-        state = waiting.popleft()
-        try:
-            ways = list(_steps(scenario, state))
-            check(scenario, state, is_over=all(following == state for _, following in ways))
-        except Violation as violation:
-            raise Violation(f"{violation}: {' → '.join(_trace(came_from, state))}") from None
-        for name, following in ways:
-            if following not in came_from:
-                came_from[following] = state, name
-                waiting.append(following)
-        assert len(came_from) <= most_states, "the scenario is too large"
-    return len(came_from)
+    return visit_all(
+        scenario.begin(),
+        lambda state: _steps(scenario, state),
+        lambda state, is_over: check(scenario, state, is_over=is_over),
+        most_states,
+    )
 
 
 def check(scenario: Scenario, state: State, *, is_over: bool) -> None:
@@ -126,14 +113,6 @@ def check(scenario: Scenario, state: State, *, is_over: bool) -> None:
         poisoned = {0} if scenario.poison else set()
         if any(lot.status == "INIT" for lot in state.lots) or state.legacy - poisoned:
             raise Violation("stuck")
-
-
-def _trace(came_from: dict[State, tuple[State, str] | None], state: State) -> list[str]:
-    steps: list[str] = []
-    while (step := came_from[state]) is not None:
-        state = step[0]
-        steps.append(step[1])
-    return steps[::-1]
 
 
 def _steps(scenario: Scenario, state: State) -> Iterator[tuple[str, State]]:
