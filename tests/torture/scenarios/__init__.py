@@ -25,6 +25,7 @@ NAMES = (
     "ddl",
     "application",
     "rewrite",
+    "switch",
     "chain",
     "hosts",
 )
