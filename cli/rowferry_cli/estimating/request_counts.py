@@ -105,6 +105,8 @@ def count_requests(seen: SampledObject, mode: CopyMode) -> RequestCounts:
     """Return the requests that one attempt makes for one object once the worker knows its servers."""
     counts: RequestCounts = Counter()
     (_count_server_copy if mode.server_side else _count_stream)(seen, mode, counts)
+    if not seen.is_missing and seen.existing != "different":
+        counts["legacy", "HeadObject"] += 1  # once more before the row moves: it may have been rewritten meanwhile
     return counts
 
 

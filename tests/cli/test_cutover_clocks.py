@@ -1,0 +1,107 @@
+"""`rowferry cutover` between servers whose clocks differ: nobody's write is lost, and what cannot be told is named."""
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from support.entries.files import add_file, make_table, now, read_production, replace_file
+from support.entries.migration import Migration
+from support.queue.workers_here import run_here
+from support.s3.buckets import Buckets
+from torture.switching.wrong_clock import WrongClock
+
+APART_SECONDS = 4
+"""Between two writes that are in a clear order: the times of objects are whole seconds, and clocks are measured."""
+
+
+class WrongClockBehindProxy(WrongClock):
+    """The server's `Date` is that of a proxy whose clock is right, as nginx sets it."""
+
+    def _shift_header(self, found: re.Match[bytes]) -> bytes:
+        return found[0] if found[1].lower() == b"date" else super()._shift_header(found)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((WrongClock, 5), id="ahead"),
+        pytest.param((WrongClockBehindProxy, -5), id="behind-a-proxy"),
+        pytest.param((WrongClock, -5), id="behind", marks=pytest.mark.soak),
+        pytest.param((WrongClockBehindProxy, 5), id="ahead-of-a-proxy", marks=pytest.mark.soak),
+    ]
+)
+def staying(
+    request: pytest.FixtureRequest, moto_buckets: Buckets, make_migration: Callable[..., Migration]
+) -> Iterator[Migration]:
+    """Five files, and a production server whose clock is five seconds off."""
+    kind, seconds = request.param
+    migration = make_migration(moto_buckets, moto_buckets)
+    with kind(moto_buckets.server.endpoint_url, timedelta(seconds=seconds)).running() as shifted:
+        migration.plan["production"]["endpoint_url"] = shifted.endpoint_url
+        made = make_table(migration, "timestamptz")
+        for number in range(1, 6):
+            add_file(made, number)
+        made.write_plan()
+        yield made
+
+
+def cut_over(migration: Migration, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_here(migration.folder, "cutover", "--yes", *arguments)
+
+
+def touch(migration: Migration, number: int) -> None:
+    migration.execute("update public.files set updated_at = %s where id = %s", (now(), number))
+
+
+def test_no_write_of_either_version_is_lost(staying: Migration) -> None:
+    """Instances flip one after the other: the last write counts, and what nobody can put in order is left alone."""
+    done = cut_over(staying)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Clocks: the production server's clock is 5." in done.stdout or "clock is 4.9 s" in done.stdout, done.stdout
+
+    replace_file(staying, 1, "old version's")
+    staying.production.put("f2", b"new version's")
+    staying.production.put("f3", b"new version's, with it")
+    replace_file(staying, 3, "old version's, with it")
+    time.sleep(APART_SECONDS)
+    staying.production.put("f1", b"new version's, later")
+    replace_file(staying, 2, "old version's, later")
+    touch(staying, 1)
+
+    done = cut_over(staying, "--finish")
+    assert done.returncode == 1, done.stdout + done.stderr
+    expected = ["new version's, later", "old version's, later", "new version's, with it", "v1", "v1"]
+    assert read_production(staying, 5) == expected
+    named = {failure["entry_id"]: failure["reason"] for failure in staying.failures()}
+    assert named.keys() == {"3"}
+    assert set(named.values()) <= {"written together", "WrittenTogether"}
+
+
+def test_what_is_rewritten_during_a_first_pass_is_not_taken_for_the_applications(staying: Migration) -> None:
+    """`--finish` straight after `migrate`, which the page does not tell anybody to do."""
+    assert run_here(staying.folder, "migrate", "--yes").returncode == 0
+    for number in range(1, 6):
+        staying.legacy.put(f"f{number}", b"v2")
+        touch(staying, number)
+    done = cut_over(staying, "--finish")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert read_production(staying, 5) == ["v2"] * 5
+
+
+def test_going_back_leaves_no_lasting_conflict(staying: Migration) -> None:
+    """What the new version wrote before it went back is not what the application reads now."""
+    assert cut_over(staying).returncode == 0
+    time.sleep(APART_SECONDS)
+    staying.production.put("f4", b"new version's")
+    assert cut_over(staying, "--finish").returncode == 0
+    assert read_production(staying, 5)[3] == "new version's"
+    assert cut_over(staying, "--switched-back").returncode == 0
+    touch(staying, 4)
+    done = cut_over(staying)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "What the application wrote to" in done.stdout
+    assert read_production(staying, 5) == ["v1"] * 5
+    assert cut_over(staying, "--finish").returncode == 0
