@@ -13,7 +13,7 @@ from support.processes.processes import wait_for
 from torture.final_checks import Expected, check_attempts, check_locks, check_uploads
 from torture.run import Run
 from torture.scenarios.kills import WORKERS, count_deaths
-from torture.switching.command import FINISHING, STAGES, Ended, cut_over
+from torture.switching.command import FINISHING, STAGES, CutoverEnd, cut_over
 from torture.switching.final_look import look_at_the_end
 from torture.switching.history import Entry, Histories, Table
 from torture.switching.instance import INSERTS, ROLLED_BACK, Instance, keys_of
@@ -139,7 +139,7 @@ def stop(run: Run, world: World, pool: WorkerPool) -> None:
     count_deaths(run, world, pool)
 
 
-def require(world: World, ended: Ended) -> Ended:
+def require(world: World, ended: CutoverEnd) -> CutoverEnd:
     """Report a cutover that ended otherwise than well, or with entries that are left."""
     if ended.status not in {0, 1}:
         world.auditor.report(f"cutover ended with {ended.status}: {ended.said}{ended.complained[-800:]}")

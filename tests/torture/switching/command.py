@@ -37,7 +37,7 @@ FINISHING: Mapping[str, Stage] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CutoverEnd:
     """How the command ended, and what it printed on stdout and stderr."""
 
     was_interrupted: bool
@@ -46,7 +46,7 @@ class Ended:
     complained: str
 
 
-def cut_over(world: World, *arguments: str, stage: Stage | None = None, number: int = signal.SIGKILL) -> Ended:
+def cut_over(world: World, *arguments: str, stage: Stage | None = None, number: int = signal.SIGKILL) -> CutoverEnd:
     """Run the command, and send it a signal as soon as `stage` has come. Raises AssertionError when it does not end."""
     command = [sys.executable, "-m", "rowferry_cli", "cutover", "--json", "--yes", "--processes=0", "--batch-size=25"]
     out, err = world.folder / "cutover.out", world.folder / "cutover.err"
@@ -72,4 +72,4 @@ def cut_over(world: World, *arguments: str, stage: Stage | None = None, number: 
                 process.kill()
                 raise AssertionError(f"cutover {arguments} did not end: {out.read_text()}{err.read_text()[-2000:]}")
             time.sleep(0.02)
-    return Ended(was_interrupted, process.returncode, out.read_text(), err.read_text())
+    return CutoverEnd(was_interrupted, process.returncode, out.read_text(), err.read_text())
