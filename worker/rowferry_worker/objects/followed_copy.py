@@ -1,6 +1,7 @@
 """What is copied is looked at again: a legacy object that was rewritten meanwhile is copied once more."""
 
 import asyncio
+import logging
 from datetime import timedelta
 
 from rowferry.batch import Outcome
@@ -10,6 +11,8 @@ from rowferry.s3.responses import Response
 from rowferry_worker.objects.compare import are_same, compare_headers, is_digest
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, replace_object
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
+
+_log = logging.getLogger(__name__)
 
 SETTLED_AFTER = timedelta(seconds=2)
 """How long after its copy a legacy object is looked at of which no row moves: whatever is written to it later then has
@@ -46,7 +49,10 @@ async def follow(
     size_bytes = 0
     for times in range(FOLLOWED + 1):
         legacy = await s3.find("legacy", source_key)
-        if legacy is None or await _is_current(s3, source_key, legacy, target_key, result):
+        if legacy is None:
+            _log.warning("an object was deleted while it was copied; its copy stays", extra={"new_key": target_key})
+            return _count(result, size_bytes)
+        if await _is_current(s3, source_key, legacy, target_key, result):
             return _count(result, size_bytes)
         if times == FOLLOWED:
             break
