@@ -1,0 +1,96 @@
+"""An application that rewrites objects in place, beside a batch: the newest bytes arrive, or the entry is named."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rowferry_worker.objects import followed_copy
+from support.entries.files import make_table, now
+from support.entries.migration import Migration
+from support.s3.request_log import LoggedRequest, RequestLog
+
+KEY = "image/u2/me.png"
+
+
+@pytest.fixture
+def three(logged_migration: Migration) -> Migration:
+    """A migration of three entries in one batch, which may be tried twice."""
+    logged_migration.plan["migration"]["max_attempts"] = 2
+    logged_migration.fill(3)
+    logged_migration.enqueue()
+    return logged_migration
+
+
+def looks_of(migration: Migration) -> Callable[[LoggedRequest], bool]:
+    """Return what matches a look at the legacy object, which is copied without a HEAD."""
+    bucket = migration.plan["legacy"]["bucket"]
+    return lambda seen: (seen.method, seen.bucket, seen.key) == ("HEAD", bucket, KEY)
+
+
+@contextmanager
+def rewriting(migration: Migration, log: RequestLog, most: int) -> Iterator[Callable[[], int]]:
+    """Rewrite an object right before it is looked at, so often at most; yield how often that was done."""
+    times, is_look = 0, looks_of(migration)
+
+    def rewrite(seen: LoggedRequest) -> None:
+        nonlocal times
+        if is_look(seen) and times < most:
+            times += 1
+            migration.bodies["2"] = b"version %d" % times
+            migration.legacy.put(KEY, migration.bodies["2"])
+
+    with log.telling(rewrite):
+        yield lambda: times
+
+
+@pytest.mark.parametrize("transfer", ["auto", "stream"])
+@pytest.mark.parametrize("most", [1, followed_copy.FOLLOWED])
+def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, transfer: str, most: int) -> None:
+    three.plan["migration"]["transfer"] = transfer
+    three.enqueue()
+    with rewriting(three, log, most) as times:
+        three.work()
+    assert times() == most
+    assert three.verdicts() == ["DONE"]
+    assert three.counts() == {"migrated": 3}
+    three.audit()
+
+
+def test_an_object_that_never_rests_stays_where_it_is_and_is_named(three: Migration, log: RequestLog) -> None:
+    """What was copied of it is no other's object: a later attempt, of whatever worker, writes over it."""
+    with rewriting(three, log, 1000):
+        three.work()
+        three.make_due()
+        three.work()
+    assert three.verdicts() == ["RETRY", "ERROR"]
+    assert three.counts() == {"migrated": 2, "failed": 1}
+    assert "is rewritten faster than it can be copied" in three.failures()[0]["error"]
+    three.audit(legacy_left=[2])
+    three.execute("select rowferry.requeue()")
+    three.work()
+    assert three.counts() == {"migrated": 3}
+    three.audit()
+
+
+def test_an_object_that_cannot_be_looked_at_again_does_not_lead_its_row(three: Migration, log: RequestLog) -> None:
+    with log.refusing(looks_of(three), 403, "AccessDenied"):
+        three.work()
+    assert three.counts()["migrated"] == 2
+    three.audit(legacy_left=[2])
+
+
+def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(
+    logged_migration: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is written after the look has a later time than the copy, so that the next pass knows it by that."""
+    monkeypatch.setattr(followed_copy, "SETTLED_AFTER", 0 * followed_copy.SETTLED_AFTER)
+    staying = make_table(logged_migration, "timestamptz")
+    staying.execute("insert into public.files values (2, %s, %s)", (KEY, now()))
+    staying.legacy.put(KEY, b"version 0")
+    staying.enqueue()
+    with rewriting(staying, log, followed_copy.FOLLOWED) as times:
+        staying.work()
+    assert times() == followed_copy.FOLLOWED
+    assert staying.counts() == {"migrated": 1}
+    assert staying.production.read(KEY) == staying.bodies["2"]
