@@ -8,6 +8,7 @@ from support.entries.entry_table import FROM, TO
 from support.processes.processes import wait_for
 from torture.final_checks import Expected
 from torture.legacy_record import read_many
+from torture.named import read_named
 from torture.rewriter import AFTER, DURING, Rewriter
 from torture.run import Run
 from torture.slow_s3 import SlowS3
@@ -38,7 +39,6 @@ create trigger note_move after update on public.avatars for each row execute fun
 """
 MOVES = "select id, at from public.move"
 LEGACY = "select id from public.avatars where path like 'image/%%'"
-FAILURES = "select entry_id::int as id, reason from rowferry.entry_failure"
 WRONG_REASON = "ProductionIsNewer"
 """What is said of an object that the application has written to production last: of an old one it is not true."""
 SUM = "select sum(entry_count)::int from rowferry.batch_queue"
@@ -50,14 +50,14 @@ def torture(run: Run) -> None:
         run.say(f"rows {rows}, {transfer}")
         with (
             run.world(plan={"migration": {"transfer": transfer}}) as world,
-            SlowS3(world.s3.endpoint_url, run.random.randrange(2**32), 2 if run.short else 8).running() as slow,
+            SlowS3(world.s3.endpoint_url, run.random.randrange(2**32), 2 if run.short else 5).running() as slow,
         ):
             world.migration.reach_through(slow.endpoint_url)
             if rows == "stay":
                 world.migration.plan["entries"][0] |= STAY
             with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
                 connection.execute(KEEP.encode())
-            entries, large = (150, 2) if run.short else (600, 6)
+            entries, large = (150, 2) if run.short else (400, 4)
             world.fill(entries, large=large)
             rewriter = Rewriter(world, slow, run.random.randrange(2**32))
             migrate(run, world, rewriter, stays=rows == "stay")
@@ -94,7 +94,7 @@ def finish(world: World) -> None:
 
 def compare(run: Run, world: World, rewriter: Rewriter, after: str, *, stays: bool) -> None:
     """Hold production objects against the newest acknowledged bytes; report those that are old and not named so."""
-    named = {row["id"]: row["reason"] for row in world.query(FAILURES)}
+    named = {number: reasons for (_, number), reasons in read_named(world).items()}
     moved_at = {row["id"]: row["at"] for row in world.query(MOVES)}
     keys = {production_key_of(number): number for number in rewriter.newest if stays or number in moved_at}
     found = read_many(world.s3, world.migration.production.bucket, list(keys))
@@ -103,13 +103,13 @@ def compare(run: Run, world: World, rewriter: Rewriter, after: str, *, stays: bo
         if there is not None and there.body == newest.body:
             continue
         lead = moved_at.get(number, newest.acknowledged_at) - newest.acknowledged_at
-        if number in named and named[number] != WRONG_REASON:
+        if named.get(number, set()) - {WRONG_REASON}:
             run.faults[NAMED] += 1
         elif after == "migrate" and newest.is_legacy and not stays and lead < MOMENT.total_seconds():
             run.faults[LATE] += 1
         else:
             side = "legacy" if newest.is_legacy else "production"
-            words = f"named {named[number]}" if number in named else "not named"
+            words = f"named {WRONG_REASON}" if number in named else "not named"
             report = f"after {after} object {number} is old, {words}; rewritten in {side}"
             world.auditor.report(report if stays else f"{report} {lead:.1f} s before its row moved")
 
@@ -117,7 +117,7 @@ def compare(run: Run, world: World, rewriter: Rewriter, after: str, *, stays: bo
 def account(world: World, rewriter: Rewriter, *, stays: bool) -> None:
     """Make the final checks; what is old and was named may be so."""
     world.auditor.end()
-    named = {row["id"] for row in world.query(FAILURES)}
+    named = {number for _, number in read_named(world)}
     for number, version in rewriter.newest.items():
         if number not in named:
             world.oracle.expect(number, version.body)
