@@ -59,6 +59,8 @@ class LegacySide(Side, frozen=True):
     """`[legacy]`: where the objects are. It is only read."""
 
     name: ClassVar[SideName] = "legacy"
+    immutable: bool = False
+    """No object is ever overwritten in place, so none has to be looked at again once it was copied."""
 
 
 class ProductionSide(Side, frozen=True):

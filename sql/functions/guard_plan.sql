@@ -14,7 +14,7 @@ as $$
 declare
     v_waiting bigint;
     v_mutable_keys constant text [] := array[
-        'profile', 'max_requests_per_second', 'requester_pays', 'public_url',
+        'profile', 'max_requests_per_second', 'requester_pays', 'immutable', 'public_url',
         'acl', 'cache_control', 'content_disposition', 'storage_class', 'tags', 'encryption', 'kms_key_id'
     ];
     v_moved constant boolean :=

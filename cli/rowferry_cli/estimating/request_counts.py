@@ -76,6 +76,9 @@ class CopyMode:
     sets_headers: bool = False
     """Whether it says anything that a HEAD of a production object shows."""
 
+    immutable: bool = False
+    """Whether the plan says that no legacy object is ever overwritten."""
+
     @classmethod
     def of(cls, plan: Plan, **known: bool) -> "CopyMode":
         side = plan.production
@@ -87,6 +90,7 @@ class CopyMode:
             tags="copied" if side.tags == "copy" else "none" if side.tags == "none" else "set",
             tells_metadata=bool(content),
             sets_headers=bool(content or storage),
+            immutable=plan.legacy.immutable,
             **known,
         )
 
@@ -105,7 +109,7 @@ def count_requests(seen: SampledObject, mode: CopyMode) -> RequestCounts:
     """Return the requests that one attempt makes for one object once the worker knows its servers."""
     counts: RequestCounts = Counter()
     (_count_server_copy if mode.server_side else _count_stream)(seen, mode, counts)
-    if not seen.is_missing and seen.existing != "different":
+    if not mode.immutable and not seen.is_missing and seen.existing != "different":
         counts["legacy", "HeadObject"] += 1  # once more before the row moves: it may have been rewritten meanwhile
     return counts
 

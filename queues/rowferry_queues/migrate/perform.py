@@ -78,5 +78,7 @@ def copy_objects(context: BatchContext, objects: Mapping[str, str], *, stays: bo
     )
     copy = copy_standing if stays else copy_object
     by_key = run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+    if context.migration.plan.legacy.immutable:
+        return by_key
     pairs = {key: (key, objects[key]) for key in objects}
     return look_at_sources(context, options, pairs, by_key, stays=stays)

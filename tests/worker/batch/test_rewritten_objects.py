@@ -57,6 +57,14 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
     three.audit()
 
 
+def test_objects_that_are_never_rewritten_are_not_looked_at_again(three: Migration, log: RequestLog) -> None:
+    three.plan["legacy"]["immutable"] = True
+    three.enqueue()
+    three.work()
+    assert three.counts() == {"migrated": 3}
+    assert not [seen for seen in log.seen if looks_of(three)(seen)]
+
+
 def test_an_object_that_never_rests_stays_where_it_is_and_is_named(three: Migration, log: RequestLog) -> None:
     """What was copied of it is no other's object: a later attempt, of whatever worker, writes over it."""
     with rewriting(three, log, 1000):
