@@ -14,7 +14,7 @@ from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 _log = logging.getLogger(__name__)
 
-SETTLED_AFTER = timedelta(seconds=2)
+SETTLED_AFTER = timedelta(seconds=3)
 """How long after its copy a legacy object is looked at of which no row moves: whatever is written to it later then has
 a later Last-Modified than the copy, as far as the clocks of two servers can be measured."""
 FOLLOWED = 3
