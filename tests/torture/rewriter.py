@@ -16,7 +16,7 @@ from torture.slow_s3 import SlowS3
 from torture.world import World, key_of
 
 THREADS = 4
-LONGEST_PAUSE = timedelta(seconds=0.4)
+LONGEST_PAUSE = timedelta(seconds=1)
 ENDS_WITHIN = timedelta(seconds=60)
 KEY = "select path from public.avatars where id = %s"
 DURING, AFTER = "objects rewritten during their copy", "objects rewritten after their copy"
@@ -38,7 +38,7 @@ class Rewriter:
 
     def __init__(self, world: World, slow: SlowS3, seed: int) -> None:
         """The objects are those that the world has now; `slow` tells which of them are being copied."""
-        self._world, self._slow = world, slow
+        self._world, self.slow = world, slow
         self._chance = random.Random(seed)
         self._ended = Event()
         self._numbers = {key_of(number): number for number in range(1, world.entries + 1)}
@@ -93,12 +93,12 @@ class Rewriter:
             side.put(standing, body)
             self.newest[number] = Version(body, is_legacy, time.time())
         self.done[f"objects rewritten in {'legacy' if is_legacy else 'production'}"] += 1
-        self.done[DURING] += is_legacy and key in self._slow.copying
-        self.done[AFTER] += is_legacy and key in self._slow.landed
+        self.done[DURING] += is_legacy and key in self.slow.copying
+        self.done[AFTER] += is_legacy and key in self.slow.landed
 
     def _choose(self, chance: random.Random) -> str:
         """Return the legacy key of an object: one that is being copied, or was a moment ago, or any."""
-        among = chance.choice((list(self._slow.copying), list(self._slow.landed), [], []))
+        among = chance.choice((list(self.slow.copying), list(self.slow.landed), [], []))
         known = [key for key in among if key in self._numbers]
         return chance.choice(known or list(self._numbers))
 

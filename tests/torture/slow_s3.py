@@ -3,7 +3,8 @@
 import asyncio
 import math
 import random
-from collections import deque
+import time
+from collections import defaultdict, deque
 from urllib.parse import unquote
 
 from support.entries.entry_table import FROM, TO
@@ -26,6 +27,8 @@ class SlowS3(Proxy):
         """Objects that were read, or that the server was told to copy, and whose copy is not acknowledged yet."""
         self.landed: deque[str] = deque(maxlen=LANDED)
         """The last ones that were acknowledged: their rows may not have moved yet."""
+        self.written_at: defaultdict[str, list[float]] = defaultdict(list)
+        """When copies were acknowledged, in Unix time, by legacy key."""
 
     async def relay_one(self, client: Streams, server: Streams) -> bool:
         """Relay one request; a write reaches the server late, and its answer comes late."""
@@ -39,8 +42,10 @@ class SlowS3(Proxy):
         server[1].write(head + body)
         answer = await read_whole_answer(seen, server[0])
         await asyncio.sleep(after)
-        if ends_copy(seen) and self.copying.pop(find_legacy_key(seen), True) is None:
+        if ends_copy(seen):
+            self.copying.pop(find_legacy_key(seen), None)
             self.landed.append(find_legacy_key(seen))
+            self.written_at[find_legacy_key(seen)].append(time.time())
         return await send(client, b"".join(answer))
 
     def _choose_delays(self, seen: LoggedRequest) -> tuple[float, float]:

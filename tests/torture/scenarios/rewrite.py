@@ -22,11 +22,10 @@ SEATS = 2
 FORMS = (("move", "stream"), ("move", "server"), ("stay", "stream"), ("stay", "server"))
 SHORT = (("move", "stream"), ("stay", "server"))
 STAY = {"to": FROM, "legacy_object": FROM, "production_object": TO, "rows": "stay"}
-MOMENT = timedelta(seconds=2)
-"""Between the last look at a legacy object and the UPDATE of its row, on a busy machine."""
+BATCH = 25
 WITHIN = timedelta(seconds=300)
 LATE = "objects rewritten while their row moved"
-"""After the last look at it: `rowferry verify --repair` has to find it."""
+"""After the last copy of its batch, which the last look follows: `rowferry verify --repair` has to find it."""
 NAMED = "old objects named"
 KEEP = """
 create table public.move (id bigint primary key, at double precision not null);
@@ -67,12 +66,12 @@ def torture(run: Run) -> None:
 
 def migrate(run: Run, world: World, rewriter: Rewriter, *, stays: bool) -> None:
     """Migrate and repair under the application, which rests before each comparison."""
-    world.enqueue()
+    world.enqueue(BATCH)
     with world.workers(SEATS, "--parallel=8") as pool:
         with rewriter.at_work():
             finish(world)
         if stays:  # what was written since, the next pass copies
-            world.enqueue()
+            world.enqueue(BATCH)
             finish(world)
         world.end_alive(pool, SEATS)
     compare(run, world, rewriter, "migrate", stays=stays)
@@ -102,16 +101,21 @@ def compare(run: Run, world: World, rewriter: Rewriter, after: str, *, stays: bo
         newest, there = rewriter.newest[number], found[key]
         if there is not None and there.body == newest.body:
             continue
-        lead = moved_at.get(number, newest.acknowledged_at) - newest.acknowledged_at
         if named.get(number, set()) - {WRONG_REASON}:
             run.faults[NAMED] += 1
-        elif after == "migrate" and newest.is_legacy and not stays and lead < MOMENT.total_seconds():
+        elif after == "migrate" and not stays and is_late(rewriter, number, moved_at[number]):
             run.faults[LATE] += 1
         else:
-            side = "legacy" if newest.is_legacy else "production"
-            words = f"named {WRONG_REASON}" if number in named else "not named"
-            report = f"after {after} object {number} is old, {words}; rewritten in {side}"
-            world.auditor.report(report if stays else f"{report} {lead:.1f} s before its row moved")
+            side, words = "legacy" if newest.is_legacy else "production", f"named {WRONG_REASON}"
+            words = words if number in named else "not named"
+            world.auditor.report(f"after {after} object {number} is old, {words}; rewritten in {side}")
+
+
+def is_late(rewriter: Rewriter, number: int, moved_at: float) -> bool:
+    """Return whether a legacy object was rewritten after the last copy of the batch that has moved its row."""
+    newest, first = rewriter.newest[number], (number - 1) // BATCH * BATCH + 1
+    copies = [rewriter.slow.written_at.get(key_of(each), []) for each in range(first, first + BATCH)]
+    return newest.is_legacy and newest.acknowledged_at > max(at for each in copies for at in each if at <= moved_at)
 
 
 def account(world: World, rewriter: Rewriter, *, stays: bool) -> None:
