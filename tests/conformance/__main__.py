@@ -1,5 +1,6 @@
 """`make test-servers`: every check on every server; exit status 1 when anything is wrong."""
 
+import logging
 import signal
 import sys
 import time
@@ -34,6 +35,7 @@ Known = tuple[S3Server, Facts]
 @click.option("--record", "recorded", is_flag=True, help="Write the results to tests/conformance and docs/servers.md.")
 def main(only: tuple[str, ...], recorded: bool) -> None:
     """Hold rowferry against real S3 servers, each as legacy, as production and as both."""
+    logging.getLogger().addHandler(logging.NullHandler())
     results: dict[str, Any] = {}
     with ExitStack() as until:
         databases = DatabaseServers(until)

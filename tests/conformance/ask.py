@@ -1,13 +1,13 @@
 """What a server does by itself: asked with plain requests of boto3, never through rowferry."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.keys import list_keys
 from conformance.plain import PlainRequests, make_buckets
-from conformance.properties import PROPERTIES, TAGS, compare_properties, encode_tags
+from conformance.properties import PROPERTIES, TAGS, WITHOUT_UNDERSCORE, compare_properties, encode_tags
 from rowferry_lab.servers.s3_servers import S3Server
 from support.s3.buckets import connect_s3
 
@@ -27,8 +27,10 @@ class Facts:
     has_tags: bool = False
     copies_objects: bool = False
     copies_parts: bool = False
+    properties: Mapping[str, Any] = field(default_factory=lambda: PROPERTIES)
+    """Those that a write may have."""
     dropped: dict[str, list[str]] = field(default_factory=dict)
-    """Properties that an object has lost, by the way it was written."""
+    """Properties that an object has lost, or may not have, by the way it was written."""
     behaviour: dict[str, str] = field(default_factory=dict)
     """What is told on the page, by what was asked."""
 
@@ -41,12 +43,13 @@ class Asker(PlainRequests):
         facts.kept_keys = frozenset(self.find_kept_keys())
         facts.copied_keys = frozenset(key for key in facts.kept_keys if self.copies_key(key))
         facts.checks_secret = self.refuses(lambda: connect_s3(self.server, secret_key="wrong").list_buckets()) != ""
-        self.client.put_object(Bucket=self.a, Key="source", Body=b"source", **PROPERTIES)
+        facts.properties = self.choose_properties()
         self.put("tagged", b"tagged")
         facts.has_tags = self.keeps_tags("tagged", lambda: self.tag("tagged")) and self.read("tagged") == b"tagged"
         facts.copies_objects = not self.refuses(lambda: self.write("CopyObject", "copied"))
         facts.copies_parts = not self.refuses(lambda: self.write_parts("copied in parts", copy=True))
-        facts.dropped = {way: self.find_dropped(way) for way in WAYS if way != "CopyObject" or facts.copies_objects}
+        ways = [way for way in WAYS if way != "CopyObject" or facts.copies_objects]
+        facts.dropped = {way: self.find_dropped(way, facts.properties) for way in ways}
         facts.behaviour = dict(self.find_behaviour(facts))
         return facts
 
@@ -90,9 +93,17 @@ class Asker(PlainRequests):
         self.refuses(lambda: found.extend(self.client.get_paginator("list_objects_v2").paginate(Bucket=self.a)))
         return found
 
-    def find_dropped(self, way: str) -> list[str]:
+    def choose_properties(self) -> Mapping[str, Any]:
+        """Return the properties that a write may have, and leave an object that has them."""
+        source = {"Bucket": self.a, "Key": "source", "Body": b"source"}
+        if not self.refuses(lambda: self.client.put_object(**source, **PROPERTIES)):
+            return PROPERTIES
+        self.client.put_object(**source, **WITHOUT_UNDERSCORE)
+        return WITHOUT_UNDERSCORE
+
+    def find_dropped(self, way: str, properties: Mapping[str, Any]) -> list[str]:
         """Return the properties that an object written in this way has not got."""
-        self.write(way, f"described by {way}", **({} if way == "CopyObject" else PROPERTIES))
+        self.write(way, f"described by {way}", **({} if way == "CopyObject" else properties))
         bucket = self.b
         return list(compare_properties(self.client.head_object(Bucket=bucket, Key=f"described by {way}")))
 

@@ -4,15 +4,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from conformance.environment import MIB, PART_BYTES, Environment
+from conformance.conflicts import look_conflicts, look_large_conflicts, plant_conflicts, plant_large_conflicts
+from conformance.environment import IN_PARTS_BYTES, MIB, Environment
 from conformance.keys import describe_kinds, list_keys
 from conformance.properties import PROPERTIES, TAGS, compare_properties
 from support.entries.entry_table import TO
-from support.s3.objects import digest
 
 LARGE_BYTES = 60 * MIB
-IN_PARTS_BYTES = PART_BYTES + MIB
-"""The size of an object that travels by parts, with little trouble."""
 SMALL = 100
 
 Plant = Callable[[Environment], None]
@@ -43,6 +41,23 @@ def look_small(setup: Environment) -> Iterator[str]:
     yield from ()
 
 
+# Texts, which proxies and servers may compress on the way
+
+TEXT = b"<p>A page that compresses well.</p>\n"
+TEXTS = (("page.html", "text/html", 100), ("long.html", "text/html", 10_000), ("data.xml", "application/xml", 100))
+
+
+def plant_texts(setup: Environment) -> None:
+    for name, content_type, lines in TEXTS:
+        setup.plant("texts", name, TEXT * lines, ContentType=content_type)
+
+
+def look_texts(setup: Environment) -> Iterator[str]:
+    for row_id, name in setup.planted["texts"].items():
+        setup.hold_moved(row_id, name)
+    yield from ()
+
+
 # Strange keys
 
 
@@ -68,8 +83,10 @@ def look_keys(setup: Environment) -> Iterator[str]:
 
 
 def plant_properties(setup: Environment) -> None:
+    sides = (setup.legacy.properties, setup.production.properties)
+    properties = next((each for each in sides if each != PROPERTIES), PROPERTIES)
     for name, size_bytes in (("described", 100), ("described-in-parts", IN_PARTS_BYTES)):
-        setup.plant("properties", name, os.urandom(size_bytes), **PROPERTIES)
+        setup.plant("properties", name, os.urandom(size_bytes), **properties)
 
 
 def look_properties(setup: Environment) -> Iterator[str]:
@@ -84,7 +101,9 @@ def look_properties(setup: Environment) -> Iterator[str]:
         by_itself = {*setup.production.dropped[way], *setup.legacy.dropped["PutObject"]}
         setup.hold(lost <= by_itself, f"{name} has lost {sorted(lost - by_itself)}, which {way} keeps")
         for facts, operation in ((setup.production, way), (setup.legacy, "PutObject")):
-            if facts is setup.facts and facts.dropped[operation]:
+            if facts is setup.facts and facts.properties != PROPERTIES:
+                yield "refuses writes with metadata whose names have an underscore"
+            elif facts is setup.facts and facts.dropped[operation]:
                 yield f"{operation} drops {', '.join(facts.dropped[operation])}"
 
 
@@ -111,55 +130,6 @@ def look_tags(setup: Environment) -> Iterator[str]:
             setup.hold(not moved, f"{name} was moved to a server without tags, without a warning")
 
 
-# Conflicts
-
-
-def plant_conflicts(setup: Environment) -> None:
-    plant_existing(setup, "conflicts", 100, different=5)
-
-
-def plant_large_conflicts(setup: Environment) -> None:
-    plant_existing(setup, "conflicts by parts", IN_PARTS_BYTES, different=3)
-
-
-def plant_existing(setup: Environment, check: str, size_bytes: int, *, different: int) -> None:
-    """Plant objects whose production keys are taken: by different objects as large, and by one that is equal."""
-    for number in range(different):
-        name = f"{check}/{number}"
-        setup.plant(check, name, os.urandom(size_bytes))
-        setup.migration.production.put(TO + name, os.urandom(size_bytes))
-    body = os.urandom(size_bytes)
-    setup.plant(check, f"{check}/equal", body)
-    setup.migration.production.put(f"{TO}{check}/equal", body)
-    setup.existing |= {
-        name: digest(setup.migration.production.read(TO + name)) for name in setup.planted[check].values()
-    }
-
-
-def look_conflicts(setup: Environment) -> Iterator[str]:
-    yield from look_existing(setup, "conflicts", in_parts=False)
-
-
-def look_large_conflicts(setup: Environment) -> Iterator[str]:
-    yield from look_existing(setup, "conflicts by parts", in_parts=True)
-
-
-def look_existing(setup: Environment, check: str, *, in_parts: bool) -> Iterator[str]:
-    names = setup.planted[check]
-    changed = [n for n in names.values() if digest(setup.migration.production.read(TO + n)) != setup.existing[n]]
-    setup.hold(not changed, f"{len(changed)} of {len(names) - 1} different objects overwritten: {changed}")
-    rows, failures = setup.migration.rows(), {each["entry_id"]: each for each in setup.migration.failures()}
-    for row_id, name in names.items():
-        if name.endswith("equal"):
-            setup.hold_moved(row_id, name)
-            continue
-        setup.hold(rows[row_id] == f"image/{name}", f"the row of {name} moved on to the different object")
-        if setup.can_write(in_parts=in_parts):
-            told = failures.get(row_id, {}).get("outcome")
-            setup.hold(told == "conflict", f"{name} is told as {told}: {setup.explain(row_id)}")
-    yield from ()
-
-
 # 60 MiB
 
 
@@ -175,7 +145,7 @@ def look_large(setup: Environment) -> Iterator[str]:
         yield "has no UploadPartCopy: the entry fails, its row stays"
         return
     setup.hold_moved(row_id, name)
-    setup.hold("image/large" not in setup.migration.production.open_uploads(), "an upload is left open")
+    setup.hold(setup.count_parts(TO + name) is None, "an upload is left open")
 
 
 # An object that is not there
@@ -195,6 +165,7 @@ def look_missing(setup: Environment) -> Iterator[str]:
 
 CHECKS = (
     Check("small objects", plant_small, look_small, early=True),
+    Check("texts", plant_texts, look_texts),
     Check("strange keys", plant_keys, look_keys),
     Check("properties", plant_properties, look_properties),
     Check("tags", plant_tags, look_tags),

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 
 from conformance.environment import Environment
+from conformance.listings import check_objects, check_resume
 
 Command = Callable[[Environment], Iterator[str]]
 
@@ -91,5 +92,7 @@ COMMANDS: Mapping[str, Command] = {
     "rerun": check_rerun,
     "verify": check_verify,
     "revert": check_revert,
+    "objects": check_objects,
+    "resume": check_resume,
     "errors": check_errors,
 }

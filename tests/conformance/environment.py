@@ -3,12 +3,14 @@
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from unittest.mock import patch
+
+from botocore.exceptions import ClientError
 
 from conformance.ask import Facts
 from conformance.plain import make_buckets
@@ -23,6 +25,8 @@ Direction = Literal["within", "from", "to"]
 """Where the server that is looked at stands: on both sides, as legacy, as production."""
 MIB = 1024 * 1024
 PART_BYTES = 5 * MIB
+IN_PARTS_BYTES = PART_BYTES + MIB
+"""The size of an object that travels by parts, with little trouble."""
 BATCH = 40
 
 
@@ -87,6 +91,19 @@ class Environment:
         return self.migration.run(*arguments, **{**self.migration.environment, **environment})
 
     # What the checks ask
+
+    def count_parts(self, key: str) -> int | None:
+        """Return how many parts the production server has of an open upload; None where none is open.
+
+        Swift lists an upload for a while after its end.
+        """
+        side = self.migration.production
+        for upload in side.client.list_multipart_uploads(Bucket=side.bucket).get("Uploads", []):
+            with suppress(ClientError):
+                if upload["Key"] == key:
+                    named = {"Bucket": side.bucket, "Key": key, "UploadId": upload["UploadId"]}
+                    return len(side.client.list_parts(**named).get("Parts", []))
+        return None
 
     def hold(self, condition: object, words: str) -> None:
         """Raise Wrong unless the condition holds."""

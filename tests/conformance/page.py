@@ -18,10 +18,21 @@ TITLES = {
     "minio": "MinIO",
     "ceph": "Ceph RGW",
     "swift": "OpenStack Swift (s3api)",
+    "rclone": "rclone `serve s3`",
+    "nginx": "nginx, before versitygw",
+    "apache": "Apache, before versitygw",
     "versitygw": "versitygw",
     "moto": "moto",
 }
-SHORT_TITLES = {**TITLES, "juicefs": "JuiceFS", "ceph": "Ceph", "swift": "Swift"}
+SHORT_TITLES = {
+    **TITLES,
+    "juicefs": "JuiceFS",
+    "ceph": "Ceph",
+    "swift": "Swift",
+    "rclone": "rclone",
+    "nginx": "nginx",
+    "apache": "Apache",
+}
 DIRECTIONS = {
     "within": "### The server copies by itself",
     "from": "### From it to another server",

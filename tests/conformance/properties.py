@@ -13,6 +13,11 @@ PROPERTIES: Mapping[str, Any] = {
     "Expires": "Thu, 01 Jan 2032 00:00:00 GMT",
     "Metadata": {"author": "me", "with-dash": "a=b; c", "x-y_z": "1"},
 }
+WITHOUT_UNDERSCORE: Mapping[str, Any] = {
+    **PROPERTIES,
+    "Metadata": {name: value for name, value in PROPERTIES["Metadata"].items() if "_" not in name},
+}
+"""For what is behind a proxy that drops headers with an underscore, as nginx does: the signature covers them."""
 EXPECTED_HEADERS = {
     "content-type": PROPERTIES["ContentType"],
     "cache-control": PROPERTIES["CacheControl"],

@@ -1,4 +1,4 @@
-"""Real S3 servers of other projects, each started for the tests on ports of its own and ended with them."""
+"""Real S3 servers of other projects, and proxies before one, each started for the tests on ports of its own."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +12,8 @@ from support.s3.servers.gofakes3 import GoFakeS3Server
 from support.s3.servers.juicefs import JuiceServer
 from support.s3.servers.minio import MinioServer
 from support.s3.servers.own import NotInstalled
+from support.s3.servers.proxies import ApacheProxy, NginxProxy
+from support.s3.servers.rclone import RcloneServer
 from support.s3.servers.seaweedfs import SeaweedServer
 from support.s3.servers.swift import SwiftServer
 
@@ -32,6 +34,9 @@ SERVERS: Mapping[str, Callable[[], S3Server]] = {
     "minio": MinioServer,
     "ceph": CephServer,
     "swift": SwiftServer,
+    "rclone": RcloneServer,
+    "nginx": lambda: NginxProxy(make_versitygw(), owned=True),
+    "apache": lambda: ApacheProxy(make_versitygw(), owned=True),
     "versitygw": make_versitygw,
     "moto": MotoServer,
 }

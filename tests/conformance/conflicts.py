@@ -1,0 +1,54 @@
+"""Objects whose production keys are taken already: by different objects, which must stay, and by equal ones."""
+
+import os
+from collections.abc import Iterator
+
+from conformance.environment import IN_PARTS_BYTES, Environment
+from support.entries.entry_table import TO
+from support.s3.objects import digest
+
+
+def plant_conflicts(setup: Environment) -> None:
+    plant_existing(setup, "conflicts", 100, different=5)
+
+
+def plant_large_conflicts(setup: Environment) -> None:
+    plant_existing(setup, "conflicts by parts", IN_PARTS_BYTES, different=3)
+
+
+def plant_existing(setup: Environment, check: str, size_bytes: int, *, different: int) -> None:
+    """Plant objects whose production keys are taken: by different objects as large, and by one that is equal."""
+    for number in range(different):
+        name = f"{check}/{number}"
+        setup.plant(check, name, os.urandom(size_bytes))
+        setup.migration.production.put(TO + name, os.urandom(size_bytes))
+    body = os.urandom(size_bytes)
+    setup.plant(check, f"{check}/equal", body)
+    setup.migration.production.put(f"{TO}{check}/equal", body)
+    setup.existing |= {
+        name: digest(setup.migration.production.read(TO + name)) for name in setup.planted[check].values()
+    }
+
+
+def look_conflicts(setup: Environment) -> Iterator[str]:
+    yield from look_existing(setup, "conflicts", in_parts=False)
+
+
+def look_large_conflicts(setup: Environment) -> Iterator[str]:
+    yield from look_existing(setup, "conflicts by parts", in_parts=True)
+
+
+def look_existing(setup: Environment, check: str, *, in_parts: bool) -> Iterator[str]:
+    names = setup.planted[check]
+    changed = [n for n in names.values() if digest(setup.migration.production.read(TO + n)) != setup.existing[n]]
+    setup.hold(not changed, f"{len(changed)} of {len(names) - 1} different objects overwritten: {changed}")
+    rows, failures = setup.migration.rows(), {each["entry_id"]: each for each in setup.migration.failures()}
+    for row_id, name in names.items():
+        if name.endswith("equal"):
+            setup.hold_moved(row_id, name)
+            continue
+        setup.hold(rows[row_id] == f"image/{name}", f"the row of {name} moved on to the different object")
+        if setup.can_write(in_parts=in_parts):
+            told = failures.get(row_id, {}).get("outcome")
+            setup.hold(told == "conflict", f"{name} is told as {told}: {setup.explain(row_id)}")
+    yield from ()
