@@ -78,8 +78,6 @@ class Attempt:
     """Time since the last loss."""
     unclear_for: timedelta | None = None
     """Time until it is clear whether the worker of an earlier attempt is dead; None: it is clear."""
-    since_first: timedelta | None = None
-    """Time since the first attempt began; None: this is the first."""
 
 
 class Entry(Struct, frozen=True, gc=False):

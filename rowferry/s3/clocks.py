@@ -83,9 +83,9 @@ def written_at(response: Response) -> datetime | None:
 
 
 def find_age(response: Response) -> float | None:
-    """Return how many seconds ago an object was written, at least, by its server's own clock alone; None: not told."""
+    """Return how many seconds ago an object was written, give or take one, by its server's clock; None: not told."""
     now, written = read_date(response.headers), written_at(response)
-    return None if now is None or written is None else (now - written).total_seconds() - 1
+    return None if now is None or written is None else (now - written).total_seconds()
 
 
 def put_in_order(legacy: Response, production: Response, skew: Skew, *, is_end_told: bool = True) -> Order:

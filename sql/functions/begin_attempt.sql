@@ -4,8 +4,7 @@
 --   `crashes`: attempts that ended with the death of their worker;
 --   `losses`: attempts that lost their connection while their worker lived, the last one `since_loss` ago;
 --   `unclear_for`: not null where the worker of an open attempt is silent and may return: how long until it counts as
---   dead. The caller puts the batch back until then;
---   `since_first`: how long ago the first attempt began; null: this is the first.
+--   dead. The caller puts the batch back until then.
 --   An open attempt is no crash while its worker lives and will close it: this worker, or one whose session holds the
 --   lock of its ledger. Without the lock (the session was lost, or PgBouncer is in between) a worker is dead after
 --   10 s without a heartbeat, if the caller has reached the database for that long (`p_reachable_for`; null: it has);
@@ -17,13 +16,7 @@ create or replace function rowferry.begin_attempt(
     p_batch_id bigint, p_requeues integer, p_worker_id text, p_reachable_for interval default null
 )
 returns table (
-    attempt_id bigint,
-    number integer,
-    crashes integer,
-    losses integer,
-    since_loss interval,
-    unclear_for interval,
-    since_first interval
+    attempt_id bigint, number integer, crashes integer, losses integer, since_loss interval, unclear_for interval
 )
 language plpgsql
 security definer
@@ -41,9 +34,8 @@ begin
         1 + count(*) filter (where a.verdict in ('RETRY', 'DONE', 'ERROR')),
         count(*) filter (where a.verdict = 'LOST'),
         clock_timestamp() - max(a.finished_at) filter (where a.verdict = 'LOST'),
-        clock_timestamp() - min(a.started_at),
         array_agg(a.worker_id) filter (where a.verdict is null and a.worker_id <> p_worker_id)
-    into strict number, losses, since_loss, since_first, v_open_workers
+    into strict number, losses, since_loss, v_open_workers
     from rowferry.batch_attempt as a
     where a.batch_id = p_batch_id and a.requeues = p_requeues and a.started_at >= v_created_at;
 

@@ -13,8 +13,7 @@ returns table (
     crashes integer,
     losses integer,
     since_loss interval,
-    unclear_for interval,
-    since_first interval
+    unclear_for interval
 )
 language sql
 security definer
@@ -29,8 +28,7 @@ as $$
         a.crashes,
         a.losses,
         a.since_loss,
-        a.unclear_for,
-        a.since_first
+        a.unclear_for
     from unnest(p_batch_ids, p_requeues) as u (batch_id, requeues)
     cross join lateral rowferry.begin_attempt(u.batch_id, u.requeues, p_worker_id, p_reachable_for) as a;
 $$;

@@ -51,30 +51,40 @@ where e.{changed} <= now() at time zone 'UTC';
 
 -- name: read_switch
 -- Since when the application may be using the production bucket, and when the newest pass began: over rows that stay,
--- or over objects without rows, by its newest listing.
+-- or over objects without rows, by its newest listing. Of a pass that is the only one, when it ended: all that it has
+-- copied is known as a copy by that.
 select
     m.id,
     m.switched_at,
     m.was_switched_at,
     m.switched_back_at,
-    greatest(
-        (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id),
-        (
-            select max(q.created_at)
-            from rowferry.batch_queue as q
-            where
-                q.migration_id = m.id
-                and q.queue_name = %(queue)s
-                and q.payload ->> 'objects' = 'listing'
+    case
+        when m.passes = 1
+            then (
+                select max(q.finished_at)
+                from rowferry.batch_queue as q
+                where q.migration_id = m.id and q.queue_name = %(queue)s
+            )
+        else greatest(
+            (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id),
+            (
+                select max(q.created_at)
+                from rowferry.batch_queue as q
+                where
+                    q.migration_id = m.id
+                    and q.queue_name = %(queue)s
+                    and q.payload ->> 'objects' = 'listing'
+            )
         )
-    ) as last_pass_at
+    end as last_pass_at
 from rowferry.migration as m
 where m.name = %(name)s;
 
 -- name: read_timeline
--- How many seconds ago the application of a migration may have been switched, and it was switched and went back before.
--- Null: that has not happened.
+-- How many seconds ago a migration was made, its application may have been switched, and it was switched and went back
+-- before. Null: that has not happened.
 select
+    extract(epoch from clock_timestamp() - m.created_at)::float8 as began,
     extract(epoch from clock_timestamp() - %(switched_at)s::timestamptz)::float8 as switched,
     extract(epoch from clock_timestamp() - m.was_switched_at)::float8 as was_switched,
     extract(epoch from clock_timestamp() - m.switched_back_at)::float8 as switched_back

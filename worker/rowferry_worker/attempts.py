@@ -46,7 +46,7 @@ def begin_attempts(ledger: Ledger, batches: Sequence[Batch], worker_id: str) -> 
 
 
 def _read_attempt(row: dict[str, Any]) -> Attempt:
-    history = (row["losses"], row["since_loss"], row["unclear_for"], row["since_first"])
+    history = (row["losses"], row["since_loss"], row["unclear_for"])
     return Attempt(row["attempt_id"], row["number"], row["crashes"], *history)
 
 

@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 
 import pytest
 
-from rowferry_worker.batch import second_look
-from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.objects import followed_copy
 from support.entries.files import make_table, now
 from support.entries.migration import Migration
@@ -91,13 +88,7 @@ def test_an_object_that_cannot_be_looked_at_again_does_not_lead_its_row(three: M
     three.audit(legacy_left=[2])
 
 
-def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(
-    logged_migration: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever is written after the look has a later time than the copy, so that the next pass knows it by that."""
-    waits: list[float] = []
-    monkeypatch.setattr(BatchContext, "wait", lambda _context, seconds: waits.append(seconds))
-    monkeypatch.setattr(followed_copy, "SETTLED_AFTER", timedelta(0))
+def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(logged_migration: Migration, log: RequestLog) -> None:
     staying = make_table(logged_migration, "timestamptz")
     staying.execute("insert into public.files values (2, %s, %s)", (KEY, now()))
     staying.legacy.put(KEY, b"version 0")
@@ -107,5 +98,3 @@ def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(
     assert times() == followed_copy.FOLLOWED
     assert staying.counts() == {"migrated": 1}
     assert staying.production.read(KEY) == staying.bodies["2"]
-    assert waits == [second_look.SETTLED_AFTER.total_seconds()]
-    assert timedelta(seconds=2.5) <= second_look.SETTLED_AFTER, "see test_what_is_three_seconds_apart_is_put_in_order"

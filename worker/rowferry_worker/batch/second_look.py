@@ -6,7 +6,7 @@ from rowferry.batch import Outcome
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.objects.copy import CopyOptions, CopyResult
-from rowferry_worker.objects.followed_copy import SETTLED_AFTER, follow
+from rowferry_worker.objects.followed_copy import follow
 from rowferry_worker.objects.scheduler import ObjectResult
 
 
@@ -21,8 +21,8 @@ def look_at_sources(
     """Return how the copies ended, each copied object being what its legacy object is now.
 
     `objects`: the legacy and the production key behind each key of `by_key`. Rows that move are about to follow their
-    objects, so the look is the last thing before. Where no row moves (`stays`), it comes once whatever is written later
-    will be recognised as later, and only to what was written now: the rest is compared in each pass.
+    objects, so the look is the last thing before. Where no row moves (`stays`), only what was written now is looked at:
+    what was found equal was compared a moment ago, and is in each pass.
     """
     looked_at = {
         key: result
@@ -32,11 +32,9 @@ def look_at_sources(
     if not looked_at:
         return dict(by_key)
     s3 = context.object_requests()
-    if stays:
-        context.wait(SETTLED_AFTER.total_seconds())
     found = run_copies(
         context,
-        lambda key: follow(s3, options, *objects[key], looked_at[key], stays=stays),
+        lambda key: follow(s3, options, *objects[key], looked_at[key]),
         looked_at,
         is_look=True,
     )

@@ -12,7 +12,7 @@ from rowferry_worker.objects.precedence import Timeline
 
 
 def read_timeline(context: BatchContext) -> Timeline:
-    """Return when the first attempt at the batch began, and when the application was switched, by time.monotonic().
+    """Return when the batch's migration was made, and when its application was switched, by time.monotonic().
 
     The payload says since when it may be switched in this pass. Moments are told by PostgreSQL's clock alone.
     """
@@ -21,9 +21,8 @@ def read_timeline(context: BatchContext) -> Timeline:
     row: dict[str, Any] = fetch_one(context.connection, statement("read_timeline"), parameters)
     now = time.monotonic()
     at = {name: None if ago is None else now - float(ago) for name, ago in row.items()}
-    first, last, since_first = at["was_switched"], at["switched_back"], context.attempt.since_first
-    began = None if since_first is None else now - since_first.total_seconds()
-    return Timeline(began, at["switched"], None if first is None or last is None else (first, last))
+    first, last = at["was_switched"], at["switched_back"]
+    return Timeline(at["began"], at["switched"], None if first is None or last is None else (first, last))
 
 
 def find_skew(payload: Mapping[str, Any]) -> Skew | None:

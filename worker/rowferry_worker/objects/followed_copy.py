@@ -1,8 +1,6 @@
 """What is copied is looked at again: a legacy object that was rewritten meanwhile is copied once more."""
 
-import asyncio
 import logging
-from datetime import timedelta
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectNotFound, ServerFault
@@ -14,9 +12,6 @@ from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 _log = logging.getLogger(__name__)
 
-SETTLED_AFTER = timedelta(seconds=3)
-"""How long after its copy a legacy object is looked at of which no row moves: whatever is written to it later then has
-a later Last-Modified than the copy, as far as the clocks of two servers can be measured."""
 FOLLOWED = 3
 """How often one attempt copies a legacy object again that is rewritten again and again."""
 
@@ -24,8 +19,7 @@ FOLLOWED = 3
 async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Copy an object as `copy_object` does of which no row moves; where only the production bucket has it, it is KEPT.
 
-    From the second pass on, when the application may be about to write to the production bucket, what was written is
-    remembered as a copy.
+    From the second pass on, and where its age might not tell, what was written is remembered as a copy.
     """
     try:
         result = await copy_object(s3, options, source_key, target_key)
@@ -38,13 +32,12 @@ async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: st
 
 
 async def follow(
-    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult, *, stays: bool
+    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult
 ) -> CopyResult:
     """Return the result of a copy once the legacy object is still what was copied, having copied it again if need be.
 
-    `stays`: no row moves, so that what is rewritten later must be recognised by its time. A legacy object that is gone
-    leaves the result as it is. Raises ServerFault where the object was rewritten FOLLOWED times meanwhile (then its
-    last copy is remembered as ours), or where the copy is no longer ours.
+    A legacy object that is gone leaves the result as it is. Raises ServerFault where the object was rewritten FOLLOWED
+    times meanwhile (then its last copy is remembered as ours), or where the copy is no longer ours.
     """
     size_bytes = 0
     for times in range(FOLLOWED + 1):
@@ -58,9 +51,7 @@ async def follow(
             break
         result = await _copy_again(s3, options, source_key, target_key, result)
         size_bytes += result.size_bytes
-        if stays:
-            await _note(s3, options, source_key, target_key, result)
-            await asyncio.sleep(SETTLED_AFTER.total_seconds())
+        await _note(s3, options, source_key, target_key, result)
     await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
     raise _rewritten(source_key)
 
@@ -86,8 +77,7 @@ def _count(result: CopyResult, size_bytes: int) -> CopyResult:
 
 
 async def _note(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult) -> None:
-    may_switch = options.looks_first or options.timeline.switched is not None
-    if may_switch and result.outcome is Outcome.MIGRATED:
+    if (options.looks_first or options.timeline.is_doubtful) and result.outcome is Outcome.MIGRATED:
         await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
 
 

@@ -14,18 +14,26 @@ application has written since it was switched; production: a newer object of unk
 which of the two was written last."""
 
 MARGIN_SECONDS = 2.0
-"""By how much a moment of PostgreSQL's clock may be missed, since servers tell the ages of objects in whole seconds."""
+"""By how much the age of an object may be missed: servers tell times in whole seconds, and responses take a while."""
+YOUNG_SECONDS = 10.0
+"""For so long after a migration was made, ages may not tell whether an object was written before or since."""
 
 
 class Timeline(NamedTuple):
     """Moments of a migration whose rows stay, by time.monotonic(); None: there was none."""
 
     began: float | None = None
-    """When the first attempt at the batch began; None: this is the first, so no copy of ours can be half done."""
+    """When the migration was made: until it is switched, the application writes to the legacy bucket only."""
     switched: float | None = None
     """Since when the application may be writing to the production bucket."""
     abandoned: tuple[float, float] | None = None
     """When it was switched before, and when it went back to the legacy bucket."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Return whether what is written now may not be known as a copy by its age later on."""
+        is_young = self.began is not None and time.monotonic() - self.began < YOUNG_SECONDS
+        return is_young or self.switched is not None
 
 
 NO_TIMELINE = Timeline()
@@ -43,30 +51,36 @@ class Pair(NamedTuple):
 async def find_precedence(s3: ObjectRequests, clocks: Clocks, pair: Pair, timeline: Timeline) -> Precedence:
     """Return which of two different objects counts.
 
-    The order of two writes is read from the clocks of their servers, as far as these are known to agree; what a write
-    of ours has left is known by its ETag, or, before the application is switched, by its time.
+    The order of two writes is read from the clocks of their servers, as far as these are known to agree. A copy of ours
+    is known by its ETag where that is remembered, else by its age: it was written before the application was switched.
     """
     if await s3.large.is_own_copy(pair.production_key, pair.production.etag or ""):
         return "legacy"
-    if timeline.abandoned is not None and _is_between(pair.production, *timeline.abandoned):
+    age = find_age(pair.production)
+    if timeline.abandoned is not None and _may_be_between(age, *timeline.abandoned):
         return "legacy"
     skew = await clocks.measure(s3, pair.legacy_key, pair.production_key)
     order = put_in_order(pair.legacy, pair.production, skew, is_end_told=timeline.switched is None)
     if order == "newer":
         return "legacy"
     if order == "older":
-        return "application" if _is_since(pair.production, timeline.switched) else "production"
-    # Until it is switched, the application writes to the legacy bucket only: an earlier attempt has left this.
-    is_ours = timeline.switched is None and _is_since(pair.production, timeline.began)
-    return "legacy" if is_ours else "unclear"
+        return "application" if _may_be_since(age, timeline.switched) else "production"
+    return "legacy" if _is_ours(age, timeline) else "unclear"
 
 
-def _is_since(production: Response, moment: float | None) -> bool:
-    """Return whether an object was written since a moment, as far as its server's clock tells."""
-    age = find_age(production)
-    return moment is not None and age is not None and age <= time.monotonic() - moment + MARGIN_SECONDS
+def _may_be_since(age: float | None, moment: float | None) -> bool:
+    """Return whether an object of this age may have been written since a moment."""
+    return moment is not None and age is not None and age - MARGIN_SECONDS <= time.monotonic() - moment
 
 
-def _is_between(production: Response, first: float, last: float) -> bool:
-    age, now = find_age(production), time.monotonic()
-    return age is not None and now - last - MARGIN_SECONDS <= age + 1 and age <= now - first + MARGIN_SECONDS
+def _may_be_between(age: float | None, first: float, last: float) -> bool:
+    return age is not None and _may_be_since(age, first) and age + MARGIN_SECONDS >= time.monotonic() - last
+
+
+def _is_ours(age: float | None, timeline: Timeline) -> bool:
+    """Return whether an object was surely written between the beginning of the migration and the switch."""
+    if age is None or timeline.began is None:
+        return False
+    now = time.monotonic()
+    is_before_switch = timeline.switched is None or age - MARGIN_SECONDS >= now - timeline.switched
+    return is_before_switch and age + MARGIN_SECONDS <= now - timeline.began

@@ -78,7 +78,9 @@ async def _resolve_difference(
     pair = Pair(*legacy, *production)
     precedence = await find_precedence(s3, copy_options.clocks, pair, copy_options.timeline)
     if precedence == "legacy" and options.repair == "older":
-        return await replace_object(s3, copy_options, legacy_key, key, existing)
+        repaired = await replace_object(s3, copy_options, legacy_key, key, existing)
+        await s3.large.note_copy(key, repaired.etag, legacy_key, repaired.source_etag)
+        return repaired
     if precedence == "application":
         return CopyResult(Outcome.KEPT)
     raise _describe_difference(precedence)
