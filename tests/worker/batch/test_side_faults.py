@@ -1,5 +1,6 @@
 """The fault of a whole side is not held against entries: batches are released, and the migration is paused."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,13 @@ from support.queue.paused_migration import check_nothing_burnt, state_of, work_u
 from support.s3.request_log import LoggedRequest, RequestLog, from_first, writes_of
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+
+
+def answer_of(status: int, code: str) -> bytes:
+    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
+    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 REFUSALS = {
     "ExpiredToken": (400, "renew these credentials"),
     "InvalidAccessKeyId": (403, "correct these credentials"),
@@ -126,6 +134,34 @@ def test_a_missing_object_does_not_hide_that_a_right_was_revoked(
         work_until_paused(migration, parallel=1)
     assert "AccessDenied" in state_of(migration)[1]
     check_nothing_burnt(migration)
+
+
+DENIALS: dict[str, tuple[Callable[[LoggedRequest], bool], bytes]] = {
+    "a proxy": (lambda seen: bool(seen.path), b"HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\n<html>"),
+    "no right to write": (lambda seen: seen.writes and bool(seen.key), answer_of(403, "AccessDenied")),
+    "no right to read": (lambda seen: seen.method == "HEAD" or seen.writes_object, answer_of(403, "AccessDenied")),
+    "no right to read tags": (lambda seen: seen.query.startswith("tagging"), answer_of(403, "AccessDenied")),
+}
+
+
+@pytest.mark.parametrize("denial", DENIALS)
+def test_the_last_objects_of_a_batch_are_not_held_to_be_forbidden_where_everything_is(
+    denial: str, logged_migration: Migration, log: RequestLog
+) -> None:
+    migration = logged_migration
+    migration.plan["migration"] |= {"transfer": "stream"} if "tags" in denial else {}
+    migration.fill(8)
+    for number in range(1, 9) if "tags" in denial else ():
+        migration.legacy.tag(f"image/u{number}/me.png", {"kind": "cat"})
+    migration.enqueue(8)
+    migration.write_plan()
+    matches, answer = DENIALS[denial]
+    has_begun = from_first(lambda seen: "u7" in seen.path.split("/") or "/u7/" in str(seen.headers))
+    with log.answering(lambda seen: has_begun(seen) and matches(seen), answer):
+        migration.work(parallel=1)
+    (attempt,) = migration.attempts()
+    assert (attempt["verdict"], migration.batch()["attempts"], migration.failures()) == ("RELEASED", 0, [])
+    assert "for any key" in attempt["error"]
 
 
 def test_what_was_read_before_shows_that_no_right_was_revoked(logged_migration: Migration, log: RequestLog) -> None:

@@ -19,7 +19,13 @@ from rowferry.errors import (
 )
 from rowferry.plan import Plan, SideName
 from rowferry.s3.operations import head_object
-from rowferry_worker.batch.side_questions import ask_all, ask_without_object, find_lost_bucket, is_revoked
+from rowferry_worker.batch.side_questions import (
+    ask_all,
+    ask_without_object,
+    find_lost_bucket,
+    is_denied_now,
+    is_revoked,
+)
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.evidence import READS, Operation, is_suspect, name_operation
@@ -48,13 +54,21 @@ def refuse_side_fault(migration: MigrationContext, by_key: Results) -> None:
     tried = [result for result in by_key.values() if not isinstance(result, NotStarted | Cancelled)]
     if fault := next((result for result in tried if isinstance(result, WHOLE_SIDE)), None):
         raise _describe_fault(migration.plan, fault)
-    denied = [result for result in tried if isinstance(result, AccessDenied)]
-    if denied and _may_be_revoked(migration, denied, tried) and is_revoked(migration, denied[0]):
-        raise _describe_revocation(migration.plan, denied[0])
+    _refuse_revocation(migration, tried)
     missing = [result for result in tried if isinstance(result, ObjectNotFound)]
     is_doubtful = len(missing) == len(tried) or any(result.code == _GONE for result in missing)
     if missing and is_doubtful and (lost := find_lost_bucket(migration)):
         raise _describe_fault(migration.plan, lost)
+
+
+def _refuse_revocation(migration: MigrationContext, tried: Sequence[ObjectResult]) -> None:
+    """Raise MigrationFault where what was denied for an object is denied for others as well."""
+    denied = [result for result in tried if isinstance(result, AccessDenied)]
+    if denied and _may_be_revoked(migration, denied, tried) and is_revoked(migration, denied[0]):
+        raise _describe_revocation(migration.plan, denied[0])
+    for one in {name_operation(result): result for result in denied}.values():
+        if is_denied_now(migration, one):
+            raise _describe_revocation(migration.plan, one)
 
 
 def _look_for_missing(migration: MigrationContext, by_key: Results) -> Results:

@@ -15,7 +15,7 @@ from rowferry.errors import (
     UsageError,
 )
 from rowferry.http import event_loop
-from rowferry.plan import Plan
+from rowferry.plan import Plan, SideName
 from rowferry.s3.client import check_bucket
 from rowferry.s3.operations import (
     REQUESTER_PAYS,
@@ -34,6 +34,8 @@ from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.evidence import READS, is_suspect, name_operation
 from rowferry_worker.objects.requests import NO_OBJECT
 
+_OTHER_READS = {"GetObjectTagging": get_object_tagging, "GetObjectAcl": get_object_acl}
+"""Reads that need a right of their own."""
 _VERSIONS = {"PutObjectTagging": None, "PutObjectVersionTagging": "null"}
 """The version that a request names which needs the right: "null" is one in every bucket, as S3 writes it."""
 
@@ -70,6 +72,23 @@ def is_revoked(migration: MigrationContext, denied: AccessDenied) -> bool:
     return is_hidden and migration.evidence.is_denied(name_operation(denied)) and not _may_still_read(migration)
 
 
+def is_denied_now(migration: MigrationContext, denied: AccessDenied) -> bool:
+    """Return whether what has worked for an object is denied for that very object now; False where none is known.
+
+    Reads are asked again of the legacy object that was read last, writes by an upload that is aborted at once.
+    """
+    readable = migration.evidence.readable
+    if readable is None:
+        return False
+    questions = [head_object("legacy", readable)]
+    if denied.side == "legacy" and denied.operation in _OTHER_READS:
+        questions.append(_OTHER_READS[denied.operation]("legacy", readable))
+    answers = ask_all(migration, questions)
+    if denied.operation not in READS:
+        answers.append(_ask(migration, "production", _begin_upload(migration.plan)))
+    return any(isinstance(answer, AccessDenied) and answer.operation != "AbortMultipartUpload" for answer in answers)
+
+
 def _may_still_read(migration: MigrationContext) -> bool | None:
     """Return whether a legacy object may still be read that was read before; None where none is known."""
     readable = migration.evidence.readable
@@ -84,7 +103,11 @@ def ask_without_object(migration: MigrationContext, refused: ObjectError) -> Obj
 
     The request writes no object.
     """
-    client, request = migration.clients[refused.side or "production"], _choose_request(migration.plan, refused)
+    return _ask(migration, refused.side or "production", _choose_request(migration.plan, refused))
+
+
+def _ask(migration: MigrationContext, side: SideName, request: Request) -> ObjectError | None:
+    client = migration.clients[side]
     try:
         response = client.ask(request)
         if upload_id := read_text(response.body, "UploadId"):
@@ -116,7 +139,11 @@ def _choose_request(plan: Plan, refused: ObjectError) -> Request:
                 NO_OBJECT, source_bucket=source, source_key=NO_OBJECT, if_none_match=True, headers=headers
             )
         case _:
-            return create_multipart_upload(NO_OBJECT, headers=write_headers(plan.production))
+            return _begin_upload(plan)
+
+
+def _begin_upload(plan: Plan) -> Request:
+    return create_multipart_upload(NO_OBJECT, headers=write_headers(plan.production))
 
 
 def find_lost_bucket(migration: MigrationContext) -> BucketNotFound | None:
