@@ -119,7 +119,7 @@ mutants: $(VENV)/.with-mutants ## Change the critical modules one place at a tim
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tools:tests $(VENV)/bin/python -m mutants $(MUTANTS_ARGS)
 
-torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; up to an hour.
+torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; two hours.
 	@$(INSTALL_VERSITYGW)
 	@$(INSTALL_TOXIPROXY)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
