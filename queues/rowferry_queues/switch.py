@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from rowferry.queue_spec import QueueChoices
-from rowferry.s3.clocks import Skew
 
 
 class SwitchChoices(QueueChoices, frozen=True, kw_only=True):
@@ -12,7 +11,7 @@ class SwitchChoices(QueueChoices, frozen=True, kw_only=True):
 
     switched_at: datetime | None = None
     """Production objects that were written since are the application's own: those that differ are kept."""
-    skew: Skew | None = None
+    skew: tuple[float, float] | None = None
     """By how many seconds the production server's clock is ahead of the legacy server's, at least and at most."""
 
     def describe_switch(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rowferry_worker.objects import followed_copy
+from rowferry_worker.batch.second_look import ROUNDS
 from support.entries.files import make_table, now
 from support.entries.migration import Migration
 from support.s3.request_log import LoggedRequest, RequestLog
@@ -29,12 +29,15 @@ def looks_of(migration: Migration) -> Callable[[LoggedRequest], bool]:
 
 
 @contextmanager
-def rewriting(migration: Migration, log: RequestLog, most: int) -> Iterator[Callable[[], int]]:
+def rewriting(
+    migration: Migration, log: RequestLog, most: int, also: Callable[[LoggedRequest], object] = lambda _seen: None
+) -> Iterator[Callable[[], int]]:
     """Rewrite an object right before it is looked at, so often at most; yield how often that was done."""
     times, is_look = 0, looks_of(migration)
 
     def rewrite(seen: LoggedRequest) -> None:
         nonlocal times
+        also(seen)
         if is_look(seen) and times < most:
             times += 1
             migration.bodies["2"] = b"version %d" % times
@@ -45,7 +48,7 @@ def rewriting(migration: Migration, log: RequestLog, most: int) -> Iterator[Call
 
 
 @pytest.mark.parametrize("transfer", ["auto", "stream"])
-@pytest.mark.parametrize("most", [1, followed_copy.FOLLOWED])
+@pytest.mark.parametrize("most", [1, ROUNDS])
 def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, transfer: str, most: int) -> None:
     three.plan["migration"]["transfer"] = transfer
     three.enqueue()
@@ -53,6 +56,25 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
         three.work()
     assert times() == most
     assert three.verdicts() == ["DONE"]
+    assert three.counts() == {"migrated": 3}
+    three.audit()
+
+
+def test_what_is_rewritten_while_another_object_is_copied_again_is_not_missed(
+    three: Migration, log: RequestLog
+) -> None:
+    """It was looked at before that, and its row has not moved yet."""
+    other = "image/u3/me.png"
+
+    def rewrite_other(seen: LoggedRequest) -> None:
+        copies = [each for each in log.seen if each.writes_object and each.key == "avatar/u2/me.png"]
+        if seen.writes_object and len(copies) == 2 and three.bodies["3"] != b"late":
+            three.bodies["3"] = b"late"
+            three.legacy.put(other, b"late")
+
+    with rewriting(three, log, 1, also=rewrite_other):
+        three.work(parallel=1)
+    assert three.bodies["3"] == b"late"
     assert three.counts() == {"migrated": 3}
     three.audit()
 
@@ -93,8 +115,8 @@ def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(logged_migration: 
     staying.execute("insert into public.files values (2, %s, %s)", (KEY, now()))
     staying.legacy.put(KEY, b"version 0")
     staying.enqueue()
-    with rewriting(staying, log, followed_copy.FOLLOWED) as times:
+    with rewriting(staying, log, ROUNDS) as times:
         staying.work()
-    assert times() == followed_copy.FOLLOWED
+    assert times() == ROUNDS
     assert staying.counts() == {"migrated": 1}
     assert staying.production.read(KEY) == staying.bodies["2"]

@@ -9,6 +9,9 @@ from rowferry_worker.objects.copy import CopyOptions, CopyResult
 from rowferry_worker.objects.followed_copy import follow
 from rowferry_worker.objects.scheduler import ObjectResult
 
+ROUNDS = 3
+"""How often one attempt copies again what is rewritten again and again."""
+
 
 def look_at_sources(
     context: BatchContext,
@@ -21,21 +24,46 @@ def look_at_sources(
     """Return how the copies ended, each copied object being what its legacy object is now.
 
     `objects`: the legacy and the production key behind each key of `by_key`. Rows that move are about to follow their
-    objects, so the look is the last thing before. Where no row moves (`stays`), only what was written now is looked at:
-    what was found equal was compared a moment ago, and is in each pass.
+    objects, so a look at all of them is the last thing before: copying takes a while, and calls for another look. Where
+    no row moves (`stays`), only what was written now is looked at: the rest was compared a moment ago, and is in each
+    pass.
     """
-    looked_at = {
+    found = dict(by_key)
+    looked_at = _choose_copied(found, stays=stays)
+    for number in range(ROUNDS + 1):
+        if not looked_at:
+            break
+        now = _look(context, options, objects, looked_at, may_copy=number < ROUNDS)
+        found |= now
+        changed = {key: result for key, result in now.items() if result is not looked_at[key]}
+        if not any(isinstance(result, CopyResult) for result in changed.values()):
+            break
+        looked_at = _choose_copied(changed if stays else found, stays=stays)
+    return found
+
+
+def _look(
+    context: BatchContext,
+    options: CopyOptions,
+    objects: Mapping[str, tuple[str, str]],
+    copied: Mapping[str, CopyResult],
+    *,
+    may_copy: bool,
+) -> dict[str, ObjectResult]:
+    """Look at each legacy object once, and copy again what was rewritten; return how that ended."""
+    s3 = context.object_requests()
+    return run_copies(
+        context,
+        lambda key: follow(s3, options, *objects[key], copied[key], may_copy=may_copy),
+        copied,
+        is_look=True,
+    )
+
+
+def _choose_copied(by_key: Mapping[str, ObjectResult], *, stays: bool) -> dict[str, CopyResult]:
+    """Return what was copied, and where rows move, what was found equal as well."""
+    return {
         key: result
         for key, result in by_key.items()
         if isinstance(result, CopyResult) and result.etag and (result.outcome is Outcome.MIGRATED or not stays)
     }
-    if not looked_at:
-        return dict(by_key)
-    s3 = context.object_requests()
-    found = run_copies(
-        context,
-        lambda key: follow(s3, options, *objects[key], looked_at[key]),
-        looked_at,
-        is_look=True,
-    )
-    return {**by_key, **found}

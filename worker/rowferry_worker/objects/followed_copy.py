@@ -12,9 +12,6 @@ from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 _log = logging.getLogger(__name__)
 
-FOLLOWED = 3
-"""How often one attempt copies a legacy object again that is rewritten again and again."""
-
 
 async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Copy an object as `copy_object` does of which no row moves; where only the production bucket has it, it is KEPT.
@@ -32,48 +29,33 @@ async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: st
 
 
 async def follow(
-    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult
+    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult, *, may_copy: bool
 ) -> CopyResult:
-    """Return the result of a copy once the legacy object is still what was copied, having copied it again if need be.
+    """Return the result of a copy, the very same where the legacy object is still what was copied or is gone.
 
-    A legacy object that is gone leaves the result as it is. Raises ServerFault where the object was rewritten FOLLOWED
-    times meanwhile (then its last copy is remembered as ours), or where the copy is no longer ours.
+    Else it is copied again, over the copy of before and over nothing else, and the result is another. Without
+    `may_copy` it was copied again often enough: then raises ServerFault, and the last copy is remembered as ours.
+    Raises ServerFault as well where the copy is no longer ours.
     """
-    size_bytes = 0
-    for times in range(FOLLOWED + 1):
-        legacy = await s3.find("legacy", source_key)
-        if legacy is None:
-            _log.warning("an object was deleted while it was copied; its copy stays", extra={"new_key": target_key})
-            return _count(result, size_bytes)
-        if await _is_current(s3, source_key, legacy, target_key, result):
-            return _count(result, size_bytes)
-        if times == FOLLOWED:
-            break
-        result = await _copy_again(s3, options, source_key, target_key, result)
-        size_bytes += result.size_bytes
-        await _note(s3, options, source_key, target_key, result)
-    await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
-    raise _rewritten(source_key)
-
-
-async def _copy_again(
-    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult
-) -> CopyResult:
-    """Copy a rewritten object over the copy of before, and over nothing else."""
+    legacy = await s3.find("legacy", source_key)
+    if legacy is None:
+        _log.warning("an object was deleted while it was copied; its copy stays", extra={"new_key": target_key})
+        return result
+    if await _is_current(s3, source_key, legacy, target_key, result):
+        return result
+    if not may_copy:
+        await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
+        words = f"the legacy object {source_key!r} is rewritten faster than it can be copied; it is copied again later"
+        raise ServerFault("ObjectRewritten", words)
     existing = await s3.find("production", target_key)
     if existing is None or existing.etag != result.etag:
         raise object_changed("production", target_key)
     try:
-        return await replace_object(s3, options, source_key, target_key, existing)
+        again = await replace_object(s3, options, source_key, target_key, existing)
     except ObjectNotFound:  # the application has deleted it since
         return result
-
-
-def _count(result: CopyResult, size_bytes: int) -> CopyResult:
-    """Return the result with the bytes of all that was written."""
-    if not size_bytes:
-        return result
-    return CopyResult(Outcome.MIGRATED, size_bytes, result.etag, result.source_etag)
+    await _note(s3, options, source_key, target_key, again)
+    return CopyResult(again.outcome, result.size_bytes + again.size_bytes, again.etag, again.source_etag)
 
 
 async def _note(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult) -> None:
@@ -101,8 +83,3 @@ async def _is_current(
     if times[0] is not None and times[1] is not None and (times[1] - times[0]).total_seconds() > span:
         return True
     return await are_same(s3, source_key, legacy, target_key, existing)
-
-
-def _rewritten(key: str) -> ServerFault:
-    words = f"the legacy object {key!r} is rewritten faster than it can be copied; it is copied again later"
-    return ServerFault("ObjectRewritten", words)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from rowferry.errors import ObjectDamaged
+from rowferry.errors import ObjectDamaged, ObjectRejected
 from rowferry.s3.operations import upload_part, upload_part_copy
 from rowferry.s3.results import read_copied_etag, read_written_etag
 from rowferry_worker.objects.compare import is_encrypted, md5_of, read_range
@@ -42,6 +42,10 @@ class PartSource(Protocol):
         ...
 
 
+_BEYOND_THE_END = frozenset({"InvalidArgument", "InvalidRange"})
+"""Error codes by which a server may say that a legacy object has become shorter than the part that is to be copied."""
+
+
 class CopiedParts:
     """The production server copies the parts itself."""
 
@@ -70,7 +74,12 @@ class CopiedParts:
             part_number=part.number,
             headers=self._headers,
         )
-        response = await self._s3.send_pinned(request)
+        try:
+            response = await self._s3.send_pinned(request)
+        except ObjectRejected as error:
+            if error.code in _BEYOND_THE_END:
+                await self.check_source()
+            raise
         etag = demand(read_copied_etag, response, request)
         return Part(part.number, etag, None if is_encrypted(response) else etag)
 
