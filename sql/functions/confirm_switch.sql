@@ -12,6 +12,7 @@ as $$
     update rowferry.migration as m
     set
         switched_at = case when p_switched_at is null then null else coalesce(m.switched_at, p_switched_at) end,
+        moment_at = case when p_switched_at is not null then m.moment_at end,
         was_switched_at =
             case when p_switched_at is null then coalesce(m.was_switched_at, m.switched_at) else m.was_switched_at end,
         switched_back_at =

@@ -8,6 +8,7 @@ create table rowferry.migration (
     passes integer not null default 0,
     paused_at timestamptz,
     pause_reason text,
+    moment_at timestamptz,
     switched_at timestamptz,
     was_switched_at timestamptz,
     switched_back_at timestamptz,
@@ -24,6 +25,9 @@ comment on column rowferry.migration.paused_at is
 'Set: no batch of this migration is claimed, claimed batches are finished. Null: it runs. An UPDATE is enough.';
 comment on column rowferry.migration.pause_reason is
 'Why a worker paused it, in one sentence. Null: a person paused it, or it runs.';
+comment on column rowferry.migration.moment_at is
+'Since when the application may be switched, as `rowferry cutover` said first: passes take what it may have written to '
+'the production bucket since then for its own. Null: there was no such moment, or it went back.';
 comment on column rowferry.migration.switched_at is
 'When `rowferry cutover` said that the application may be switched; set once a person has confirmed that it is. Null: '
 'it still uses the legacy bucket. Only for entries whose rows stay.';

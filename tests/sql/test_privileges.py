@@ -60,6 +60,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     | {
         "EXECUTE rowferry.begin_pass",
         "EXECUTE rowferry.confirm_switch",
+        "EXECUTE rowferry.note_moment",
         "EXECUTE rowferry.enqueue_items",
         "EXECUTE rowferry.replace_items",
         "EXECUTE rowferry.record_pass",

@@ -111,14 +111,13 @@ class Cutover:
             if state is None or state["last_pass_at"] is None:
                 name = self.run.plan.name
                 raise UsageError(f"Migration {name} has made no pass yet: run `rowferry cutover` before the switch.")
-            return self._finish(state["last_pass_at"])
+            return self._finish(state["moment_at"] or state["last_pass_at"])
         with self.run.workers() as workers:
             ready_at = self._pass_until_moment(workers)
             if ready_at is None:
                 self.run.follow_chain(workers)
                 return self._end_early()
             self._overwrite_no_more()
-            self._choose(switched_at=ready_at)  # from now on the application may write to the production bucket
             if not self._is_confirmed(workers):
                 return 1 if self.passes[-1].unsettled else 0
         return self._finish(ready_at)
@@ -132,6 +131,7 @@ class Cutover:
                 return None
             moment = find_moment(self.passes) if self.waits_for_switch else None
             if moment is not None:
+                self._note_moment(began_at)
                 self._announce(moment, result)
                 return began_at
 
@@ -153,6 +153,13 @@ class Cutover:
         self.passes.append(result)
         self._print(str(result), result.as_document())
         return result, sum(table.batches for table in tables)
+
+    def _note_moment(self, began_at: datetime) -> None:
+        """Record that from now on the application may write to the production bucket."""
+        state = self._read_state()
+        if state is not None:
+            with translated_errors():
+                call(self.run.connection, "note_moment", state["id"], began_at)
 
     def _announce(self, moment: str, result: PassResult) -> None:
         bucket = self.run.plan.production.bucket

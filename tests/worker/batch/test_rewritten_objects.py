@@ -60,7 +60,7 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
     three.audit()
 
 
-def test_what_is_rewritten_while_another_object_is_copied_again_is_not_missed(
+def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(
     three: Migration, log: RequestLog
 ) -> None:
     """It was looked at before that, and its row has not moved yet."""

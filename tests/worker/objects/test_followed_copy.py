@@ -195,7 +195,7 @@ def test_an_object_that_is_rewritten_while_it_is_copied_is_copied_again(operatio
 
 @pytest.mark.parametrize("code", ["InvalidArgument", "InvalidRange"])
 @pytest.mark.parametrize("is_rewritten", [True, False])
-def test_an_object_that_becomes_shorter_while_its_parts_are_copied_is_tried_again(
+def test_an_object_that_becomes_shorter_during_its_copy_is_tried_again(
     code: str, is_rewritten: bool
 ) -> None:
     """The server is asked for bytes beyond its end, and says so in its own words."""
