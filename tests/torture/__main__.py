@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import click
 
+from support.s3.servers import SERVERS
 from torture.page import record
 from torture.run import Run
 from torture.scenarios import NAMES, find_scenario
@@ -24,26 +25,27 @@ class TooSlow(RuntimeError):
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="A scenario; may be given again.")
 @click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
 @click.option("--short", is_flag=True, help="The short form that `make test` runs.")
+@click.option("--server", type=click.Choice(sorted(SERVERS)), help="Another S3 server than versitygw.")
 @click.option("--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/reliability.md.")
-def main(only: tuple[str, ...], seed: int | None, short: bool, recorded: bool) -> None:
+def main(only: tuple[str, ...], seed: int | None, short: bool, server: str | None, recorded: bool) -> None:
     """Torture rowferry on this machine, with servers and a data set of its own."""
     seed = secrets.randbelow(10**6) if seed is None else seed
-    if recorded and short:
-        raise click.UsageError("only the long form is worth recording")
+    if recorded and (short or server):
+        raise click.UsageError("only the long form with the usual server is worth recording")
     failed = False
     for name in only or NAMES:
-        run = torture(name, seed, short=short)
+        run = torture(name, seed, short=short, server=server)
         failed |= run.failed
         if recorded:
             record([run.as_document(find_scenario(name).WHAT)])
     sys.exit(failed)
 
 
-def torture(name: str, seed: int, *, short: bool) -> Run:
+def torture(name: str, seed: int, *, short: bool, server: str | None = None) -> Run:
     """Run one scenario and say what came of it."""
     scenario = find_scenario(name)
     longest: timedelta = getattr(scenario, "LONGEST", LONGEST)
-    run = Run(name, seed, short, lambda words: show_progress(name, words), promised=scenario.FAULTS)
+    run = Run(name, seed, short, lambda words: show_progress(name, words), server, scenario.FAULTS)
     signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, longest.total_seconds())
     try:

@@ -12,6 +12,7 @@ from support.entries.migration import Migration
 from support.postgres.ordinary import SUPERUSER, add_owner
 from support.postgres.servers import make_schema, temporary_folders_in_memory
 from support.s3.buckets import Buckets, connect_s3, find_versitygw
+from support.s3.servers import SERVERS
 from torture.auditor import Auditor
 from torture.oracle import Oracle
 from torture.world import World
@@ -28,12 +29,13 @@ def make_world(
     dsn: str | None = None,
     settings: Mapping[str, str] | None = None,
     plan: Mapping[str, Mapping[str, Any]] | None = None,
+    server: str | None = None,
 ) -> Iterator[World]:
     """Yield a world without entries, its auditor at work; everything of it is ended and removed afterwards.
 
     `postgres` is a running server of the scenario's own, `dsn` a way to its database for workers and auditor alike;
     left out, the world has its own server, with `settings`. `plan` is laid over the plan, table by table
-    (`{"migration": {"transfer": "stream"}}`).
+    (`{"migration": {"transfer": "stream"}}`). `server` names one of SERVERS; None: the usual one.
     """
     with ExitStack() as until:
         if postgres is None:
@@ -43,7 +45,7 @@ def make_world(
         dsn = dsn or postgres.dsn()
         folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
         make_schema(dsn)
-        s3 = until.enter_context(make_s3_server())
+        s3 = until.enter_context(make_s3_server(server))
         buckets = make_buckets(s3, until)
         migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))
         migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
@@ -55,8 +57,13 @@ def make_world(
         yield World(seed, folder, postgres, s3, migration, oracle, auditor)
 
 
-def make_s3_server() -> S3Server:
-    """Return versitygw, which checks signatures and digests, or moto where there is no versitygw."""
+def make_s3_server(name: str | None = None) -> S3Server:
+    """Return versitygw, which checks signatures and digests, or moto where there is no versitygw.
+
+    `name`: another one of SERVERS. Raises NotInstalled where that is not here.
+    """
+    if name is not None:
+        return SERVERS[name]()
     program = find_versitygw()
     return VersityServer(program) if program else MotoServer()
 

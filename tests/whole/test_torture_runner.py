@@ -76,7 +76,7 @@ def test_a_run_against_moto_is_not_ticked_either(run_it: RunIt, monkeypatch: pyt
     auditor = SimpleNamespace(end=lambda: None, audits=1, count=0, violations=[])
 
     @contextmanager
-    def make_world(_: int) -> Iterator[Any]:
+    def make_world(_: int, **_options: Any) -> Iterator[Any]:
         yield SimpleNamespace(entries=1, auditor=auditor)
 
     def torture(run: Run) -> None:
