@@ -17,7 +17,7 @@ select pg_advisory_xact_lock(hashtextextended('rowferry.schema', 0));
 select set_config('statement_timeout', '0', true);
 
 -- name: find_something_else
---- Something in a schema rowferry that has no record of our migrations: another program made it.
+-- Something in a schema rowferry that has no record of our migrations: another program made it.
 select coalesce(
     (select min(c.relname) from pg_class as c where c.relnamespace = n.oid),
     (select min(p.proname) from pg_proc as p where p.pronamespace = n.oid)
