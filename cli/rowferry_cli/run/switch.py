@@ -9,6 +9,7 @@ from rowferry.plan import Plan
 from rowferry.s3.clocks import NO_SKEW, Skew
 from rowferry_cli.run.reporter import Reporter
 from rowferry_enqueue.checks.clocks import describe_skew, measure_skew
+from rowferry_enqueue.checks.finding import Finding
 from rowferry_queues.migrate.spec import MIGRATE
 
 
@@ -45,10 +46,13 @@ def describe_abandoned(connection: Connection, plan: Plan, reporter: Reporter) -
 
 def measure_clocks(plan: Plan, reporter: Reporter) -> Skew | None:
     """Return by how much the servers' clocks differ, and say so; None where that cannot be told from here."""
+    left: list[Finding] = []
     try:
-        skew = measure_skew(plan)
+        skew = measure_skew(plan, left)
     except RowferryError:  # a server that is away is waited for by the workers, which measure it then
         return None
+    for finding in left:
+        reporter.print(f"Note: {finding.what}: {finding.remedy}.")
     if skew is not NO_SKEW and skew.is_known:
         reporter.print(f"Clocks: {describe_skew(skew)}.")
     return skew

@@ -23,11 +23,12 @@ ANY_KEY = "rowferry-asks-for-the-time"
 WORTH_SAYING = timedelta(seconds=1).total_seconds()
 
 
-def measure_skew(plan: Plan, *, may_write: bool = True) -> Skew:
+def measure_skew(plan: Plan, left: list[Finding], *, may_write: bool = True) -> Skew:
     """Return by how much the production server's clock is ahead of the legacy server's.
 
     What a server calls the time of an object may be told by another clock than its `Date`, which a proxy may set. So
-    the production server's is read from probe objects, which are removed again, unless `may_write` is false.
+    the production server's is read from a probe object, which is removed again, unless `may_write` is false. Puts in
+    `left` what cannot be removed.
     """
     if plan.legacy.server == plan.production.server:
         return NO_SKEW
@@ -37,7 +38,6 @@ def measure_skew(plan: Plan, *, may_write: bool = True) -> Skew:
             side.name: until_end.enter_context(closing(open_object_client(side, max_in_flight=1, deadline=DEADLINE)))
             for side in plan.sides
         }
-        left: list[Finding] = []
         client = clients["production"]
         probe = until_end.enter_context(written_probe(client, plan.production.bucket, left))
         for number in range(SAMPLES):
@@ -75,10 +75,12 @@ def _note_written(probe: Probe, clock: ServerClock) -> bool:
 
 def check_clocks(plan: Plan, *, may_write: bool) -> Iterator[Finding]:
     """Yield what is to be known of the clocks of two servers, if it is anything."""
+    left: list[Finding] = []
     try:
-        skew = measure_skew(plan, may_write=may_write)
+        skew = measure_skew(plan, left, may_write=may_write)
     except RowferryError:  # whatever it is, the check of the buckets names it
         return
+    yield from left
     if not skew.is_known:
         yield note("the servers do not tell their time, so of two different objects neither is taken for the newer one")
     elif abs(skew.low + skew.high) / 2 > WORTH_SAYING:
