@@ -12,6 +12,7 @@ from rowferry.plan import (
     DatabaseLimits,
     Encryption,
     Entries,
+    LegacySide,
     MigrationSettings,
     ObjectPrefix,
     ProductionSide,
@@ -40,7 +41,7 @@ def test_every_plan_is_one(subtests: pytest.Subtests) -> None:
     ("heading", "struct"),
     [
         ("`[migration]`", MigrationSettings),
-        ("`[legacy]` and `[production]`", Side),
+        ("`[legacy]` and `[production]`", LegacySide),
         ("`[database]`", DatabaseLimits),
         ("`[[entries]]`", Entries),
         ("`[[objects]]`", ObjectPrefix),
