@@ -84,7 +84,7 @@ def switch(run: Run, world: World) -> None:
     instances = [Instance(world, histories, run.random.randrange(2**32), longest) for _ in range(INSTANCES)]
     auditor = VersionAuditor(world, histories, run.random.randrange(2**32))
     with auditor, world.workers(SEATS, "--parallel=8") as pool:
-        with killing(run, pool):
+        with killing(run, world, pool):
             drive(run, world, auditor, instances, longest)
         stop(run, world, pool)
     account(run, world, auditor, histories, instances)
@@ -158,13 +158,13 @@ def flip(run: Run, auditor: VersionAuditor, instances: Sequence[Instance]) -> No
 
 
 @contextmanager
-def killing(run: Run, pool: WorkerPool) -> Iterator[None]:
-    """Kill a worker every KILL_EVERY until the block ends."""
+def killing(run: Run, world: World, pool: WorkerPool) -> Iterator[None]:
+    """Kill a worker every KILL_EVERY until the block ends, but none that is still starting."""
     ended = Event()
 
     def kill() -> None:
         while not ended.wait(KILL_EVERY.total_seconds()):
-            pool.kill_one(run.random)
+            pool.kill_one(run.random, among={row["pid"] for row in world.query(WORKERS)})
 
     thread = Thread(target=kill, daemon=True)
     thread.start()
