@@ -45,7 +45,7 @@ FLIP_WITHIN = timedelta(seconds=3)
 """All instances begin to run the new version within this time."""
 WITHIN = timedelta(seconds=120)
 HEALING = 3
-"""So often `--finish` is run again when it has named entries."""
+"""So often entries are requeued and `--finish` is run again when it has left some, as it asks for."""
 PLAN = {"migration": {"max_attempts": 50}}
 TABLES = """
 create table public.pictures (id bigint primary key, path text);
@@ -103,6 +103,7 @@ def drive(run: Run, world: World, auditor: VersionAuditor, instances: Sequence[I
         instance.end(within=2 * longest)
     for _ in range(HEALING):
         if ended.status:
+            world.rowferry("requeue", "--all")
             ended = require(world, cut_over(world, "--finish"))
     world.wait_until_done()
 
