@@ -1,7 +1,7 @@
 """When objects were written, by the clocks of two servers that may differ, and which was last, as far as they tell."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Literal, NamedTuple
 
@@ -72,9 +72,10 @@ def compare_clocks(legacy: ServerClock, production: ServerClock) -> Skew:
 def read_date(headers: Mapping[str, str], name: str = "date") -> datetime | None:
     """Return the time in a header, to the second; None where it has none that can be read."""
     try:
-        return parsedate_to_datetime(headers.get(name, ""))
+        told = parsedate_to_datetime(headers.get(name, ""))
     except ValueError:
         return None
+    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
 
 
 def written_at(response: Response) -> datetime | None:

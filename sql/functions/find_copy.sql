@@ -1,5 +1,5 @@
 -- rowferry.find_copy(p_production text, p_key text)
---   Returns what is remembered of a production object that was copied by parts; no row: nothing.
+--   Returns what is remembered of a production object that was copied; no row: nothing. `noted_for`: how long ago.
 --   Writes: nothing. Called by: rowferry_worker/objects/uploads.py, on the ledger's own connection.
 create or replace function rowferry.find_copy(p_production text, p_key text)
 returns table (
@@ -8,7 +8,9 @@ returns table (
     source_etag text,
     size_bytes bigint,
     part_bytes bigint,
-    etag text
+    etag text,
+    noted_for interval,
+    is_pending boolean
 )
 language sql
 security definer
@@ -22,7 +24,9 @@ as $$
         c.source_etag,
         c.size_bytes,
         c.part_bytes,
-        c.etag
+        c.etag,
+        clock_timestamp() - c.copied_at,
+        c.is_pending
     from rowferry.copied_object as c
     where c.production = p_production and c.key = p_key;
 $$;

@@ -27,5 +27,6 @@ as $$
         part_bytes = excluded.part_bytes,
         etag = excluded.etag,
         digests = null,
-        copied_at = excluded.copied_at;
+        copied_at = excluded.copied_at,
+        is_pending = false;
 $$;

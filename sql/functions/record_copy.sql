@@ -46,7 +46,8 @@ as $$
         part_bytes = excluded.part_bytes,
         etag = excluded.etag,
         digests = excluded.digests,
-        copied_at = excluded.copied_at;
+        copied_at = excluded.copied_at,
+        is_pending = false;
 
     select rowferry.end_upload(p_attempt_id, p_production, p_key);
 $$;

@@ -377,6 +377,7 @@ create table rowferry.copied_object (
     etag text not null,
     digests bytea,
     copied_at timestamptz not null default clock_timestamp(),
+    is_pending boolean not null default false,
     constraint copied_object_pkey primary key (production, key)
 );
 comment on table rowferry.copied_object is
@@ -386,6 +387,8 @@ comment on table rowferry.copied_object is
 'Deleting a row is safe: the object is compared as any other then.';
 comment on column rowferry.copied_object.etag is
 'Of the production object as it was left: one with another ETag is no longer this copy.';
+comment on column rowferry.copied_object.is_pending is
+'Whether another write to its key was begun of which nobody knows how it ended: what stands there may be its work.';
 comment on column rowferry.copied_object.digests is
 'The MD5 of each part, 16 bytes each, in the order of the parts. Null: the server did not tell them.';
 

@@ -29,7 +29,7 @@ grant execute on function
     rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges, rowferry.heartbeat,
     rowferry.deregister_worker, rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload,
     rowferry.record_parts, rowferry.end_upload, rowferry.add_parts, rowferry.list_uploads, rowferry.find_upload,
-    rowferry.record_part, rowferry.record_copy, rowferry.note_copy, rowferry.find_copy
+    rowferry.record_part, rowferry.record_copy, rowferry.note_write, rowferry.note_copy, rowferry.find_copy
 to {role};
 
 -- name: grant_operator

@@ -86,7 +86,7 @@ where m.name = %(name)s;
 -- before. Null: that has not happened.
 select
     extract(epoch from clock_timestamp() - m.created_at)::float8 as began,
-    extract(epoch from clock_timestamp() - coalesce(%(switched_at)s::timestamptz, m.moment_at))::float8 as switched,
+    extract(epoch from clock_timestamp() - least(%(switched_at)s::timestamptz, m.moment_at))::float8 as switched,
     extract(epoch from clock_timestamp() - m.was_switched_at)::float8 as was_switched,
     extract(epoch from clock_timestamp() - m.switched_back_at)::float8 as switched_back
 from rowferry.migration as m

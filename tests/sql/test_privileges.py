@@ -93,6 +93,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.find_upload",
         "EXECUTE rowferry.record_part",
         "EXECUTE rowferry.note_copy",
+        "EXECUTE rowferry.note_write",
         "EXECUTE rowferry.record_copy",
         "EXECUTE rowferry.find_copy",
         "EXECUTE rowferry.end_upload",

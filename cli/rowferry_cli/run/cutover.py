@@ -25,7 +25,7 @@ from rowferry_cli.run.migrate import prepare_database
 from rowferry_cli.run.moment import PassResult, find_moment
 from rowferry_cli.run.passes import Run, Workers, name_log
 from rowferry_cli.run.reporter import Reporter
-from rowferry_cli.run.switch import describe_abandoned, measure_clocks, note_switched_back, read_state
+from rowferry_cli.run.switch import confirm_abandoned, measure_clocks, note_switched_back, read_state
 from rowferry_enqueue.enqueue import Request
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 from rowferry_queues.verify.spec import VERIFY, VerifyChoices
@@ -79,7 +79,8 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
         if options.switched_back:
             return note_switched_back(connection, plan, reporter)
         skew = measure_clocks(plan, reporter) if waits_for_switch else None
-        describe_abandoned(connection, plan, reporter)
+        if not options.finish:
+            confirm_abandoned(connection, plan, reporter)
         choices = MigrateChoices(on_conflict=options.on_conflict, skew=skew)
         request = Request(MIGRATE, options.batch_size, choices=choices)
         log_path = options.log_file or name_log(plan, request)
@@ -210,7 +211,7 @@ class Cutover:
         with translated_errors():
             (row,) = call(self.run.connection, "confirm_switch", state["id"], ready_at)
         self._overwrite_no_more()
-        self._choose(switched_at=row["confirm_switch"])
+        self._choose(switched_at=row["confirm_switch"], skew=measure_clocks(self.run.plan, self.run.reporter))
         if self._count().batches_init:  # of a pass that was interrupted before the switch
             choices = Jsonb(self.choices.payload(stays=True))
             with translated_errors():

@@ -22,10 +22,10 @@ def read_state(connection: Connection, plan: Plan) -> dict[str, Any] | None:
 def note_switched_back(connection: Connection, plan: Plan, reporter: Reporter) -> int:
     """Record that the application uses the legacy bucket again, and return the exit status."""
     state = read_state(connection, plan)
-    if state is None or state["switched_at"] is None:
+    if state is None or (state["switched_at"] is None and state["moment_at"] is None):
         raise UsageError(
-            f"The switch of migration {plan.name} was never confirmed, so there is nothing to take back: run `rowferry "
-            "cutover` without --switched-back."
+            f"Migration {plan.name} has not come to the moment of a switch, so there is nothing to take back: run "
+            "`rowferry cutover` without --switched-back."
         )
     with translated_errors():
         call(connection, "confirm_switch", state["id"], None)
@@ -33,15 +33,16 @@ def note_switched_back(connection: Connection, plan: Plan, reporter: Reporter) -
     return 0
 
 
-def describe_abandoned(connection: Connection, plan: Plan, reporter: Reporter) -> None:
-    """Say what becomes of the objects that the application wrote before it went back."""
+def confirm_abandoned(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+    """Say what becomes of the objects that the application wrote before it went back, and ask whether that is meant."""
     state = read_state(connection, plan)
-    if state is not None and state["switched_back_at"] is not None:
+    if state is not None and state["switched_back_at"] is not None and state["switched_at"] is None:
         first, last = (f"{state[name]:%F %T %Z}" for name in ("was_switched_at", "switched_back_at"))
         reporter.print(
             f"What the application wrote to {plan.production.bucket} while it was switched, from {first} to {last}, is "
             "replaced by the legacy objects, which it reads now."
         )
+        reporter.confirm("Is that right?")
 
 
 def measure_clocks(plan: Plan, reporter: Reporter) -> Skew | None:

@@ -15,7 +15,7 @@ from rowferry_worker.batch.objects import (
     result_of,
 )
 from rowferry_worker.batch.ranges import is_listed, run_range
-from rowferry_worker.batch.rows import Move, look_again, rewrite_rows
+from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.batch.timeline import find_skew, read_timeline
@@ -36,7 +36,7 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     queries = find_queries(context, update=True)
     stays = queries.entries.rows == "stay"
     rows = map_rows(entries, queries.entries)
-    by_key = copy_objects(context, list_objects(rows), stays=stays)
+    by_key = copy_objects(context, list_objects(rows), stays=stays, row_count=len(rows))
     row_of = {row.entry: row for row in rows}
     started = context.leave_unstarted(
         [row.entry for row in rows],
@@ -47,7 +47,7 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     if stays:
         copied = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
         return look_again(context, queries, results, "legacy") + copied
-    return results + rewrite_rows(context, queries, moves)
+    return results + rewrite_rows(context, queries, moves, has_turn=True)
 
 
 def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> tuple[list[Move], list[EntryResult]]:
@@ -64,10 +64,13 @@ def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) 
     return moves, left_out
 
 
-def copy_objects(context: BatchContext, objects: Mapping[str, str], *, stays: bool = False) -> dict[str, ObjectResult]:
+def copy_objects(
+    context: BatchContext, objects: Mapping[str, str], *, stays: bool = False, row_count: int = 0
+) -> dict[str, ObjectResult]:
     """Copy each legacy key's object to its production key, many at once, and return how each copy ended.
 
-    `stays`: no row of these objects moves; from the second pass on, most of them are there.
+    `stays`: no row of these objects moves; from the second pass on, most of them are there. Else so many rows are about
+    to move: their turn is waited for before the objects are looked at for the last time.
     """
     s3, payload = context.object_requests(), context.batch.payload
     options = context.migration.copy_options(
@@ -78,6 +81,8 @@ def copy_objects(context: BatchContext, objects: Mapping[str, str], *, stays: bo
     )
     copy = copy_standing if stays else copy_object
     by_key = run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+    if not stays:
+        wait_for_turn(context, row_count)
     if context.migration.plan.legacy.immutable:
         return by_key
     pairs = {key: (key, objects[key]) for key in objects}

@@ -73,6 +73,8 @@ class SharedCopies:
         if existing is not None and compare_headers(seen, existing) is False:
             skew = await self._options.clocks.measure(self._s3, source_key, target_key)
         standing = judge_standing(seen, existing, known, skew)
+        if standing == "older" and self._options.timeline.switched is not None:
+            standing = "different"  # it may be the application's: the queue `migrate` finds that out
         if standing == "same" and target_key not in self._begun:
             return CopyResult(Outcome.KEPT)
         record = await self._records.take(target_key, source_key)

@@ -27,6 +27,8 @@ from rowferry_worker.batch.objects import (
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
+from rowferry_worker.batch.timeline import find_skew, read_timeline
+from rowferry_worker.objects.precedence import NO_TIMELINE
 from rowferry_worker.objects.scheduler import ObjectResult
 
 
@@ -64,7 +66,9 @@ def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool
 
     Awaited: other batches are at work on it; then the batch looks again later.
     """
-    settings, options, s3 = context.settings, context.migration.copy_options("fail"), context.object_requests()
+    timeline = read_timeline(context) if stays else NO_TIMELINE
+    options = context.migration.copy_options("fail", timeline=timeline, skew=find_skew(context.batch.payload))
+    settings, s3 = context.settings, context.object_requests()
     assert isinstance(settings, PartsSettings)
     assert s3.large.records is not None
     uploads = list_uploads(context, s3.large.records.production, list(objects.values()))

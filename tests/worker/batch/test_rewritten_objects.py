@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rowferry_worker.batch.second_look import ROUNDS
+from rowferry_worker.batch.second_look import FOLLOWED
 from support.entries.files import make_table, now
 from support.entries.migration import Migration
 from support.s3.request_log import LoggedRequest, RequestLog
@@ -48,7 +48,7 @@ def rewriting(
 
 
 @pytest.mark.parametrize("transfer", ["auto", "stream"])
-@pytest.mark.parametrize("most", [1, ROUNDS])
+@pytest.mark.parametrize("most", [1, FOLLOWED])
 def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, transfer: str, most: int) -> None:
     three.plan["migration"]["transfer"] = transfer
     three.enqueue()
@@ -60,9 +60,7 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
     three.audit()
 
 
-def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(
-    three: Migration, log: RequestLog
-) -> None:
+def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Migration, log: RequestLog) -> None:
     """It was looked at before that, and its row has not moved yet."""
     other = "image/u3/me.png"
 
@@ -115,8 +113,8 @@ def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(logged_migration: 
     staying.execute("insert into public.files values (2, %s, %s)", (KEY, now()))
     staying.legacy.put(KEY, b"version 0")
     staying.enqueue()
-    with rewriting(staying, log, ROUNDS) as times:
+    with rewriting(staying, log, FOLLOWED) as times:
         staying.work()
-    assert times() == ROUNDS
+    assert times() == FOLLOWED
     assert staying.counts() == {"migrated": 1}
     assert staying.production.read(KEY) == staying.bodies["2"]

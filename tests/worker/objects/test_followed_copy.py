@@ -14,7 +14,7 @@ from rowferry.errors import ObjectNotFound, ObjectRejected, ServerFault
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_lab.servers.fake_s3_store import StoredObject
-from rowferry_worker.batch.second_look import ROUNDS
+from rowferry_worker.batch.second_look import FOLLOWED
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.objects.followed_copy import copy_standing, follow
@@ -158,9 +158,9 @@ def rewrite(fake: FakeBuckets, bodies: list[bytes]) -> None:
 def copy_and_follow(fake: FakeBuckets, options: CopyOptions, s3: ObjectRequests) -> CopyResult:
     """Copy, and look again until nothing has changed, so often as a batch does."""
     result = fake.run(copy_object(s3, options, OLD, NEW))
-    for number in range(ROUNDS + 1):
+    for number in range(FOLLOWED + 1):
         before = result
-        result = fake.run(follow(s3, options, OLD, NEW, before, may_copy=number < ROUNDS))
+        result = fake.run(follow(s3, options, OLD, NEW, before, may_copy=number < FOLLOWED))
         if result is before:
             break
     return result
@@ -195,9 +195,7 @@ def test_an_object_that_is_rewritten_while_it_is_copied_is_copied_again(operatio
 
 @pytest.mark.parametrize("code", ["InvalidArgument", "InvalidRange"])
 @pytest.mark.parametrize("is_rewritten", [True, False])
-def test_an_object_that_becomes_shorter_during_its_copy_is_tried_again(
-    code: str, is_rewritten: bool
-) -> None:
+def test_an_object_that_becomes_shorter_during_its_copy_is_tried_again(code: str, is_rewritten: bool) -> None:
     """The server is asked for bytes beyond its end, and says so in its own words."""
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
 

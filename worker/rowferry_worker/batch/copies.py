@@ -37,6 +37,7 @@ def run_copies(
         batch_id=context.batch.id,
         queue=None if is_look else context.batch.queue_name,
         note=partial(_note_look if is_look else _note, context),
+        is_look=is_look,
     )
     by_key = judge_sides(context.migration, _wait_for(context, run))
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):

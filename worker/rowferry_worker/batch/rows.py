@@ -34,13 +34,19 @@ class Move(Struct, frozen=True, gc=False):
 
 
 def rewrite_rows(
-    context: BatchContext, queries: EntryQueries, moves: Sequence[Move], to: Form = "production"
+    context: BatchContext,
+    queries: EntryQueries,
+    moves: Sequence[Move],
+    to: Form = "production",
+    *,
+    has_turn: bool = False,
 ) -> list[EntryResult]:
     """Update the rows to their new keys and states, within `max_rows_per_second`; return a result for each.
 
-    Raises BatchReleased when the worker gives up meanwhile.
+    `has_turn`: that was waited for already. Raises BatchReleased when the worker gives up meanwhile.
     """
-    wait_for_turn(context, len(moves))
+    if not has_turn:
+        wait_for_turn(context, len(moves))
     began = time.monotonic()
     with metrics.row_update_seconds.labels(context.batch.queue_name).time(), context.steps.step("update"):
         updated = update_rows(context.connection, queries, moves, to)

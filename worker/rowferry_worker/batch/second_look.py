@@ -1,6 +1,7 @@
 """The end of step 3 of 5: look at the legacy objects again, and copy once more what was rewritten meanwhile."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Mapping
 
 from rowferry.batch import Outcome
 from rowferry_worker.batch.context import BatchContext
@@ -9,8 +10,10 @@ from rowferry_worker.objects.copy import CopyOptions, CopyResult
 from rowferry_worker.objects.followed_copy import follow
 from rowferry_worker.objects.scheduler import ObjectResult
 
-ROUNDS = 3
-"""How often one attempt copies again what is rewritten again and again."""
+FOLLOWED = 3
+"""How often one attempt copies an object again that is rewritten again and again."""
+MOST_ROUNDS = 8
+"""How often it looks at all of them: in the last round nothing is copied any more."""
 
 
 def look_at_sources(
@@ -28,16 +31,18 @@ def look_at_sources(
     no row moves (`stays`), only what was written now is looked at: the rest was compared a moment ago, and is in each
     pass.
     """
-    found = dict(by_key)
+    found, times = dict(by_key), Counter[str]()
     looked_at = _choose_copied(found, stays=stays)
-    for number in range(ROUNDS + 1):
+    for number in range(MOST_ROUNDS):
         if not looked_at:
             break
-        now = _look(context, options, objects, looked_at, may_copy=number < ROUNDS)
+        tired = {key for key in looked_at if times[key] == FOLLOWED or number == MOST_ROUNDS - 1}
+        now = _look(context, options, objects, looked_at, tired)
         found |= now
         changed = {key: result for key, result in now.items() if result is not looked_at[key]}
         if not any(isinstance(result, CopyResult) for result in changed.values()):
             break
+        times.update(changed.keys())
         looked_at = _choose_copied(changed if stays else found, stays=stays)
     return found
 
@@ -47,14 +52,13 @@ def _look(
     options: CopyOptions,
     objects: Mapping[str, tuple[str, str]],
     copied: Mapping[str, CopyResult],
-    *,
-    may_copy: bool,
+    tired: Container[str],
 ) -> dict[str, ObjectResult]:
-    """Look at each legacy object once, and copy again what was rewritten; return how that ended."""
+    """Look at each legacy object once, copy again what was rewritten but for the `tired`, and return how that ended."""
     s3 = context.object_requests()
     return run_copies(
         context,
-        lambda key: follow(s3, options, *objects[key], copied[key], may_copy=may_copy),
+        lambda key: follow(s3, options, *objects[key], copied[key], may_copy=key not in tired),
         copied,
         is_look=True,
     )

@@ -17,7 +17,7 @@ MEASURED_FOR = timedelta(minutes=10)
 
 
 class Clocks:
-    """Knows or measures by how much they differ; event loop only."""
+    """By how much the clocks of the two servers differ: known, or measured at first use; event loop only."""
 
     def __init__(self, skew: Skew | None = NO_SKEW) -> None:
         """`skew`: what is known without asking; None: nothing."""
@@ -45,6 +45,7 @@ async def _measure(s3: ObjectRequests, keys: dict[SideName, str]) -> Skew:
             await asyncio.sleep(SAMPLE_EVERY.total_seconds())
         for side, key in keys.items():
             sent = time.monotonic()
-            response = await s3.head(side, key)
-            clocks[side].note(read_date(response.headers), sent, time.monotonic())
+            response = await s3.find(side, key)
+            if response is not None:  # it may be deleted at any moment
+                clocks[side].note(read_date(response.headers), sent, time.monotonic())
     return compare_clocks(clocks["legacy"], clocks["production"])

@@ -41,6 +41,11 @@ class CopyOptions:
     clocks: Clocks = field(default_factory=Clocks)
     """By how much those of the two servers differ."""
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Return whether what is written now may not be known as a copy by its age later on, so that it is noted."""
+        return self.looks_first or self.timeline.is_doubtful
+
 
 class CopyResult(Struct, frozen=True, gc=False):
     """How a copy ended well: the production object is there (migrated, kept) or a different one is (conflict)."""
@@ -52,6 +57,8 @@ class CopyResult(Struct, frozen=True, gc=False):
     """Of the production object that was written or found equal, unquoted; empty where it was left as it is, unread."""
     source_etag: str = ""
     """Of the legacy object that it is equal to, unquoted; empty where the server copied it and did not say."""
+    seconds: float = 0.0
+    """How long its writing took."""
     is_unclear: bool = False
     """Of a conflict: nobody can tell which of the two objects was written last."""
     value: Any = None
@@ -66,11 +73,15 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
     or a copy of ours. Raises ObjectNotFound when there is no legacy object, and any other ObjectError as it comes.
     """
     method, support = options.method, options.support
-    guard = WriteGuard(s3, support, target_key)
+    guard, is_noted = WriteGuard(s3, support, target_key), False
     try:
         expects_existing = support.expects_existing or options.on_conflict == "keep"
         if options.looks_first or (method.moves_bytes and expects_existing):
             await guard.look_early()
+        if options.is_doubtful:
+            await s3.large.note_write(target_key, source_key)
+            is_noted = True
+        began = time.monotonic()
         written = await method.transfer(s3, source_key, target_key, guard, options.properties)
     except ObjectExists as found:
         existing = found.response
@@ -84,7 +95,9 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         is_small = written.operation == method.operation and written.size_bytes <= PROBE_BYTES
         if is_small and support.begin_probe(method.operation):
             await _probe_condition(s3, options, source_key, target_key, written.etag)
-        return _describe(written)
+        return _describe(written, time.monotonic() - began)
+    if is_noted:
+        await s3.large.note_write(target_key, source_key, is_pending=False)
     if method.damage.has_left(target_key, existing):
         return await replace_object(s3, options, source_key, target_key, existing)
     return await _resolve_existing(s3, options, source_key, target_key, existing)
@@ -92,8 +105,9 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
 
 async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Write the production object over any that is there: it was asked for."""
-    guard = WriteGuard(s3, options.support, target_key, "overwrite")
-    return _describe(await options.method.transfer(s3, source_key, target_key, guard, options.properties))
+    guard, began = WriteGuard(s3, options.support, target_key, "overwrite"), time.monotonic()
+    written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
+    return _describe(written, time.monotonic() - began)
 
 
 async def replace_object(
@@ -101,15 +115,20 @@ async def replace_object(
 ) -> CopyResult:
     """Write the production object over the one that was seen, and over no other: then raise ServerFault."""
     guard = WriteGuard(s3, options.support, target_key, "replace", existing.etag or "")
+    if options.is_doubtful:
+        await s3.large.note_write(target_key, source_key)
+    began = time.monotonic()
     try:
         written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
     except PreconditionFailed as refusal:
+        if options.is_doubtful:
+            await s3.large.note_write(target_key, source_key, is_pending=False)
         raise object_changed("production", target_key) from refusal
-    return _describe(written)
+    return _describe(written, time.monotonic() - began)
 
 
-def _describe(written: Written) -> CopyResult:
-    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag, written.source_etag)
+def _describe(written: Written, seconds: float) -> CopyResult:
+    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag, written.source_etag, seconds)
 
 
 async def _resolve_existing(

@@ -52,14 +52,17 @@ async def follow(
         raise object_changed("production", target_key)
     try:
         again = await replace_object(s3, options, source_key, target_key, existing)
-    except ObjectNotFound:  # the application has deleted it since
-        return result
+    except ObjectNotFound as error:
+        if error.side == "production":
+            raise
+        return result  # the application has deleted it since
     await _note(s3, options, source_key, target_key, again)
-    return CopyResult(again.outcome, result.size_bytes + again.size_bytes, again.etag, again.source_etag)
+    size_bytes = result.size_bytes + again.size_bytes
+    return CopyResult(again.outcome, size_bytes, again.etag, again.source_etag, again.seconds)
 
 
 async def _note(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult) -> None:
-    if (options.looks_first or options.timeline.is_doubtful) and result.outcome is Outcome.MIGRATED:
+    if options.is_doubtful and result.outcome is Outcome.MIGRATED:
         await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
 
 
@@ -80,6 +83,7 @@ async def _is_current(
         return same
     times = written_at(legacy), written_at(existing)
     span = UPLOAD_SPAN if "-" in (legacy.etag or "") else 0.0
+    span += result.seconds + 1  # the copy may have begun so long before it was there
     if times[0] is not None and times[1] is not None and (times[1] - times[0]).total_seconds() > span:
         return True
     return await are_same(s3, source_key, legacy, target_key, existing)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from rowferry.errors import NotFinished
 from rowferry_worker.objects.part_room import PartRoom
-from rowferry_worker.objects.uploads import UploadRecord, UploadRecords
+from rowferry_worker.objects.uploads import KnownCopy, UploadRecord, UploadRecords
 
 ASK_AGAIN = timedelta(seconds=1)
 """How often an attempt asks for an upload that another batch works on."""
@@ -51,10 +51,22 @@ class LargeObjects:
             and (known.source_etag, known.etag) == (legacy_etag, etag)
         )
 
+    async def find_copy(self, key: str) -> KnownCopy | None:
+        """Return what is remembered of a production object, None where that is nothing."""
+        return await self.records.find_copy(key) if self.records else None
+
     async def is_own_copy(self, key: str, etag: str) -> bool:
         """Return whether a production object is remembered as a copy of ours, of whatever the legacy object was."""
-        known = await self.records.find_copy(key) if self.records else None
+        known = await self.find_copy(key)
         return known is not None and known.etag == etag
+
+    async def note_write(self, key: str, legacy_key: str, *, is_pending: bool = True) -> None:
+        """Remember that an object is about to be written, lest what is found there later is taken for another's.
+
+        Without `is_pending`: nothing was written.
+        """
+        if self.records is not None:
+            await self.records.note_write(key, legacy_key, is_pending=is_pending)
 
     async def note_copy(self, key: str, etag: str, legacy_key: str, source_etag: str) -> None:
         """Remember a production object as a copy of ours, lest it is taken for the application's work later."""

@@ -1,12 +1,14 @@
 """Of two different objects, which counts: the legacy one, the production one, or nobody can tell."""
 
 import time
+from datetime import timedelta
 from typing import Literal, NamedTuple
 
 from rowferry.s3.clocks import find_age, put_in_order
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.clocks import Clocks
 from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.objects.uploads import KnownCopy
 
 Precedence = Literal["legacy", "application", "production", "unclear"]
 """What counts. legacy: the production object is older, or a copy of ours; application: the production object, which the
@@ -54,18 +56,32 @@ async def find_precedence(s3: ObjectRequests, clocks: Clocks, pair: Pair, timeli
     The order of two writes is read from the clocks of their servers, as far as these are known to agree. A copy of ours
     is known by its ETag where that is remembered, else by its age: it was written before the application was switched.
     """
-    if await s3.large.is_own_copy(pair.production_key, pair.production.etag or ""):
-        return "legacy"
-    age = find_age(pair.production)
-    if timeline.abandoned is not None and _may_be_between(age, *timeline.abandoned):
+    age, known = find_age(pair.production), await s3.large.find_copy(pair.production_key)
+    may_be_ours = known is not None and known.is_pending
+    is_abandoned = timeline.abandoned is not None and _may_be_between(age, *timeline.abandoned)
+    if is_abandoned or _is_copy(pair, age, known) or (may_be_ours and timeline.switched is None):
         return "legacy"
     skew = await clocks.measure(s3, pair.legacy_key, pair.production_key)
-    order = put_in_order(pair.legacy, pair.production, skew, is_end_told=timeline.switched is None)
+    # Before the switch whatever has come by parts is a copy of ours, which Last-Modified may call older than it is.
+    is_end_told = timeline.began is not None and timeline.switched is None
+    order = put_in_order(pair.legacy, pair.production, skew, is_end_told=is_end_told)
     if order == "newer":
         return "legacy"
-    if order == "older":
+    if order == "older" and not may_be_ours:
         return "application" if _may_be_since(age, timeline.switched) else "production"
-    return "legacy" if _is_ours(age, timeline) else "unclear"
+    return "legacy" if order == "unclear" and _is_ours(age, timeline) else "unclear"
+
+
+def _is_copy(pair: Pair, age: float | None, known: KnownCopy | None) -> bool:
+    """Return whether the production object is what a write of ours has left, by its ETag and its age."""
+    if known is None or not known.etag or known.etag != pair.production.etag:
+        return False
+    return not _is_written_since(age, known.noted_for)
+
+
+def _is_written_since(age: float | None, since: timedelta) -> bool:
+    """Return whether an object was surely written later than so long ago."""
+    return age is not None and age + MARGIN_SECONDS < since.total_seconds()
 
 
 def _may_be_since(age: float | None, moment: float | None) -> bool:

@@ -120,8 +120,11 @@ class CopyScheduler:
             self._within.note_response()
 
     def add(self, run: "CopyRun") -> None:
-        """Start the copies of a batch once those of the batches before it have started."""
-        self._runs.append(run)
+        """Start the copies of a batch once those of the batches before it have started; looks come first."""
+        if run.is_look:
+            self._runs.appendleft(run)
+        else:
+            self._runs.append(run)
         self.start_copies()
 
     def start_copies(self) -> None:
@@ -167,11 +170,13 @@ class CopyRun:
         batch_id: int | None = None,
         queue: str | None = None,
         note: Callable[[str, ObjectResult], None] = lambda _key, _result: None,
+        is_look: bool = False,
     ) -> None:
         """`keys`: a key that comes twice is copied once. `note` is told how each copy ended.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
         whose entries are counted as claimed. `queue`: that of the metrics; None: the objects are not measured.
+        `is_look`: they were copied, and are looked at: the batch is about to end.
         """
         self._scheduler = scheduler
         self._copy = copy
@@ -180,6 +185,7 @@ class CopyRun:
         self._batch_id = batch_id
         self._seconds = None if queue is None else metrics.object_seconds.labels(queue)
         self._note = note
+        self.is_look = is_look
         self._results: dict[str, ObjectResult] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()

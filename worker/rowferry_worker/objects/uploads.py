@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -43,7 +44,7 @@ class Recorded(NamedTuple):
 
 
 class KnownCopy(NamedTuple):
-    """What is remembered of a production object that was copied by parts."""
+    """What is remembered of a production object that was copied."""
 
     legacy: str
     """Endpoint and bucket of the legacy object."""
@@ -54,6 +55,10 @@ class KnownCopy(NamedTuple):
     part_bytes: int
     etag: str
     """The production object's, as it was left."""
+    noted_for: timedelta = timedelta(0)
+    """How long ago that was noted."""
+    is_pending: bool = False
+    """Whether another write was begun since of which nobody knows how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,10 @@ class UploadRecords:
         rows = await self._call("record_copy", self.attempt_id, self.production, key, upload_id, etag)
         return bool(_demand(rows)[0]["record_copy"])
 
+    async def note_write(self, key: str, legacy_key: str, *, is_pending: bool) -> None:
+        """Remember that an object is about to be written, or was not. Raises NotRecorded where that fails."""
+        _demand(await self._call("note_write", self.production, key, self.legacy, legacy_key, is_pending))
+
     async def note_copy(self, key: str, etag: str, legacy_key: str, source_etag: str) -> None:
         """Remember an object that was copied in one piece; one that cannot be recorded is judged by its time."""
         await self._call("note_copy", self.production, key, self.legacy, legacy_key, source_etag, etag)
@@ -129,13 +138,13 @@ class UploadRecords:
         try:
             return await run_in_thread(partial(self.call, function, *arguments))
         except (RowferryError, psycopg.Error, UnicodeError) as error:
-            _log.warning("an upload cannot be recorded", extra={"function": function, "error": str(error)})
+            _log.warning("what is written cannot be recorded", extra={"function": function, "error": str(error)})
             return None
 
 
 def _demand(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
     if rows is None:
-        raise NotRecorded("NotRecorded", "PostgreSQL did not record an upload; the next attempt goes on")
+        raise NotRecorded("NotRecorded", "PostgreSQL did not record what is written; the next attempt goes on")
     return rows
 
 

@@ -52,7 +52,9 @@ async def verify_object(
         if options.repair == "nothing":
             words = "there is no production object; --repair copies the legacy object"
             raise ObjectNotFound("NoProductionObject", words)
-        return await copy_object(s3, copy_options, legacy_key, key)
+        repaired = await copy_object(s3, copy_options, legacy_key, key)
+        await s3.large.note_copy(key, repaired.etag, legacy_key, repaired.source_etag)
+        return repaired
     if not await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
         return await _resolve_difference(s3, copy_options, (legacy_key, source), (key, existing), options)
     differences = await copy_options.properties.find_differences(s3, legacy_key, key, existing)
