@@ -31,6 +31,7 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     from rowferry.plan_file import read_plan
     from rowferry_cli.run.one_pass import run_one_pass
     from rowferry_cli.run.reporter import Reporter
+    from rowferry_cli.run.switch import measure_clocks
     from rowferry_enqueue.enqueue import Request, Within
     from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 
@@ -39,12 +40,6 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     plan = read_plan(options.plan_path)
     plan.require_both_sides()
     reporter = Reporter(yes=options.yes)
-    request = Request(
-        VERIFY,
-        options.batch_size,
-        choices=VerifyChoices(deep=deep, repair="all" if overwrite else "older" if repair else "nothing"),
-        within=Within(options.table, options.first, options.last),
-    )
     with connect("verify", autocommit=True) as connection:
         check_version(connection)
         if repair:
@@ -53,4 +48,11 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
                 f"Copy the objects of migration {plan.name} {which} to the production bucket {plan.production.bucket} "
                 "again?"
             )
+        choices = VerifyChoices(
+            deep=deep,
+            repair="all" if overwrite else "older" if repair else "nothing",
+            skew=measure_clocks(plan, reporter) if repair and not overwrite else None,
+        )
+        within = Within(options.table, options.first, options.last)
+        request = Request(VERIFY, options.batch_size, choices=choices, within=within)
         return run_one_pass(connection, plan, request, options, reporter, unsettled="different or missing")

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from rowferry_queues.migrate import perform as queue
+from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.second_look import FOLLOWED
 from support.entries.files import make_table, now
 from support.entries.migration import Migration
@@ -73,6 +75,22 @@ def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Mi
     with rewriting(three, log, 1, also=rewrite_other):
         three.work(parallel=1)
     assert three.bodies["3"] == b"late"
+    assert three.counts() == {"migrated": 3}
+    three.audit()
+
+
+def test_what_is_rewritten_while_rows_wait_for_their_turn_is_not_missed(
+    three: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`max_rows_per_second` may hold a batch back for tens of seconds."""
+
+    def rewrite_meanwhile(_context: BatchContext, rows: int) -> None:
+        assert rows == 3
+        three.bodies["2"] = b"written while rows waited"
+        three.legacy.put(KEY, three.bodies["2"])
+
+    monkeypatch.setattr(queue, "wait_for_turn", rewrite_meanwhile)
+    three.work()
     assert three.counts() == {"migrated": 3}
     three.audit()
 

@@ -299,6 +299,81 @@ def test_from_the_second_pass_on_a_copy_is_known_as_one_by_its_etag(
     assert (found.outcome, found.is_unclear) == (Outcome.CONFLICT, True)
 
 
+def test_a_copy_that_nobody_saw_end_is_not_taken_for_the_applications(
+    remembering: Callable[[FakeBuckets], ObjectRequests],
+) -> None:
+    """The worker died between the write and its note, and the application had rewritten the object meanwhile."""
+    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", 9)}, {NEW: written_at(b"version 0", 10)})
+    options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(began=at(0), switched=at(5)))
+    s3 = remembering(fake)
+    assert copy(fake, options) is Outcome.KEPT, "without a note it would be"
+    fake.run(s3.large.note_write(NEW, OLD))
+    found = fake.run(copy_standing(s3, options, OLD, NEW))
+    assert (found.outcome, found.is_unclear) == (Outcome.CONFLICT, True)
+    not_switched = replace(options, timeline=Timeline(began=at(0)))
+    assert fake.run(copy_standing(s3, not_switched, OLD, NEW)).outcome is Outcome.MIGRATED
+
+
+def test_a_write_that_did_not_happen_is_nobodys(remembering: Callable[[FakeBuckets], ObjectRequests]) -> None:
+    """It was noted before, and another object stood there."""
+    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", 9)}, {NEW: written_at(b"the application's", 10)})
+    options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(began=at(0), switched=at(5)))
+    s3 = remembering(fake)
+    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.KEPT
+    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.KEPT
+    known = fake.run(s3.large.find_copy(NEW))
+    assert known is not None
+    assert not known.is_pending
+
+
+def test_the_bytes_of_an_old_copy_may_be_the_applications_later_on(
+    remembering: Callable[[FakeBuckets], ObjectRequests],
+) -> None:
+    """It went back to what it had before, in production: that is no copy, though it has the ETag of one."""
+    noted, later = time.time() - NOON.timestamp(), time.time() - NOON.timestamp() + 3600
+    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", int(noted) - 60)}, {NEW: written_at(b"version 0", 0)})
+    options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(began=at(0), switched=at(5)))
+    s3 = remembering(fake)
+    fake.run(s3.large.note_copy(NEW, stored(b"version 0").etag, OLD, "another"))
+    fake.production[NEW] = written_at(b"version 0", int(later))
+    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.KEPT
+    fake.production[NEW] = written_at(b"version 0", int(noted) - 30)
+    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.MIGRATED
+
+
+@pytest.mark.parametrize(("age_seconds", "is_noted"), [(1, True), (60, False)])
+def test_the_copies_of_a_young_migration_are_noted(
+    age_seconds: int, is_noted: bool, remembering: Callable[[FakeBuckets], ObjectRequests]
+) -> None:
+    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
+    timeline = Timeline(began=time.monotonic() - age_seconds)
+    options, s3 = replace(options_of(StreamCopy(), "supported", "older"), timeline=timeline), remembering(fake)
+    fake.run(copy_standing(s3, options, OLD, NEW))
+    assert fake.run(s3.large.is_own_copy(NEW, stored(b"version 0").etag)) is is_noted
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_copy_that_took_long_may_be_of_before_a_rewrite(seconds: int) -> None:
+    """An ETag that is no digest says nothing of the bytes, and the time of a copy is that of its end."""
+    opaque = {"x-amz-server-side-encryption": "aws:kms"}
+    legacy = msgspec.structs.replace(written_at(b"version 1", 7), etag="opaque", headers=opaque)
+    fake = FakeBuckets(WRITING, {OLD: legacy}, {NEW: written_at(b"version 0", 9)})
+    options = options_of(ServerCopy("legacy"), "supported")
+    result = CopyResult(Outcome.MIGRATED, etag=stored(b"version 0").etag, seconds=seconds)
+    found = fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True))
+    assert (found is not result) is bool(seconds)
+    assert fake.production[NEW].body == (b"version 1" if seconds else b"version 0")
+
+
+def test_a_deletion_during_a_copy_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
+    options = options_of(StreamCopy(), "supported")
+    result = fake.run(copy_object(fake.s3, options, OLD, NEW))
+    del fake.legacy[OLD]
+    fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True))
+    assert "an object was deleted while it was copied; its copy stays" in caplog.text
+
+
 def test_in_later_passes_an_equal_object_is_kept_by_two_heads(method: CopyMethod) -> None:
     fake = FakeBuckets(WRITING, {OLD: written_at(b"legacy", 1)}, {NEW: written_at(b"legacy", 2)})
     options = replace(options_of(method, "supported", "older"), looks_first=True)
