@@ -20,6 +20,7 @@ SWITCHES = {
     "written often": cutover_explorer.Scenario(rewrites=4),
     "deleted": cutover_explorer.Scenario(rewrites=2, deletions=1),
     "deaths": cutover_explorer.Scenario(deaths=1),
+    "deaths in slow copies": cutover_explorer.Scenario(deaths=1, rewrites=2, is_slow=True),
     "switched back, and again": cutover_explorer.Scenario(returns=1),
 }
 OLD = "complete, and an old object is not named"
@@ -29,6 +30,10 @@ WEAKER_SWITCHES = {
     "dates, production ahead": (cutover_explorer.Scenario(order="dates", skew=2), OLD),
     "dates, production behind": (cutover_explorer.Scenario(order="dates", skew=-2), OLD),
     "all is ours until the switch is confirmed": (cutover_explorer.Scenario(ours_until="confirmed"), OLD),
+    "does not note what it is about to write": (
+        cutover_explorer.Scenario(deaths=1, rewrites=2, is_slow=True, notes_before=False),
+        OLD,
+    ),
     "forgets a return": (cutover_explorer.Scenario(returns=1, forgets_return=True), OLD),
 }
 WEAKER_CHAINS = {

@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 from support.queue.exploring import Violation, visit_all
 from support.queue.rewrite_explorer import FOLLOWED, Order, Stored
 
+LONG = 3
+"""Ticks that a slow copy takes."""
 Stage = Literal["passes", "moment", "finishing", "verifying", "over"]
 Ours = Literal["moment", "confirmed"]
 """Until when what is in production and cannot be put in order is taken for a copy: until the application may be
@@ -24,6 +26,8 @@ class State(NamedTuple):
     production: Stored | None = None
     is_own: bool = False
     is_noted: bool = False
+    is_pending: bool = False
+    """Whether a write to production was noted before it, and nobody has noted how it ended."""
     instances: tuple[Literal["old", "new"], ...] = ("old", "old")
     stage: Stage = "passes"
     worker: Literal["idle", "read", "written", "done"] = "idle"
@@ -57,6 +61,10 @@ class Scenario:
     skew: int = 0
     looks_again: bool = True
     ours_until: Ours = "moment"
+    notes_before: bool = True
+    """Whether a write is noted before it is made."""
+    is_slow: bool = False
+    """Whether a copy may take so long that times put it after a rewrite of what it has read."""
     forgets_return: bool = False
     """Whether the time before a return to the legacy bucket is forgotten."""
     rewrites: int = 3
@@ -161,12 +169,14 @@ def _run_worker(scenario: Scenario, state: State) -> Iterator[tuple[str, State]]
         yield _compare(scenario, state)
     elif state.worker == "read":
         if state.production != state.seen:  # If-Match, If-None-Match
-            yield "refused", state._replace(worker="done", named="ObjectChanged")
-        else:
-            new = Stored(state.held, state.tick + 1)
-            yield "write", state._replace(production=new, tick=new.at, is_own=True, is_noted=False, worker="written")
+            yield "refused", state._replace(worker="done", named="ObjectChanged", is_pending=False)
+            return
+        for ticks in (1, LONG) if scenario.is_slow else (1,):
+            new = Stored(state.held, state.tick + ticks)
+            written = state._replace(production=new, tick=new.at, is_own=True, is_noted=False, worker="written")
+            yield "write" if ticks == 1 else "write, long after", written
     elif state.worker == "written":
-        yield _look_again(scenario, state._replace(is_noted=state.is_own))
+        yield _look_again(scenario, state._replace(is_noted=state.is_own, is_pending=False))
 
 
 def _compare(scenario: Scenario, state: State) -> tuple[str, State]:
@@ -176,7 +186,7 @@ def _compare(scenario: Scenario, state: State) -> tuple[str, State]:
     precedence = "legacy" if production is None else _find_precedence(scenario, state, legacy, production)
     if precedence == "legacy":
         read = state._replace(worker="read", held=legacy.version, seen=production, is_overtaken=False)
-        return "read", read
+        return "read", read._replace(is_pending=scenario.notes_before)
     named = None if precedence == "application" else precedence
     if named and state.abandoned and not state.left and state.stage == "passes":
         raise Violation("a lasting conflict after the return to the legacy bucket")
@@ -190,7 +200,7 @@ def _look_again(scenario: Scenario, state: State) -> tuple[str, State]:
         return "done", state._replace(worker="done", is_overtaken=is_overtaken)
     if state.times < FOLLOWED and state.legacy is not None:
         again = state._replace(worker="read", held=state.legacy.version, seen=state.production, is_overtaken=False)
-        return "read again", again._replace(times=state.times + 1)
+        return "read again", again._replace(times=state.times + 1, is_pending=scenario.notes_before)
     return "give up", state._replace(worker="done", named="ObjectRewritten", is_overtaken=False)
 
 
@@ -201,8 +211,10 @@ def _find_precedence(scenario: Scenario, state: State, legacy: Stored, productio
         ahead, bound = ahead - scenario.skew, 0
     elif _is_known(state, production):
         return "legacy"
-    if ahead > bound:
+    if ahead > bound or (state.is_pending and state.moment is None):
         return "legacy"
+    if state.is_pending:
+        return "WrittenTogether"
     if ahead < -bound or scenario.order == "dates":
         was_switched = state.moment is not None and production.at >= state.moment
         return "application" if was_switched else "ProductionIsNewer"
