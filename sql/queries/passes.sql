@@ -50,34 +50,30 @@ from {table} as e
 where e.{changed} <= now() at time zone 'UTC';
 
 -- name: read_switch
--- Since when the application may be using the production bucket, and when the newest pass began: over rows that stay,
--- or over objects without rows, by its newest listing. Of a pass that is the only one, when it ended: all that it has
--- copied is known as a copy by that.
+-- Since when the application may be using the production bucket, and when the newest pass ended: what it has copied is
+-- known as a copy by that. Null: there was none.
 select
     m.id,
     m.moment_at,
     m.switched_at,
     m.was_switched_at,
     m.switched_back_at,
-    case
-        when m.passes = 1
-            then (
-                select max(q.finished_at)
-                from rowferry.batch_queue as q
-                where q.migration_id = m.id and q.queue_name = %(queue)s
-            )
-        else greatest(
-            (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id),
-            (
-                select max(q.created_at)
-                from rowferry.batch_queue as q
-                where
-                    q.migration_id = m.id
-                    and q.queue_name = %(queue)s
-                    and q.payload ->> 'objects' = 'listing'
-            )
+    coalesce(
+        (
+            select max(q.finished_at)
+            from rowferry.batch_queue as q
+            where q.migration_id = m.id and q.queue_name = %(queue)s
+        ),
+        (select max(p.began_at) from rowferry.pass as p where p.migration_id = m.id),
+        (
+            select max(q.created_at)
+            from rowferry.batch_queue as q
+            where
+                q.migration_id = m.id
+                and q.queue_name = %(queue)s
+                and q.payload ->> 'objects' = 'listing'
         )
-    end as last_pass_at
+    ) as last_pass_at
 from rowferry.migration as m
 where m.name = %(name)s;
 

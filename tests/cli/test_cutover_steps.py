@@ -1,15 +1,21 @@
 """Each step of a cutover: which passes are made, since when the switch counts, what is left, and the exit status."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from rowferry.errors import UsageError
+from rowferry_cli.run import cutover
 from support.entries.entry_table import EntryTable
 from support.queue.cutover_run import cut_over
 
 STAYS = {"id": "id", "key": "path", "from": "", "to": "", "rows": "stay", "changed": "updated_at"}
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutover, "APART", timedelta(0))
 
 
 @pytest.fixture
@@ -47,15 +53,17 @@ def miss_one(batch: dict[str, Any]) -> dict[str, int]:
     return {"missing": 1} if batch["queue_name"] == "migrate" else {}
 
 
-def test_the_switch_counts_from_the_beginning_of_the_pass_before_it(files: EntryTable) -> None:
-    """What was written to production since then may be the application's own."""
+def test_the_switch_counts_from_the_moment_that_was_announced(files: EntryTable) -> None:
+    """What was written to production since then may be the application's own, and what was before are copies."""
     step = cut_over(files, copy_all)
     assert (step.status, len(began_at(files)), switched_at(files)) == (0, 2, None)
     assert "pass 2 took" in step.words
     assert "Next: switch the application, then run `rowferry cutover --finish`." in step.words
     touch(files, 1)
     step = cut_over(files, finish=True)
-    assert (step.status, switched_at(files)) == (0, began_at(files)[1])
+    (row,) = files.execute("select moment_at from rowferry.migration")
+    assert (step.status, switched_at(files)) == (0, row["moment_at"])
+    assert began_at(files)[1] < row["moment_at"]
     assert "is complete: 3 entries verified" in step.words
     assert [payload.get("switched_at") is not None for payload in payloads(files)] == [False, True]
     (verified,) = payloads(files, "verify")

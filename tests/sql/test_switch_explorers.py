@@ -34,7 +34,7 @@ WEAKER_SWITCHES = {
         cutover_explorer.Scenario(deaths=1, rewrites=2, is_slow=True, notes_before=False),
         OLD,
     ),
-    "forgets a return": (cutover_explorer.Scenario(returns=1, forgets_return=True), OLD),
+    "forgets a return": (cutover_explorer.Scenario(returns=1, forgets_return=True), "a lasting conflict after"),
 }
 WEAKER_CHAINS = {
     "handed on before the verdict": (hand_on_explorer.Scenario(moment="before"), "an entry is handed on twice"),

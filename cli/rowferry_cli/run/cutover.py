@@ -2,6 +2,7 @@
 
 import select
 import sys
+import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,8 @@ from rowferry_enqueue.enqueue import Request
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 
+APART = timedelta(seconds=3)
+"""Between the last copy before the moment and the moment: by their ages, objects are known to be of before or after."""
 PAUSE = timedelta(seconds=10)
 """Between two passes, while a person switches the application."""
 
@@ -124,17 +127,17 @@ class Cutover:
         return self._finish(ready_at)
 
     def _pass_until_moment(self, workers: Workers) -> datetime | None:
-        """Make passes up to the moment, and return when its pass began; None: there is none to wait for, or a pause."""
+        """Make passes up to the moment, and return when that is; None: there is none to wait for, or a pause."""
         while True:
-            began_at = self._now()
             result, added = self._pass(workers)
             if find_pause(self.run.connection, self.run.plan.name) or (not self.waits_for_switch and not added):
                 return None
             moment = find_moment(self.passes) if self.waits_for_switch else None
             if moment is not None:
-                self._note_moment(began_at)
+                time.sleep(APART.total_seconds())
+                ready_at = self._note_moment()
                 self._announce(moment, result)
-                return began_at
+                return ready_at
 
     def _pass(self, workers: Workers) -> tuple[PassResult, int]:
         """Make one pass, show it, and return it with the number of batches that it began with."""
@@ -155,12 +158,13 @@ class Cutover:
         self._print(str(result), result.as_document())
         return result, sum(table.batches for table in tables)
 
-    def _note_moment(self, began_at: datetime) -> None:
-        """Record that from now on the application may write to the production bucket."""
-        state = self._read_state()
+    def _note_moment(self) -> datetime:
+        """Record that from now on the application may write to the production bucket, and return the time."""
+        now, state = fetch_one(self.run.connection, statement("read_now"))["now"], self._read_state()
         if state is not None:
             with translated_errors():
-                call(self.run.connection, "note_moment", state["id"], began_at)
+                call(self.run.connection, "note_moment", state["id"], now)
+        return now
 
     def _announce(self, moment: str, result: PassResult) -> None:
         bucket = self.run.plan.production.bucket
@@ -285,9 +289,6 @@ class Cutover:
 
     def _count(self) -> Counts:
         return read_counts(self.run.connection, self.run.plan.name, MIGRATE.name)
-
-    def _now(self) -> datetime:
-        return fetch_one(self.run.connection, statement("read_now"))["now"]
 
     def _read_state(self) -> dict[str, Any] | None:
         return read_state(self.run.connection, self.run.plan)

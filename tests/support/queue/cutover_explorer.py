@@ -27,7 +27,7 @@ class State(NamedTuple):
     is_own: bool = False
     is_noted: bool = False
     is_pending: bool = False
-    """Whether a write to production was noted before it, and nobody has noted how it ended."""
+    """Whether a write to production was noted before it, and nobody has noted how it ended: since the moment only."""
     instances: tuple[Literal["old", "new"], ...] = ("old", "old")
     stage: Stage = "passes"
     worker: Literal["idle", "read", "written", "done"] = "idle"
@@ -44,6 +44,7 @@ class State(NamedTuple):
     """Whether a copy was on its way when the object was deleted: docs/application.md says that it stays."""
     moment: int | None = None
     """The tick since which the application may be writing to production."""
+    has_returned: bool = False
     abandoned: tuple[int, int] | None = None
     """The ticks between which it wrote to production before it was switched back."""
     tick: int = 0
@@ -154,7 +155,11 @@ def _begin_pass(state: State) -> State:
 
 def _switch_back(scenario: Scenario, state: State, moment: int) -> State:
     """All instances use the legacy bucket again: what it holds is what counts, as docs/application.md says."""
-    back = _begin_pass(state)._replace(stage="passes", instances=("old", "old"), moment=None, returns=0)
+    back = (
+        _begin_pass(state)
+        ._replace(stage="passes", instances=("old", "old"), moment=None, returns=0)
+        ._replace(has_returned=True)
+    )
     abandoned = None if scenario.forgets_return else (moment, state.tick)
     return back._replace(newest=state.legacy.version if state.legacy else 0, abandoned=abandoned)
 
@@ -176,7 +181,8 @@ def _run_worker(scenario: Scenario, state: State) -> Iterator[tuple[str, State]]
             written = state._replace(production=new, tick=new.at, is_own=True, is_noted=False, worker="written")
             yield "write" if ticks == 1 else "write, long after", written
     elif state.worker == "written":
-        yield _look_again(scenario, state._replace(is_noted=state.is_own, is_pending=False))
+        is_noted = state.is_own and state.moment is not None
+        yield _look_again(scenario, state._replace(is_noted=is_noted, is_pending=False))
 
 
 def _compare(scenario: Scenario, state: State) -> tuple[str, State]:
@@ -186,9 +192,9 @@ def _compare(scenario: Scenario, state: State) -> tuple[str, State]:
     precedence = "legacy" if production is None else _find_precedence(scenario, state, legacy, production)
     if precedence == "legacy":
         read = state._replace(worker="read", held=legacy.version, seen=production, is_overtaken=False)
-        return "read", read._replace(is_pending=scenario.notes_before)
+        return "read", read._replace(is_pending=scenario.notes_before and state.moment is not None)
     named = None if precedence == "application" else precedence
-    if named and state.abandoned and not state.left and state.stage == "passes":
+    if named and state.has_returned and not state.left and state.stage == "passes":
         raise Violation("a lasting conflict after the return to the legacy bucket")
     return precedence, state._replace(worker="done", named=named)
 
@@ -200,7 +206,8 @@ def _look_again(scenario: Scenario, state: State) -> tuple[str, State]:
         return "done", state._replace(worker="done", is_overtaken=is_overtaken)
     if state.times < FOLLOWED and state.legacy is not None:
         again = state._replace(worker="read", held=state.legacy.version, seen=state.production, is_overtaken=False)
-        return "read again", again._replace(times=state.times + 1, is_pending=scenario.notes_before)
+        is_pending = scenario.notes_before and state.moment is not None
+        return "read again", again._replace(times=state.times + 1, is_pending=is_pending)
     return "give up", state._replace(worker="done", named="ObjectRewritten", is_overtaken=False)
 
 
@@ -216,9 +223,10 @@ def _find_precedence(scenario: Scenario, state: State, legacy: Stored, productio
     if state.is_pending:
         return "WrittenTogether"
     if ahead < -bound or scenario.order == "dates":
-        was_switched = state.moment is not None and production.at >= state.moment
+        was_switched = state.moment is not None and production.at > state.moment
         return "application" if was_switched else "ProductionIsNewer"
-    is_ours = state.stage == "passes" or (scenario.ours_until == "confirmed" and state.stage == "moment")
+    is_before = state.moment is None or production.at <= state.moment
+    is_ours = is_before or (scenario.ours_until == "confirmed" and state.stage == "moment")
     return "legacy" if is_ours else "WrittenTogether"
 
 

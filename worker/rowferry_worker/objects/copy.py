@@ -41,11 +41,6 @@ class CopyOptions:
     clocks: Clocks = field(default_factory=Clocks)
     """By how much those of the two servers differ."""
 
-    @property
-    def is_doubtful(self) -> bool:
-        """Return whether what is written now may not be known as a copy by its age later on, so that it is noted."""
-        return self.looks_first or self.timeline.is_doubtful
-
 
 class CopyResult(Struct, frozen=True, gc=False):
     """How a copy ended well: the production object is there (migrated, kept) or a different one is (conflict)."""
@@ -78,7 +73,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         expects_existing = support.expects_existing or options.on_conflict == "keep"
         if options.looks_first or (method.moves_bytes and expects_existing):
             await guard.look_early()
-        if options.is_doubtful:
+        if options.timeline.is_doubtful:
             await s3.large.note_write(target_key, source_key)
             is_noted = True
         began = time.monotonic()
@@ -115,13 +110,13 @@ async def replace_object(
 ) -> CopyResult:
     """Write the production object over the one that was seen, and over no other: then raise ServerFault."""
     guard = WriteGuard(s3, options.support, target_key, "replace", existing.etag or "")
-    if options.is_doubtful:
+    if options.timeline.is_doubtful:
         await s3.large.note_write(target_key, source_key)
     began = time.monotonic()
     try:
         written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
     except PreconditionFailed as refusal:
-        if options.is_doubtful:
+        if options.timeline.is_doubtful:
             await s3.large.note_write(target_key, source_key, is_pending=False)
         raise object_changed("production", target_key) from refusal
     return _describe(written, time.monotonic() - began)

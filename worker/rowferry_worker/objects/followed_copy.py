@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Copy an object as `copy_object` does of which no row moves; where only the production bucket has it, it is KEPT.
 
-    From the second pass on, and where its age might not tell, what was written is remembered as a copy.
+    Where its age might not tell later on, what was written is remembered as a copy.
     """
     try:
         result = await copy_object(s3, options, source_key, target_key)
@@ -62,7 +62,7 @@ async def follow(
 
 
 async def _note(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult) -> None:
-    if options.is_doubtful and result.outcome is Outcome.MIGRATED:
+    if options.timeline.is_doubtful and result.outcome is Outcome.MIGRATED:
         await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
 
 
