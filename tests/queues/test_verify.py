@@ -26,7 +26,7 @@ def put_newer(migration: Migration, side: str, key: str, body: bytes, than: Any)
 
     def write() -> bool:
         bucket.put(key, body)
-        return bucket.head(key)["LastModified"] >= than + timedelta(seconds=2)
+        return bucket.head(key)["LastModified"] >= than + timedelta(seconds=4)
 
     wait_for(write)
 

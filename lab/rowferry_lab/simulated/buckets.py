@@ -130,7 +130,7 @@ class Uploads:
 def _open_writer(side: Side) -> ObjectClient:
     """Return a client that writes to the side's bucket: as if it were production, for no other code may do that."""
     return ObjectClient(
-        ProductionSide(**asdict(side)),
+        ProductionSide(**{name: value for name, value in asdict(side).items() if name != "immutable"}),
         load_credentials(side, os.environ),
         endpoint=resolve_endpoint(side),
         max_in_flight=IN_FLIGHT,

@@ -43,8 +43,8 @@ def test_what_ended_behind_the_budget_is_handed_on_once(
     migration.enqueue(batch_size=6)
     copy = perform.copy_objects
 
-    def leave_one(context: BatchContext, objects: dict[str, str], *, stays: bool) -> Any:
-        found = copy(context, objects, stays=stays)
+    def leave_one(context: BatchContext, objects: dict[str, str], **options: Any) -> Any:
+        found = copy(context, objects, **options)
         return found | {list(objects)[place]: NotStarted("NotStarted", "the time was over")}
 
     with monkeypatch.context() as patched:

@@ -36,6 +36,10 @@ from rowferry_worker.objects.requests import NO_OBJECT
 
 _OTHER_READS = {"GetObjectTagging": get_object_tagging, "GetObjectAcl": get_object_acl}
 """Reads that need a right of their own."""
+_WRITES = frozenset(
+    {"PutObject", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy", "CompleteMultipartUpload"}
+)
+"""Operations for which the right to write objects is enough."""
 _VERSIONS = {"PutObjectTagging": None, "PutObjectVersionTagging": "null"}
 """The version that a request names which needs the right: "null" is one in every bucket, as S3 writes it."""
 
@@ -77,14 +81,15 @@ def is_denied_now(migration: MigrationContext, denied: AccessDenied) -> bool:
 
     Reads are asked again of the legacy object that was read last, writes by an upload that is aborted at once.
     """
-    readable = migration.evidence.readable
-    if readable is None:
+    readable, is_write = migration.evidence.readable, denied.operation in _WRITES
+    has_both = len(migration.clients) == 2  # a queue of one side may lack the rights that the questions need
+    if readable is None or not has_both or not (is_write or denied.operation in READS):
         return False
     questions = [head_object("legacy", readable)]
     if denied.side == "legacy" and denied.operation in _OTHER_READS:
         questions.append(_OTHER_READS[denied.operation]("legacy", readable))
     answers = ask_all(migration, questions)
-    if denied.operation not in READS:
+    if is_write:
         answers.append(_ask(migration, "production", _begin_upload(migration.plan)))
     return any(isinstance(answer, AccessDenied) and answer.operation != "AbortMultipartUpload" for answer in answers)
 
