@@ -10,6 +10,10 @@ from rowferry.s3.responses import Response
 Order = Literal["newer", "older", "unclear"]
 """Whether a legacy object was written after a production object, before it, or within what the clocks leave open."""
 
+SAMPLES = 5
+"""How often the clock of a server is read to measure it. Times come in whole seconds, so it is the change from one to
+the next that tells."""
+SAMPLE_EVERY = timedelta(seconds=0.25)
 UNKNOWN_SKEW = timedelta(minutes=15).total_seconds()
 """How far the clock of a server may be off that does not tell its time.
 

@@ -81,8 +81,9 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
         prepare_database(connection, plan, reporter)
         if options.switched_back:
             return note_switched_back(connection, plan, reporter)
-        skew = measure_clocks(plan, reporter) if waits_for_switch else None
-        if not options.finish:
+        skew = None
+        if waits_for_switch and not options.finish:  # the last pass measures for itself
+            skew = measure_clocks(plan, reporter)
             confirm_abandoned(connection, plan, reporter)
         choices = MigrateChoices(on_conflict=options.on_conflict, skew=skew)
         request = Request(MIGRATE, options.batch_size, choices=choices)

@@ -9,13 +9,19 @@ from rowferry.errors import ObjectError, RowferryError
 from rowferry.plan import Plan
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient, open_object_client
-from rowferry.s3.clocks import NO_SKEW, ServerClock, Skew, compare_clocks, read_date, written_at
+from rowferry.s3.clocks import (
+    NO_SKEW,
+    SAMPLE_EVERY,
+    SAMPLES,
+    ServerClock,
+    Skew,
+    compare_clocks,
+    read_date,
+    written_at,
+)
 from rowferry_enqueue.checks.finding import Finding, note
 from rowferry_enqueue.checks.probe import Probe, written_probe
 
-SAMPLES = 5
-"""How often each clock is read. Times come in whole seconds, so it is the change from one to the next that tells."""
-SAMPLE_EVERY = timedelta(seconds=0.25)
 DEADLINE = timedelta(seconds=30)
 """Of one request."""
 ANY_KEY = "rowferry-asks-for-the-time"

@@ -5,13 +5,9 @@ import time
 from datetime import timedelta
 
 from rowferry.plan import SideName
-from rowferry.s3.clocks import NO_SKEW, ServerClock, Skew, compare_clocks, read_date
+from rowferry.s3.clocks import NO_SKEW, SAMPLE_EVERY, SAMPLES, ServerClock, Skew, compare_clocks, read_date
 from rowferry_worker.objects.requests import ObjectRequests
 
-SAMPLES = 5
-"""How often the clock of a server is read to measure it: `Date` counts whole seconds, and the moment at which it
-changes tells more than they do."""
-SAMPLE_EVERY = timedelta(seconds=0.25)
 MEASURED_FOR = timedelta(minutes=10)
 """How long a measurement counts: clocks drift, and are set."""
 

@@ -52,9 +52,7 @@ async def verify_object(
         if options.repair == "nothing":
             words = "there is no production object; --repair copies the legacy object"
             raise ObjectNotFound("NoProductionObject", words)
-        repaired = await copy_object(s3, copy_options, legacy_key, key)
-        await s3.large.note_copy(key, repaired.etag, legacy_key, repaired.source_etag)
-        return repaired
+        return await _note(s3, legacy_key, key, await copy_object(s3, copy_options, legacy_key, key))
     if not await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
         return await _resolve_difference(s3, copy_options, (legacy_key, source), (key, existing), options)
     differences = await copy_options.properties.find_differences(s3, legacy_key, key, existing)
@@ -80,12 +78,16 @@ async def _resolve_difference(
     pair = Pair(*legacy, *production)
     precedence = await find_precedence(s3, copy_options.clocks, pair, copy_options.timeline)
     if precedence == "legacy" and options.repair == "older":
-        repaired = await replace_object(s3, copy_options, legacy_key, key, existing)
-        await s3.large.note_copy(key, repaired.etag, legacy_key, repaired.source_etag)
-        return repaired
+        return await _note(s3, legacy_key, key, await replace_object(s3, copy_options, legacy_key, key, existing))
     if precedence == "application":
         return CopyResult(Outcome.KEPT)
     raise _describe_difference(precedence)
+
+
+async def _note(s3: ObjectRequests, legacy_key: str, key: str, repaired: CopyResult) -> CopyResult:
+    """Remember what a repair has written as a copy of ours, and return the repair."""
+    await s3.large.note_copy(key, repaired.etag, legacy_key, repaired.source_etag)
+    return repaired
 
 
 async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None, options: VerifyOptions) -> CopyResult:
