@@ -49,10 +49,7 @@ declare
     v_is_fresh boolean := false;
     v_migrations bigint [];
     v_many constant bigint := 1000;
-    v_known_for constant interval := case
-        when v_starts -> 'waiting' = '[]' and (v_starts ->> 'walked')::bigint > v_many then '1 minute'
-        else '10 seconds'
-    end;
+    v_known_for constant interval := case when v_starts -> 'waiting' = '[]' then '1 minute' else '10 seconds' end;
 begin
     if v_starts is null
         or (v_starts ->> 'looked_at')::timestamptz not between

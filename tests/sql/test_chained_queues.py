@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from rowferry.db.connection import Connection, connect
+from rowferry.db.connection import Connection, call, connect
 from rowferry.errors import WorkLeft
 from rowferry_worker.batch.claim import claim_batch, is_finished, is_work_left
 from support.queue.lines import Lines
@@ -86,6 +86,14 @@ def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiti
     with closing(connect("loader")) as loader:
         assert claim_batch(loader, ["load"]) is not None
         assert not is_finished(worker, ["verify"], None, {})
+
+
+def test_a_queue_and_all_before_it_are_found_each_once(worker: Connection, lines: Lines) -> None:
+    lines.add(("one", "load"), 2)
+    found = call(worker, "find_lines", ["inspect"])
+    assert sorted((row["migration_id"], row["queue_name"]) for row in found) == [
+        (1, "inspect"), (1, "load"), (1, "tag")
+    ]  # fmt: skip
 
 
 def test_a_circle_made_by_hand_ends_the_search(worker: Connection, lines: Lines) -> None:

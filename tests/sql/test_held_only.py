@@ -79,6 +79,9 @@ def keep_seal(worker: Connection) -> tuple[int, int]:
 def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_holds(
     worker: Connection, ten: EntryTable, function: str
 ) -> None:
+    """Not even where another batch is free."""
+    ten.add_legacy(range(10, 20))
+    ten.enqueue(10)
     batch_id, attempt_id = keep_seal(worker)
     with psycopg.connect(ten.dsn) as other:
         other.execute("select rowferry.claim_batch('{migrate}')")
