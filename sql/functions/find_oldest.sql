@@ -1,8 +1,7 @@
 -- rowferry.find_oldest(p_queues text[])
 --   Returns where the waiting batches begin, as of one snapshot, `looked_at`:
 --   `waiting`: the migrations that have any; `newest`: the highest id of a migration;
---   `starts`: for each queue of these that has any, and for these queues, [run_after, id] of the oldest batch, or the
---   present moment where none is due;
+--   `starts`: for these queues of theirs, [run_after, id] of the oldest batch, or the present moment where none is due;
 --   `batches`, `batches_init`: how many the tally counts in these queues, of all migrations;
 --   `walked`: how many entries of the index were read for that, as PostgreSQL counts them (`track_counts`);
 --   null where the index is not there.
@@ -64,19 +63,14 @@ begin
 
         starts as (
             select
-                concat_ws(' ', coalesce(w.migration_id, a.migration_id), coalesce(w.queue_name, a.queue_name)) as name,
+                concat_ws(' ', v.migration_id, u.queue_name) as name,
                 case
                     when w.run_after <= statement_timestamp() then jsonb_build_array(w.run_after, w.id)
                     else jsonb_build_array(statement_timestamp(), 0)
                 end as place
-            from walked as w
-            full join (
-                select
-                    v.migration_id,
-                    u.queue_name
-                from waiting as v
-                cross join unnest(p_queues) as u (queue_name)
-            ) as a on w.migration_id = a.migration_id and w.queue_name = a.queue_name
+            from waiting as v
+            cross join unnest(p_queues) as u (queue_name)
+            left join walked as w on v.migration_id = w.migration_id and u.queue_name = w.queue_name
         )
 
         select jsonb_build_object(

@@ -241,3 +241,21 @@ def test_a_transaction_that_is_prepared_here_holds_a_pass_back(files: EntryTable
     (made,) = passes(files)
     assert made["watermark"] is None
     assert 'the prepared transaction "of a test"' in made["held_back_by"]
+
+
+def test_a_transaction_that_is_open_in_another_database_holds_no_pass_back(files: EntryTable) -> None:
+    with psycopg.connect(files.dsn, dbname="postgres") as other:
+        other.execute("select")
+        files.enqueue()
+    (made,) = passes(files)
+    assert made["watermark"] == made["began_at"] - timedelta(minutes=1)
+
+
+# What a pass changes
+
+
+def test_a_pass_is_counted_in_its_own_migration_alone(files: EntryTable) -> None:
+    files.execute("select from rowferry.register_migration('another', '{}', '{}')")
+    files.enqueue()
+    counted = files.execute("select passes from rowferry.migration order by name = 'another'")
+    assert [row["passes"] for row in counted] == [1, 0]

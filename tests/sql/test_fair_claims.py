@@ -239,6 +239,37 @@ def test_a_limit_counts_the_batches_that_were_claimed_before_it_was_set(lines: L
         assert claimed(workers[0]) is None, "three are claimed"
 
 
+def test_what_one_queue_has_in_hand_takes_no_place_of_another(lines: Lines) -> None:
+    """Of another queue of the migration, and of a queue of that name in another migration."""
+    for migration in ("one", "two"):
+        lines.register(migration, {"tag": {"max_in_hand": 9}, "verify": {"max_in_hand": 9}})
+    for line in (("one", "verify"), ("two", "tag")):
+        lines.add(line, 2)
+    with sessions(6) as workers, closing(Ledger("h:1:x")) as ledger:
+        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag", "verify"])
+        for worker in workers[:4]:
+            batch = claim_batch(worker, ["tag", "verify"])
+            assert batch is not None
+            begin_attempt(ledger, batch, "h:1:x")
+        lines.steer(("one", "tag"), "max_in_hand = 1")
+        lines.add(("one", "tag"), 2)
+        assert [claimed(worker) is None for worker in workers[4:]] == [False, True]
+
+
+def test_a_batch_that_a_worker_has_begun_again_counts_once(lines: Lines) -> None:
+    """The verdict of its first attempt is not written yet."""
+    lines.register("one", {"tag": {}})
+    lines.add(("one", "tag"), 5)
+    with sessions(3) as (worker, *others), closing(Ledger("h:1:x")) as ledger:
+        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag"])
+        for _ in range(2):
+            batch = claim_batch(worker, ["tag"])
+            assert batch is not None
+            begin_attempt(ledger, batch, "h:1:x")
+        lines.steer(("one", "tag"), "max_in_hand = 2")
+        assert [claimed(other) is None for other in others] == [False, True]
+
+
 def finish_first(lines: Lines, worker: Connection) -> None:
     """Finish the batch that a session has claimed, and its attempt."""
     (batch_id,) = (row["id"] for row in worker.execute(HELD))
