@@ -1,15 +1,20 @@
 """`make mutants`: what it changes, what it keeps, and what it writes."""
 
+import threading
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from mutants import page
 from mutants.modules import Module, choose_sample, list_mutants, list_named, read_equivalents, read_modules
 from mutants.mutant import Mutant, digest
+from mutants.reach import Reach
 from mutants.results import Result, Results, digest_tests
 from mutants.sql_operators import list_mutants as list_sql_mutants
 from support.checkout import ROOT
+from support.postgres.ordinary import as_superuser
+from support.postgres.servers import POSTGRES, DatabaseServers
 
 FUNCTION = """\
 -- rowferry.find(p_id bigint)
@@ -146,6 +151,22 @@ def test_a_verdict_holds_until_the_code_or_the_tests_change(tmp_path: Path) -> N
 def keep(results: Results, module: Module, mutant: Mutant, verdict: str, by: str) -> None:
     code = digest(module.root / mutant.path)
     results.add(Result(module.name, mutant.place, code, digest_tests(module, by), verdict, by, ran=1, seconds=1))
+
+
+@pytest.mark.superuser("PostgreSQL counts calls of functions only where a superuser has it do so")
+def test_what_a_test_called_last_is_reached(database_servers: DatabaseServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its session ends a little later."""
+    monkeypatch.setattr(DatabaseServers, "fresh_database", DatabaseServers.fresh_database)
+    reach = Reach([])
+    reach.see_functions(DatabaseServers, [])
+    with database_servers.fresh_database(POSTGRES) as dsn:
+        session = psycopg.connect(as_superuser(dsn), autocommit=True)
+        session.execute("set track_functions = 'all'")
+        session.execute("select rowferry.check_worker('a:1:x')")
+        later = threading.Timer(0.2, session.close)
+        later.start()
+    later.join()
+    assert "rowferry.check_worker" in reach.take()
 
 
 def test_the_score_leaves_out_equivalent_mutants_and_shows_their_reasons(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,12 @@ Reached = dict[str, list[int]]
 RAISED = re.compile(rb"function (rowferry\.\w+)\(")
 """What the log says of each function that an error has passed through: PostgreSQL does not count such calls."""
 
+SESSIONS_SECONDS = 5
+"""How long the sessions of a test may take to end: PostgreSQL adds up a session's calls when it ends."""
+SESSIONS = """
+select from pg_stat_activity
+where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+"""
 CALLED = "select schemaname || '.' || funcname from pg_stat_user_functions where calls > 0"
 
 
@@ -72,6 +79,9 @@ class Reach:
     def _ask(self, dsn: str) -> None:
         try:
             with psycopg.connect(dsn, autocommit=True) as connection:
+                limit = time.monotonic() + SESSIONS_SECONDS
+                while connection.execute(SESSIONS).rowcount and time.monotonic() < limit:
+                    time.sleep(0.01)
                 self.functions |= {name for (name,) in connection.execute(CALLED)}
         except psycopg.Error:
             self.functions.add("unknown")
