@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -51,6 +51,11 @@ def count_batches(number: int) -> str:
 
 def count_entries(number: int) -> str:
     return count(number, "entry", "entries")
+
+
+def list_counts(counts: Mapping[str, int]) -> str:
+    """Return `3 missing, 1 conflict`: what there is any of, in this order; empty where all are zero."""
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
 def format_duration(duration: timedelta) -> str:

@@ -16,7 +16,7 @@ from rowferry.formatting import count, count_batches, count_entries, hide_unfit
 from rowferry_cli.command import Command, find_variable
 
 if TYPE_CHECKING:
-    from rowferry.plan import Plan, Side
+    from rowferry.plan import OnConflict, Plan, Side
     from rowferry_enqueue.items import ItemsEnqueued
 
 NO_TERMINAL = "There is no terminal to ask on: add --yes to answer every question with yes."
@@ -53,11 +53,13 @@ def describe_items(done: ItemsEnqueued) -> str:
     if done.skipped:
         words.append(f"{count(done.skipped, 'item waits', 'items wait')} there already")
     if done.parked:
-        words.append(f"{done.parked:,} of these in ERROR, until `rowferry requeue`")
+        words.append(f"{done.parked:,} of these in ERROR, until `rowferry requeue --all`")
     return f"{'; '.join(words)}. Next: run `rowferry worker` on any host."
 
 
-def write_requeue(pattern: str | None, *, migration: str | None, queue: str | None) -> str:
+def write_requeue(
+    pattern: str | None, *, migration: str | None, queue: str | None, on_conflict: OnConflict | None = None
+) -> str:
     """Return what to type to requeue the batches of a row of rowferry.error_reasons, and no others.
 
     `pattern` is its column; None: no reason was recorded, so the command requeues all batches in ERROR. `migration`
@@ -66,7 +68,24 @@ def write_requeue(pattern: str | None, *, migration: str | None, queue: str | No
     of_migration = f" --migration {shlex.quote(migration)}" if migration is not None else ""
     in_queue = f" --queue {shlex.quote(queue)}" if queue is not None else ""
     which = "--all" if pattern is None else f"--error-like {shlex.quote(hide_unfit(pattern))}"
-    return f"rowferry requeue{of_migration}{in_queue} {which}"
+    ending = f" --on-conflict {on_conflict}" if on_conflict is not None else ""
+    return f"rowferry requeue{of_migration}{in_queue} {which}{ending}"
+
+
+def describe_chosen(on_conflict: OnConflict | None, batches: int) -> str | None:
+    """Return for how many batches that waited already a choice holds; None: for none."""
+    waiting = count(batches, "waiting batch", "waiting batches")
+    return f"--on-conflict {on_conflict} holds for {waiting}, too." if batches else None
+
+
+def describe_errors(batches: int, command: str, *, needs_choice: bool = False) -> str:
+    """Return how many batches need an operator, and what to type.
+
+    `command` requeues them; `needs_choice`: there are conflicts among them, which it would only repeat.
+    """
+    choice = "; conflicts need --on-conflict keep or overwrite" if needs_choice else ""
+    then = f"then run `{command}` and this command again{choice}"
+    return f"{count_batches(batches)} in ERROR: see `rowferry errors`, {then}."
 
 
 def describe_pause(migration: str, paused: str) -> str:

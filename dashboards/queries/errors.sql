@@ -6,10 +6,11 @@ select
     batches,
     last_failed_at as "last",
     left(example_key, 200) as "for example",
-    case outcome
-        when 'missing' then 'restore the object, or correct the row'
-        when 'conflict' then 'rowferry enqueue --on-conflict keep, or overwrite'
-        when 'parked' then 'find out who set it to ERROR, and why'
+    case
+        when takes_on_conflict then 'choose: keep the production object, or write overwrite to replace it'
+        when outcome = 'missing' then 'restore the object, or correct the row'
+        when outcome = 'conflict' then 'look at both objects'
+        when outcome = 'parked' then 'find out who set it to ERROR, and why'
         else 'mend what the reason says'
     end as "first",
     case
@@ -18,7 +19,7 @@ select
         else format(
             'rowferry requeue --error-like %s --queue %s --migration %s', quoted.pattern, quoted.queue, quoted.migration
         )
-    end as "then type this"
+    end || case when takes_on_conflict then ' --on-conflict keep' else '' end as "then type this"
 from rowferry.error_reasons
 -- Quoted for a shell.
 cross join lateral (

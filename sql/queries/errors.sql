@@ -1,11 +1,13 @@
 -- What is in ERROR, for `rowferry errors` and `rowferry requeue`.
 
 -- name: count_errors
--- The batches in ERROR, and their entries: of one migration and queue, or of all where they are null.
+-- The batches in ERROR, their entries, and those of each outcome that is not settled: of one migration and queue, or of all where they are null.
 select
     count(*) as batches,
     coalesce(sum(q.entry_count), 0)::bigint as entries,
-    coalesce(sum(q.missing + q.conflict + q.failed), 0)::bigint as failed
+    coalesce(sum(q.missing), 0)::bigint as missing,
+    coalesce(sum(q.conflict), 0)::bigint as conflict,
+    coalesce(sum(q.failed), 0)::bigint as failed
 from rowferry.batch_queue as q
 inner join rowferry.migration as m on m.id = q.migration_id
 where
@@ -26,6 +28,7 @@ select
     e.example_error,
     e.last_failed_at,
     e.pattern,
+    e.takes_on_conflict,
     count(*) over () as total
 from rowferry.error_reasons as e
 where

@@ -10,7 +10,7 @@ grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes
+    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand
 to {role};
 grant execute on function rowferry.measure_transactions to {role};
 
@@ -18,7 +18,8 @@ grant execute on function rowferry.measure_transactions to {role};
 -- Enqueue: store the plan, and add batches without a status, counts or times of their own.
 grant execute on function
     rowferry.register_migration, rowferry.renew_batches, rowferry.record_pass, rowferry.begin_pass,
-    rowferry.confirm_switch, rowferry.note_moment, rowferry.enqueue_items, rowferry.replace_items
+    rowferry.confirm_switch, rowferry.note_moment, rowferry.enqueue_items, rowferry.replace_items,
+    rowferry.choose_on_conflict
 to {role};
 grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on rowferry.batch_queue to {role};
 
@@ -29,7 +30,8 @@ grant execute on function
     rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges, rowferry.heartbeat,
     rowferry.deregister_worker, rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload,
     rowferry.record_parts, rowferry.end_upload, rowferry.add_parts, rowferry.list_uploads, rowferry.find_upload,
-    rowferry.record_part, rowferry.record_copy, rowferry.note_write, rowferry.note_copy, rowferry.find_copy
+    rowferry.record_part, rowferry.record_copy, rowferry.note_write, rowferry.note_copy, rowferry.find_copy,
+    rowferry.report_progress
 to {role};
 
 -- name: grant_operator
@@ -40,7 +42,8 @@ grant update (paused_at) on rowferry.migration to {role};
 grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
 grant update (priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
 grant execute on function
-    rowferry.requeue, rowferry.pause, rowferry.resume, rowferry.pause_queue, rowferry.resume_queue
+    rowferry.requeue, rowferry.choose_on_conflict, rowferry.pause, rowferry.resume, rowferry.pause_queue,
+    rowferry.resume_queue
 to {role};
 
 -- name: grant_grafana
@@ -50,7 +53,7 @@ grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes
+    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand
 to {role};
 grant execute on function rowferry.measure_transactions to {role};
 

@@ -2,13 +2,15 @@
 --   Why batches are in ERROR: one row a migration, queue, outcome and reason; `order by entries desc` returns the most
 --   frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
 --   to ERROR by hand, and not by an attempt, is `parked`. `pattern` is what rowferry.requeue and `rowferry requeue
---   --error-like` take to match this reason alone; null where no reason was recorded.
+--   --error-like` take to match this reason alone; null where no reason was recorded. `takes_on_conflict`: another try
+--   would end alike, unless `rowferry requeue --on-conflict` says what to do with the production object.
 create or replace view rowferry.error_reasons as
 with reasons as (
     select
         q.migration_id,
         q.queue_name,
         q.id as batch_id,
+        q.payload ? 'on_conflict' as knows_choice,
         f.outcome,
         f.reason,
         f.key,
@@ -23,6 +25,7 @@ with reasons as (
         q.migration_id,
         q.queue_name,
         q.id as batch_id,
+        q.payload ? 'on_conflict' as knows_choice,
         'failed' as outcome,
         q.error as reason,
         null as key,
@@ -41,6 +44,7 @@ with reasons as (
         q.migration_id,
         q.queue_name,
         q.id as batch_id,
+        q.payload ? 'on_conflict' as knows_choice,
         'parked' as outcome,
         'set to ERROR by hand; `rowferry requeue` puts it back' as reason,
         null as key,
@@ -61,7 +65,8 @@ select
     (min(array[r.key, r.error]))[1] as example_key,
     (min(array[r.key, r.error]))[2] as example_error,
     max(r.failed_at) as last_failed_at,
-    regexp_replace(r.reason, '([\\%_])', '\\\1', 'g') as pattern
+    regexp_replace(r.reason, '([\\%_])', '\\\1', 'g') as pattern,
+    bool_and(r.knows_choice) and (r.outcome = 'conflict' or r.reason is not distinct from 'NotEncrypted') as takes_on_conflict
 from reasons as r
 inner join rowferry.migration as m on r.migration_id = m.id
 group by m.name, r.queue_name, r.outcome, r.reason;

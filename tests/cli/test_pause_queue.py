@@ -92,6 +92,6 @@ def test_an_operators_grants_are_enough(migration: Migration) -> None:
         )
         migration.execute("update rowferry.batch_queue set status = 'ERROR', failed = 1")
         assert migration.run("requeue", "--all", "--queue", "verify", **operator).stdout == (
-            "Requeued 1 batch of 1 entry, of which 1 had failed.\n"
+            "Requeued 1 batch of 1 entry: 1 failed.\n"
         )
         assert [batch["status"] for batch in migration.batches()] == ["ERROR", "ERROR", "INIT"]

@@ -65,7 +65,7 @@ def test_a_requeued_batch_migrates_what_was_missing(migration: Migration) -> Non
     assert migration.batch()["status"] == "ERROR"
     migration.legacy.put("image/late.png", b"late")
     done = migration.run("requeue", "--all")
-    assert done.stdout == "Requeued 1 batch of 4 entries, of which 1 had failed.\n"
+    assert done.stdout == "Requeued 1 batch of 4 entries: 1 missing.\n"
     migration.work()
     migration.audit()
     assert migration.counts() == {"migrated": 4}
@@ -113,12 +113,12 @@ def test_one_batch_is_requeued_by_its_id(migration: Migration, three: list[int])
 @pytest.mark.parametrize(
     ("arguments", "left", "words"),
     [
-        (["--all", "--migration", "banners"], {"a1"}, "2 batches of 4 entries, of which 2 had failed.\n"),
-        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch of 2 entries, of which 1 had failed.\n"),
+        (["--all", "--migration", "banners"], {"a1"}, "2 batches of 4 entries: 2 failed.\n"),
+        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch of 2 entries: 1 failed.\n"),
         (
             ["--error-like", "A", "--migration", "banners"],
             {"a1", "b1"},
-            "1 batch of 2 entries, of which 1 had failed.\nStill in ERROR: 1 batch.\n",
+            "1 batch of 2 entries: 1 failed.\nStill in ERROR: 1 batch.\n",
         ),
         (["--all", "--all-migrations"], set[str](), "3 batches of 6 entries"),
     ],

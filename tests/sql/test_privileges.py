@@ -40,6 +40,7 @@ VIEWS = {
     "SELECT rowferry.oldest_transactions",
     "SELECT rowferry.dead_rows",
     "SELECT rowferry.finished_minutes",
+    "SELECT rowferry.in_hand",
     "EXECUTE rowferry.measure_transactions",
 }
 QUEUE = VIEWS | {
@@ -59,6 +60,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     | ENTRIES
     | {
         "EXECUTE rowferry.begin_pass",
+        "EXECUTE rowferry.choose_on_conflict",
         "EXECUTE rowferry.confirm_switch",
         "EXECUTE rowferry.note_moment",
         "EXECUTE rowferry.enqueue_items",
@@ -95,6 +97,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.note_copy",
         "EXECUTE rowferry.note_write",
         "EXECUTE rowferry.record_copy",
+        "EXECUTE rowferry.report_progress",
         "EXECUTE rowferry.find_copy",
         "EXECUTE rowferry.end_upload",
         "EXECUTE rowferry.deregister_worker",
@@ -103,6 +106,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     },
     "operator": QUEUE
     | {
+        "EXECUTE rowferry.choose_on_conflict",
         "EXECUTE rowferry.pause",
         "EXECUTE rowferry.pause_queue",
         "EXECUTE rowferry.requeue",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,12 @@ from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
     from rowferry.db.connection import DictRow
+    from rowferry.plan import OnConflict
 
 
+RETRY: Mapping[str, OnConflict | None] = {"to retry": None}
+CHOOSE: Mapping[str, OnConflict | None] = {"to keep": "keep", "to replace": "overwrite"}
+"""What ends a conflict with the object that is in production, and the --on-conflict that does it."""
 GROUPS = (Group("Which failures", "Fewer of those that are shown.", ("--queue", "--limit")),)
 
 
@@ -81,12 +86,12 @@ def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_que
         )
         if row["example_key"] is not None:
             click.echo(f"    for example  {show_text(shorten(row['example_key']))}: {show_text(row['example_error'])}")
-        command = write_requeue(
-            row["pattern"],
-            migration=row["migration"] if has_several else None,
-            queue=row["queue_name"] if has_queues else None,
-        )
-        click.echo(f"    to retry     {command}\n")
+        migration = row["migration"] if has_several else None
+        queue = row["queue_name"] if has_queues else None
+        for what, on_conflict in (CHOOSE if row["takes_on_conflict"] else RETRY).items():
+            command = write_requeue(row["pattern"], migration=migration, queue=queue, on_conflict=on_conflict)
+            click.echo(f"    {what:<12} {command}")
+        click.echo()
     _print_rest(rows)
     click.echo(f"Retry all: rowferry requeue --all{which}     List entries: rowferry errors --entries{which}")
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from rowferry.plan import OnConflict
 from rowferry_cli.command import Command, Group
 from rowferry_cli.migration import (
     all_migrations_option,
@@ -14,6 +15,8 @@ from rowferry_cli.migration import (
 )
 
 GROUPS = (Group("Which batches", "Fewer of those that the others choose.", ("--queue",)),)
+UNSETTLED = ("missing", "conflict", "failed")
+"""The outcomes that need an operator."""
 
 
 @click.command("requeue", cls=Command, groups=GROUPS)
@@ -24,6 +27,12 @@ GROUPS = (Group("Which batches", "Fewer of those that the others choose.", ("--q
     metavar="PATTERN",
     help="Batches whose error, or an entry's error or reason, is LIKE this pattern: % any text, _ any character.",
 )
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["keep", "older", "overwrite"]),
+    help="Where a different object is at the production key: keep it and point the row at it, overwrite it if it is "
+    "older than the legacy object, or overwrite it. Requeues no batch of a queue that this means nothing to.",
+)
 @queue_option
 @migration_option
 @all_migrations_option
@@ -31,6 +40,7 @@ def command(
     everything: bool,
     batch_id: int | None,
     error_like: str | None,
+    on_conflict: OnConflict | None,
     queue: str | None,
     migration: str | None,
     plan_path: Path,
@@ -45,10 +55,17 @@ def command(
       where status = 'ERROR' and error like '%NoSuchKey%';
 
     A trigger resets attempts, run_after, error and failures.
+
+    An entry whose production key is taken by a different object is a conflict, and would be one again. Say what to do
+    with that object:
+
+    \b
+      rowferry requeue --error-like 'different object' --on-conflict keep
+      rowferry requeue --error-like 'different object' --on-conflict overwrite
     """
     from rowferry.db.connection import call, connect, fetch_one, translated_errors
     from rowferry.db.statements import statement
-    from rowferry.formatting import count_batches, count_entries
+    from rowferry.formatting import count_batches, count_entries, list_counts
 
     if sum((everything, batch_id is not None, error_like is not None)) != 1:
         raise click.UsageError("say which batches: exactly one of --all, --batch ID and --error-like PATTERN")
@@ -59,13 +76,13 @@ def command(
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=any_migration)
         choose_queue(connection, queue, chosen)
         before = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
-        (row,) = call(connection, "requeue", batch_id, error_like, chosen, queue)
+        (row,) = call(connection, "requeue", batch_id, error_like, chosen, queue, on_conflict)
         after = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
     if not row["requeue"]:
         click.echo("No batch in ERROR matches.")
         return
-    entries, failed = (before[name] - after[name] for name in ("entries", "failed"))
-    requeued = f"{count_batches(row['requeue'])} of {count_entries(entries)}, of which {failed:,} had failed"
-    click.echo(f"Requeued {requeued}.")
+    unsettled = list_counts({outcome: before[outcome] - after[outcome] for outcome in UNSETTLED})
+    entries = count_entries(before["entries"] - after["entries"])
+    click.echo(f"Requeued {count_batches(row['requeue'])} of {entries}{f': {unsettled}' if unsettled else ''}.")
     if after["batches"]:
         click.echo(f"Still in ERROR: {count_batches(after['batches'])}.")

@@ -118,6 +118,8 @@ class Reason:
     last_failed_at: datetime | None
     pattern: str | None
     """Of LIKE: it matches this reason alone. None as the reason."""
+    takes_on_conflict: bool
+    """Whether another try ends alike, unless --on-conflict says what to do with the production object."""
     total: int
     """Of reasons, without a limit."""
 

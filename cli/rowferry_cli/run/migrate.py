@@ -13,8 +13,17 @@ from rowferry.reports.pause import find_pause
 from rowferry.reports.status import read_data_status
 from rowferry.reports.status_tables import print_data_status
 from rowferry.s3.listing import UncountedObjects
-from rowferry_cli.messages import DRY_RUN, describe_direction, describe_pause
+from rowferry_cli.messages import (
+    DRY_RUN,
+    describe_chosen,
+    describe_direction,
+    describe_errors,
+    describe_pause,
+    write_requeue,
+)
+from rowferry_cli.migration import list_migrations
 from rowferry_cli.options import WorkerOptions
+from rowferry_cli.run.chain import ChainCounts
 from rowferry_cli.run.one_pass import report_paused_queues
 from rowferry_cli.run.passes import Run, name_log
 from rowferry_cli.run.reporter import Reporter, show_spinner
@@ -22,6 +31,7 @@ from rowferry_cli.setup.check import print_findings, refuse_problems
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, find_migration, preview
 from rowferry_enqueue.skipped import find_skipped
+from rowferry_enqueue.waiting_batches import choose_on_conflict
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 
 
@@ -134,12 +144,12 @@ def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> Non
 def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
     prepare_database(connection, plan, reporter)
     if options.requeue:
-        with translated_errors():
-            (row,) = call(connection, "requeue", None, None, plan.name)
-        reporter.print(f"Requeued {count_batches(row['requeue'])}.")
+        _requeue(connection, plan, reporter)
+    chosen = choose_on_conflict(connection, plan, options.choices)
+    if words := describe_chosen(options.choices.on_conflict, chosen):
+        reporter.print(words)
     _show_skipped(connection, plan, reporter)
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
-    before = run.chain.read()
     chain = run.all_passes()
     reporter.report_end(chain)
     _show_status(connection, plan, options, reporter)
@@ -148,13 +158,29 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     after = run.chain.read()
     errors = sum(counts.batches_error for counts in after.of.values())
     if errors:
-        old = " (some from before)" if any(counts.batches_error for counts in before.of.values()) else ""
-        reporter.print(f"{count_batches(errors)} in ERROR{old}: see `rowferry errors`, then run `rowferry requeue`.")
+        reporter.print(_describe_errors(connection, plan, options, after))
     paused = find_pause(connection, plan.name)
     if paused:
         reporter.print(describe_pause(plan.name, paused))
     left = report_paused_queues(run)
     return 1 if errors or paused or left else 0
+
+
+def _requeue(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+    with translated_errors():
+        (row,) = call(connection, "requeue", None, None, plan.name)
+    reporter.print(f"Requeued {count_batches(row['requeue'])}.")
+
+
+def _describe_errors(connection: Connection, plan: Plan, options: MigrateOptions, left: ChainCounts) -> str:
+    """Return what to type for what is left; where there are conflicts, with the choice that this command was given."""
+    has_conflicts = any(counts.conflict for counts in left.of.values())
+    given = options.choices.on_conflict
+    choice = given if has_conflicts and given in {"keep", "overwrite"} else None
+    name = plan.name if len(list_migrations(connection)) > 1 else None
+    command = write_requeue(None, migration=name, queue=None, on_conflict=choice)
+    batches = sum(counts.batches_error for counts in left.of.values())
+    return describe_errors(batches, command, needs_choice=has_conflicts and choice is None)
 
 
 def prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:

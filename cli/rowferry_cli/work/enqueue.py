@@ -17,6 +17,7 @@ from rowferry_cli.options import batch_size_option, limit_option, on_conflict_op
 from rowferry_cli.queue_option import complete_queue
 
 if TYPE_CHECKING:
+    from rowferry.db.connection import Connection
     from rowferry.plan import Plan
     from rowferry.queue_spec import QueueChoices, QueueSpec
 
@@ -129,11 +130,23 @@ def _enqueue_entries(
             click.echo(left.describe(plan.name))
         if dry_run or not any(table.batches for table in planned):
             click.echo(DRY_RUN if dry_run else "Nothing to enqueue.")
+            if not dry_run:
+                _choose_for_waiting(connection, plan, choices)
             return
         if not yes:
             confirm(f"Put them into the queue of migration {plan.name}?")
+        _choose_for_waiting(connection, plan, choices)
         done = enqueue(connection, plan, request)
     click.echo(describe_enqueued(sum(table.entries for table in done), sum(table.batches for table in done)))
+
+
+def _choose_for_waiting(connection: Connection, plan: Plan, choices: QueueChoices) -> None:
+    """Let --on-conflict hold for batches that wait already, and say so."""
+    from rowferry_cli.messages import describe_chosen
+    from rowferry_enqueue.waiting_batches import choose_on_conflict
+
+    if words := describe_chosen(getattr(choices, "on_conflict", None), choose_on_conflict(connection, plan, choices)):
+        click.echo(words)
 
 
 def _enqueue_items(

@@ -102,7 +102,7 @@ def test_entries_and_bytes_balance_and_errors_name_the_object(migration: Migrati
     migration.check_balance()
     by_id = {failure["entry_id"]: failure for failure in migration.failures()}
     assert by_id["2"]["error"].startswith("'image/2/small': ")
-    assert by_id["4"]["error"].startswith("'image/4/tiny': a different object stands at the production key")
+    assert by_id["4"]["error"].startswith("'image/4/tiny': a different object is at the production key")
     for number in (2, 4):
         (found,) = migration.execute("select data -> 'keys' ->> 0 as key from public.photos where id = %s", (number,))
         assert found["key"] == f"image/{number}/large"

@@ -12,11 +12,11 @@ from rowferry.s3.responses import BOTH_SIDES
 from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.scheduler import ObjectResult
 
-_DIFFERENT = "different object", "a different object stands at the production key; see --on-conflict"
+_CHOOSE = "keep or replace it with `rowferry requeue --on-conflict`"
+_DIFFERENT = "different object", f"a different object is at the production key: {_CHOOSE}"
 _UNCLEAR = (
     "written together",
-    "a different object stands at the production key, and nobody can tell which of the two was written last: see "
-    "--on-conflict",
+    f"a different object is at the production key, and the times do not tell which was written last: {_CHOOSE}",
 )
 """Why an object is a conflict: in a few words that are equal for equal causes, and in a sentence."""
 

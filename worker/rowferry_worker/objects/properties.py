@@ -109,7 +109,9 @@ class Properties:
         encrypted as the plan says, or has another ACL that cannot be changed.
         """
         if not self.are_encrypted(existing):
-            words = "an identical production object is not encrypted as the plan says; see --on-conflict"
+            words = (
+                "an identical production object is not encrypted as the plan says: see `rowferry requeue --on-conflict`"
+            )
             raise ObjectRejected("NotEncrypted", words)
         with demanding_object():
             await self.tagging.mend(s3, source_key, seen, key, existing)
