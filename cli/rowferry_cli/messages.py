@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NO_TERMINAL = "There is no terminal to ask on: add --yes to answer every question with yes."
 INTERRUPTED = "Interrupted: running batches were finished or released. Run the same command again to continue."
 DRY_RUN = "Dry run: nothing was written."
+APPLICATION = "docs/application.md"
 NO_REASON = "no reason was recorded"
 
 
@@ -91,6 +92,16 @@ def describe_errors(batches: int, command: str, *, needs_choice: bool = False) -
 def describe_pause(migration: str, paused: str) -> str:
     """Return why a command ended before its migration was done, and the next step; `paused` is from find_pause."""
     return f"Migration {migration} is {paused}. Next: fix that, run `rowferry resume`, then this command again."
+
+
+def describe_application(plan: Plan) -> str:
+    """Return what the application must be able to do before a migration begins."""
+    if all(entries.rows == "stay" for entries in plan.entries):
+        return f"Rows stay as they are: your application uses the legacy bucket until you switch it ({APPLICATION})."
+    return (
+        "Rows change one by one, as their objects arrive: your application must find objects in both buckets before "
+        f"you go on ({APPLICATION})."
+    )
 
 
 def describe_direction(plan: Plan) -> list[str]:

@@ -15,6 +15,7 @@ from rowferry.reports.status_tables import print_data_status
 from rowferry.s3.listing import UncountedObjects
 from rowferry_cli.messages import (
     DRY_RUN,
+    describe_application,
     describe_chosen,
     describe_direction,
     describe_errors,
@@ -73,10 +74,8 @@ class MigrateOptions:
 def run_migrate(plan: Plan, options: MigrateOptions) -> int:
     """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
     plan.require_both_sides()
-    reporter = Reporter(yes=options.yes or options.status_only or options.dry_run)
+    reporter = Reporter(yes=options.yes)
     _introduce(plan, reporter)
-    reporter.confirm("Continue?")
-    reporter.print("Connecting …")
     with connect("migrate", autocommit=True) as connection:
         if options.status_only:
             _show_status(connection, plan, options, reporter)
@@ -87,6 +86,7 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
             _show_preview(connection, plan, options, reporter)
             return 0
         log_path = options.log_file or name_log(plan, options.request)
+        reporter.print(describe_application(plan))
         reporter.print("Legacy objects are only read. Nothing is deleted.")
         reporter.print(f"Log: {log_path}")
         reporter.confirm("Migrate now?")

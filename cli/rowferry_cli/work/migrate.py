@@ -47,8 +47,10 @@ def command(plan_path: Path, **options: Any) -> int:
     """Copy the objects and update the rows: check, show, enqueue, work, until no legacy entry is left.
 
     Objects are copied from the legacy bucket, which is only read, to the production bucket, which is written. Nothing
-    is deleted. It asks twice before it writes: first about what it will connect to, then about what it found there.
+    is deleted. It checks first, as `rowferry check` does, shows what it found, and asks before it migrates anything.
     Stop it at any time (Ctrl-C) and run it again: it continues.
+
+    Where rows change, your application must find objects in both buckets before you migrate.
 
     Exit status: 0 all migrated, 1 something failed (see `rowferry errors`), 2 a mistake in plan or settings.
     """

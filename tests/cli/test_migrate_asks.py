@@ -1,0 +1,43 @@
+"""What `rowferry migrate` asks a person before it migrates anything."""
+
+import subprocess
+import sys
+
+from support.entries.migration import Migration
+from support.processes.processes import COMMAND_DEADLINE
+
+
+def migrate(migration: Migration, answers: str) -> str:
+    """Run the command with these answers; return what it has shown."""
+    migration.write_plan()
+    done = subprocess.run(
+        [sys.executable, "-m", "rowferry_cli", "migrate", "--no-objects", "--processes", "1"],
+        cwd=migration.folder,
+        input=answers,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_DEADLINE.total_seconds(),
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def test_it_asks_once_after_all_checks_and_says_what_the_application_must_do_first(migration: Migration) -> None:
+    migration.fill(1)
+    shown = migrate(migration, "n\n")
+    lines = shown.split("Migrate now?")[0].splitlines()
+    assert (shown.count("[y/N]"), "✓" in shown.split("[y/N]")[0]) == (1, True)
+    assert "your application must find objects in both buckets before you go on (docs/application.md)." in lines[-3]
+    assert migration.rows() == {"1": "image/u1/me.png"}
+
+
+def test_one_yes_is_enough(migration: Migration) -> None:
+    migration.fill(1)
+    migrate(migration, "y\n")
+    migration.audit()
+
+
+def test_nothing_is_asked_where_a_check_has_found_a_problem(migration: Migration) -> None:
+    migration.fill(1)
+    migration.plan["entries"][0]["key"] = "pth"
+    assert "[y/N]" not in migrate(migration, "n\n")
