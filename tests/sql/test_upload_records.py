@@ -121,3 +121,18 @@ def test_the_last_part_makes_a_batch_that_rests_due_and_no_other(workers: Worker
         f"select run_after <> %s as moved, run_after <= now() as is_due {whole}", (before["run_after"],)
     )
     assert row == {"moved": moves, "is_due": True}
+
+
+def test_a_part_is_recorded_with_its_own_objects_upload(workers: Workers) -> None:
+    """Servers number the uploads of each object as they like: two may have the same id."""
+    _, batch, attempt = workers.claim()
+    keys = ["avatar/other.bin", KEY]
+    for key in keys:
+        workers.ledger.call("take_upload", batch.id, attempt.id, WHERE, key, "old", "image/large.bin")
+    workers.table.execute("update rowferry.upload set upload_id = 'u1'")
+    for number, key in enumerate(keys, start=1):
+        workers.ledger.call("record_part", batch.id, attempt.id, WHERE, key, "u1", number, "e" * 32, "e" * 32)
+    parts = "select u.key, p.number from rowferry.upload as u inner join rowferry.upload_part as p on u.id = p.upload"
+    assert [(row["key"], row["number"]) for row in workers.table.execute(f"{parts} order by p.number")] == [
+        (keys[0], 1), (KEY, 2)
+    ]  # fmt: skip

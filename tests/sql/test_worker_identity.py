@@ -83,5 +83,11 @@ def test_only_what_a_worker_has_worked_on_is_paused_by_it(
             call(session, "pause_migration", 1, "For no reason.", worker)
     assert ten.execute(paused) == [{"is_paused": False}]
     call(session, "begin_attempts", [1], [0], OWN, None)
+    ten.execute(
+        "update rowferry.batch_attempt set started_at = now() - interval '61 minutes' where worker_id = %s", (OWN,)
+    )
+    with pytest.raises(errors.InsufficientPrivilege, match="has not worked on migration 1"):
+        call(session, "pause_migration", 1, "It was long ago.", OWN)
+    ten.execute("update rowferry.batch_attempt set started_at = now() where worker_id = %s", (OWN,))
     call(session, "pause_migration", 1, "The quota is full.", OWN)
     assert ten.execute(paused) == [{"is_paused": True}]

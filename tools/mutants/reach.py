@@ -22,7 +22,7 @@ SESSIONS_SECONDS = 5
 """How long the sessions of a test may take to end: PostgreSQL adds up a session's calls when it ends."""
 SESSIONS = """
 select from pg_stat_activity
-where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+where datname = current_database() and usesysid is not null and pid <> pg_backend_pid()
 """
 CALLED = "select schemaname || '.' || funcname from pg_stat_user_functions where calls > 0"
 
