@@ -53,6 +53,7 @@ class QueueStatus:
                 "error": counts.batches_error,
                 "total": counts.batches,
             },
+            "in_hand": counts.in_hand,
             "outcomes": {"waiting": counts.waiting, **{str(name): count for name, count in counts.outcomes.items()}},
             "bytes": counts.bytes,
             "claimed": self.claimed,
@@ -75,7 +76,7 @@ def _read_queue(row: dict[str, Any]) -> QueueStatus:
     return QueueStatus(counts=Counts(**counts), **row)
 
 
-_COUNTS = ("batches", "batches_init", "batches_done", "batches_error", "entries", "waiting", "bytes")
+_COUNTS = ("batches", "batches_init", "batches_done", "batches_error", "entries", "waiting", "bytes", "in_hand")
 
 
 def choose_queues(queues: Sequence[QueueStatus], name: str | None, migration: str) -> tuple[QueueStatus, ...]:

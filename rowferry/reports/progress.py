@@ -29,6 +29,10 @@ class Counts:
     conflict: int = 0
     failed: int = 0
     bytes: int = 0
+    in_hand: int = 0
+    """Of the waiting entries, those that live workers have settled inside their batches, before the verdicts."""
+    reached: int = 0
+    """The same, with what dead workers had settled: the time left does without them."""
 
     @property
     def outcomes(self) -> dict[Outcome, int]:
@@ -46,6 +50,11 @@ class Counts:
         return self.finished - self.unsettled
 
     @property
+    def worked_off(self) -> int:
+        """Return the entries that have an outcome, and those in hand; all but one at most while a batch is open."""
+        return self.finished + min(self.in_hand, max(self.waiting - 1, 0))
+
+    @property
     def unsettled(self) -> int:
         """Return the entries that need a person's decision."""
         return sum(count for outcome, count in self.outcomes.items() if not outcome.settled)
@@ -56,9 +65,9 @@ class Counts:
         return self.entries == self.waiting + self.finished
 
     def since(self, start: "Counts") -> "Counts":
-        """Return the difference to `start`; `waiting` and `batches_init` stay absolute."""
+        """Return the difference to `start`; what waits or is in hand, and `batches_init`, stay absolute."""
         gone = {field.name: getattr(self, field.name) - getattr(start, field.name) for field in fields(self)}
-        gone |= {"waiting": self.waiting, "batches_init": self.batches_init}
+        gone |= {name: getattr(self, name) for name in ("waiting", "batches_init", "in_hand", "reached")}
         gone |= {"entries": gone["waiting"] + sum(gone[outcome] for outcome in Outcome)}
         gone |= {"batches": gone["batches_init"] + gone["batches_done"] + gone["batches_error"]}
         return Counts(**gone)

@@ -301,9 +301,11 @@ create table rowferry.worker (
     batches integer not null,
     in_flight_limit integer not null,
     request_rates jsonb not null default '{}',
+    in_hand jsonb not null default '{}',
     queues text [] not null,
     started_at timestamptz not null default now(),
     last_seen_at timestamptz not null default now(),
+    reported_at timestamptz,
     stopped_at timestamptz,
     constraint worker_pkey primary key (id),
     constraint worker_request_rates_check check (jsonb_typeof(request_rates) = 'object')
@@ -313,6 +315,9 @@ comment on table rowferry.worker is
 comment on column rowferry.worker.batches is
 'Batches that it has claimed. in_flight_limit: objects that it may have in flight. request_rates: requests a second '
 'that it gets through, by endpoint, bucket and operation, where the server refuses more.';
+comment on column rowferry.worker.in_hand is
+'Entries that it has settled in each of its claimed batches so far, by the id of the attempt: what rowferry.in_hand '
+'reads. reported_at: when one of these numbers last changed.';
 
 create table rowferry.upload (
     id bigint generated always as identity,

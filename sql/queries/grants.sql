@@ -10,7 +10,8 @@ grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand
+    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
+    rowferry.open_attempts
 to {role};
 grant execute on function rowferry.measure_transactions to {role};
 
@@ -53,7 +54,8 @@ grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand
+    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
+    rowferry.open_attempts
 to {role};
 grant execute on function rowferry.measure_transactions to {role};
 

@@ -17,7 +17,9 @@ select
     missing,
     conflict,
     failed,
-    bytes
+    bytes,
+    in_hand,
+    reached
 from rowferry.progress
 where migration = %(migration)s and queue_name = any(%(queues)s::text []);
 
@@ -118,6 +120,7 @@ select
     coalesce(p.conflict, 0) as conflict,
     coalesce(p.failed, 0) as failed,
     coalesce(p.bytes, 0) as bytes,
+    s.in_hand,
     s.claimed,
     s.max_in_hand,
     s.rate,

@@ -48,6 +48,7 @@ select
     conflict,
     failed,
     bytes,
+    in_hand,
     started_at,
     finished_at
 from rowferry.table_progress
@@ -64,7 +65,9 @@ select
     w.request_rates,
     h.batch_id,
     h.migration,
-    h.claimed_for
+    h.claimed_for,
+    h.in_hand,
+    h.entry_count
 from rowferry.live_workers as w
 left join rowferry.claimed_batches as h on w.id = h.worker_id
 order by w.host, w.pid, w.id, h.started_at;
@@ -127,15 +130,30 @@ group by f.queue_name, began;
 -- name: watch_hosts
 -- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.throughput.
 select
-    f.queue_name as queue,
-    f.host,
-    sum(f.entry_count)
+    m.queue_name as queue,
+    m.host,
+    sum(m.entries)::double precision
     / extract(
-        epoch from greatest(least(now() - min(f.started_at), interval '1 minute'), interval '1 second')
+        epoch from greatest(least(now() - min(m.started_at), interval '1 minute'), interval '1 second')
     )::double precision as rate
-from rowferry.finished_batches as f
-where f.migration = %(migration)s and f.host is not null and f.finished_at > now() - interval '1 minute'
-group by f.queue_name, f.host;
+from (
+    select
+        f.queue_name,
+        f.host,
+        f.entry_count as entries,
+        f.started_at
+    from rowferry.finished_batches as f
+    where f.migration = %(migration)s and f.host is not null and f.finished_at > now() - interval '1 minute'
+    union all
+    select
+        c.queue_name,
+        c.host,
+        c.in_hand * least(1, 60 / extract(epoch from greatest(c.claimed_for, interval '1 second'))) as entries,
+        c.started_at
+    from rowferry.claimed_batches as c
+    where c.migration = %(migration)s and c.in_hand > 0
+) as m
+group by m.queue_name, m.host;
 
 -- name: watch_finished
 -- The last batches that became DONE or ERROR within half an hour, the last first: 60 of each queue.

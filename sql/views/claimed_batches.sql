@@ -1,7 +1,7 @@
 -- rowferry.claimed_batches
 --   The batches that live workers have claimed: one row an open attempt of a worker with a recent heartbeat.
 --   A batch whose worker was killed belongs to the worker of its last attempt: a claim is exclusive, so earlier
---   attempts are over.
+--   attempts are over. `in_hand`: the entries that it has settled in it so far (rowferry.in_hand).
 create or replace view rowferry.claimed_batches as
 select
     q.id as batch_id,
@@ -15,7 +15,11 @@ select
     now() - a.started_at as claimed_for,
     w.id as worker_id,
     w.host,
-    w.pid
+    w.pid,
+    least(
+        coalesce((w.in_hand ->> a.id::text)::integer, 0),
+        q.entry_count - q.migrated - q.kept - q.changed - q.deleted
+    ) as in_hand
 from rowferry.batch_attempt as a
 inner join rowferry.live_workers as w on a.worker_id = w.id
 inner join rowferry.batch_queue as q on a.batch_id = q.id

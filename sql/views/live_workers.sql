@@ -1,6 +1,7 @@
 -- rowferry.live_workers
 --   The worker processes with a heartbeat within the last 30 seconds, how many batches each has claimed, how many
---   objects it may have in flight, and the requests a second that it gets through where a server refuses more.
+--   objects it may have in flight, and the requests a second that it gets through where a server refuses more. `in_hand`
+--   are the entries that it has settled so far in its claimed batches, by attempt.
 create or replace view rowferry.live_workers as
 select
     w.id,
@@ -12,7 +13,8 @@ select
     w.queues,
     w.started_at,
     w.last_seen_at,
-    count(a.id) as claimed_batches
+    count(a.id) as claimed_batches,
+    w.in_hand
 from rowferry.worker as w
 left join rowferry.batch_attempt as a
     on w.id = a.worker_id

@@ -9,8 +9,9 @@
 --     running        anything else
 --   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null: by a
 --   person.
---   `done_share`: the settled entries, 0 to 1, of the queue that is behind the others; null without entries. Entries that
---   need somebody are not settled: only `done` is 1. `waiting`: entries that have not left all queues of the chain;
+--   `done_share`: the settled entries, 0 to 1, of the queue that is behind the others, those included that workers have
+--   settled inside their batches (rowferry.in_hand); null without entries. Entries that need somebody are not settled:
+--   only `done` is 1. `waiting`: entries that have not left all queues of the chain, less those settled ones;
 --   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
 --   `need_somebody`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
 --   one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
@@ -32,9 +33,17 @@ with queues as (
         ) as is_served,
         coalesce(bool_or(s.due_since is not null) filter (where s.paused_at is null), false) as is_due,
         min(s.next_at) filter (where s.paused_at is null) as next_at,
-        min(case when s.entries > 0 then (s.entries - s.waiting - s.unsettled)::double precision / s.entries end)
-            as done_share,
-        coalesce(max(s.pending), 0) as waiting,
+        min(
+            case
+                when s.entries > 0
+                    then (
+                        s.entries - s.waiting - s.unsettled
+                        -- All but one at most, as long as a batch is open.
+                        + least(s.in_hand, greatest(s.waiting - 1, 0))
+                    )::double precision / s.entries
+            end
+        ) as done_share,
+        coalesce(max(s.pending - s.pending_in_hand), 0) as waiting,
         coalesce(sum(s.unsettled), 0)::bigint as unsettled,
         coalesce(sum(s.waiting) filter (where s.batches_init = 0), 0)::bigint as parked,
         coalesce(min(s.rate) filter (where s.batches_init > 0), max(s.rate)) as rate,

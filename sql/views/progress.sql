@@ -1,8 +1,8 @@
 -- rowferry.progress
 --   One row a migration and queue: batches by status, entries by outcome, the rate of the last minute, the time left.
 --   `entries` = `waiting` + the seven outcomes of finished work; `rate` is in entries a second, and `pace` is the same
---   for the last ten minutes; `time_left` goes by the pace, null while nothing moves. Sums `rowferry.table_progress`,
---   then joins `rowferry.throughput` and `rowferry.pace`.
+--   for the last ten minutes; `time_left` goes by the pace, null while nothing moves. `in_hand` and `reached`: see
+--   rowferry.table_progress, which it sums; then it joins `rowferry.throughput` and `rowferry.pace`.
 create or replace view rowferry.progress as
 with summed as (
     select
@@ -24,7 +24,9 @@ with summed as (
         sum(t.failed)::bigint as failed,
         sum(t.bytes)::bigint as bytes,
         min(t.started_at) as started_at,
-        max(t.finished_at) as finished_at
+        max(t.finished_at) as finished_at,
+        sum(t.in_hand)::bigint as in_hand,
+        sum(t.reached)::bigint as reached
     from rowferry.table_progress as t
     group by t.migration_id, t.migration, t.queue_name
 )
@@ -33,7 +35,7 @@ select
     s.*,
     coalesce(t.rate, 0) as rate,
     coalesce(p.pace, 0) as pace,
-    case when p.pace > 0 then make_interval(secs => s.waiting / p.pace) end as time_left
+    case when p.pace > 0 then make_interval(secs => (s.waiting - s.reached) / p.pace) end as time_left
 from summed as s
 left join rowferry.throughput as t on s.migration_id = t.migration_id and s.queue_name = t.queue_name
 left join rowferry.pace as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;

@@ -5,7 +5,8 @@
 --   `max_in_hand` at most (null: no limit). `is_served`: a live worker serves it. `due_since`: since when its oldest due
 --   batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
---   `pending_batches` are the batches in INIT.
+--   `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
+--   settled inside their batches (rowferry.in_hand).
 --   `rate` is that of the last minute, `pace` that of the last ten. `time_left` is how long it takes until nothing is
 --   pending, at this pace: the longest of its own and those of the queues before it; null while that is unknown, nothing
 --   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
@@ -89,6 +90,8 @@ known as (
         coalesce(k.next, '{}') as next,
         coalesce(p.entries, 0) as entries,
         coalesce(p.waiting, 0) as waiting,
+        coalesce(p.in_hand, 0) as in_hand,
+        coalesce(p.waiting - p.reached, 0) as unreached,
         coalesce(p.rate, 0) as rate,
         coalesce(p.pace, 0) as pace,
         coalesce(p.missing + p.conflict + p.failed, 0) as unsettled,
@@ -108,6 +111,8 @@ coming as (
         count(*) as queues,
         min(k.started_at) as began_at,
         sum(k.waiting)::bigint as waiting,
+        sum(k.in_hand)::bigint as in_hand,
+        sum(k.unreached)::bigint as unreached,
         sum(k.batches_init)::bigint as batches_init
     from leads as l
     inner join known as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
@@ -122,12 +127,13 @@ paced as (
         least(o.started_at, c.began_at) as began_at,
         coalesce(c.queues, 0) as queues,
         o.waiting + coalesce(c.waiting, 0) as pending,
+        o.in_hand + coalesce(c.in_hand, 0) as pending_in_hand,
         o.batches_init + coalesce(c.batches_init, 0) as pending_batches,
         o.batches_init > 0 and not o.is_served as is_deserted,
         case
             when o.batches_init + coalesce(c.batches_init, 0) = 0 then 0
             when o.batches_init > 0 and o.paused_at is not null then 'infinity'
-            when o.pace > 0 then (o.waiting + coalesce(c.waiting, 0)) / o.pace
+            when o.pace > 0 then (o.unreached + coalesce(c.unreached, 0)) / o.pace
             when o.batches_init > 0 then 'infinity'
             else 0
         end as seconds
@@ -225,5 +231,7 @@ select
         when r.is_slowest then 'slowest'
         when r.batches_init > 0 then 'running'
         else 'idle'
-    end as state
+    end as state,
+    r.in_hand,
+    r.pending_in_hand
 from ranked as r;

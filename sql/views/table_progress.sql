@@ -2,7 +2,9 @@
 --   One row a migration, queue and table: batches by status, entries by outcome. `label` is the `table.key` of the
 --   plan's [[entries]]. `entries` = `waiting` + the seven outcomes of finished work; missing and failed entries of
 --   an unfinished batch count as waiting. `started_at` and `finished_at`: when the first attempt began and the last
---   batch ended, even if they were pruned or requeued since. Reads the tally, some hundred rows, not the queue.
+--   batch ended, even if they were pruned or requeued since. `in_hand`: those of the waiting entries that workers have
+--   settled inside their batches, their rows and verdicts being still to be written; `reached`: the same, with what dead
+--   workers had settled (rowferry.in_hand). Reads the tally, some hundred rows, not the queue.
 create or replace view rowferry.table_progress as
 with counted as (
     select
@@ -49,6 +51,10 @@ select
     c.failed,
     c.bytes,
     c.started_at,
-    c.finished_at
+    c.finished_at,
+    coalesce(h.entries, 0) as in_hand,
+    coalesce(h.reached, 0) as reached
 from counted as c
-inner join rowferry.migration as m on c.migration_id = m.id;
+inner join rowferry.migration as m on c.migration_id = m.id
+left join rowferry.in_hand as h
+    on c.migration_id = h.migration_id and c.queue_name = h.queue_name and c.label is not distinct from h.label;

@@ -41,6 +41,8 @@ VIEWS = {
     "SELECT rowferry.dead_rows",
     "SELECT rowferry.finished_minutes",
     "SELECT rowferry.in_hand",
+    "SELECT rowferry.open_attempts",
+    "SELECT rowferry.in_hand",
     "EXECUTE rowferry.measure_transactions",
 }
 QUEUE = VIEWS | {

@@ -133,7 +133,16 @@ def _work(state: WorkerState, options: Options) -> None:
     """Run heartbeat and slots until told to stop. Raises the reason if the worker stops without being told to."""
     worker_id, queues = state.worker_id, state.queues
     metrics.objects_in_flight_limit.set(state.scheduler.limit.value)
-    heartbeat = Heartbeat(state.ledger, worker_id, queues, state.report, state.is_progressing, state.cluster, Event())
+    heartbeat = Heartbeat(
+        state.ledger,
+        worker_id,
+        queues,
+        state.report,
+        state.is_progressing,
+        state.cluster,
+        Event(),
+        state.count_in_hand,
+    )
     _listen_for_signals(state)  # before anyone can see the worker, and stop it
     heartbeat.start()
     set_process_fields(worker=worker_id)

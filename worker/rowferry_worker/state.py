@@ -11,6 +11,7 @@ from rowferry.batch import Batch
 from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.claim_turns import ClaimTurns
+from rowferry_worker.in_hand import BatchProgress
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.monitoring.heartbeat import ClusterState, WorkerReport
@@ -114,6 +115,8 @@ class WorkerState:
     batch_lock: ReadersWriterLock = field(default_factory=ReadersWriterLock)
     moving: dict[int, Batch] = field(default_factory=dict[int, Batch])
     """The claimed batches whose rows will be updated, by id."""
+    in_hand: dict[int, BatchProgress] = field(default_factory=dict[int, BatchProgress])
+    """How far the claimed batches are, by attempt."""
     attempts: AttemptRecorder = field(init=False)
     turns: ClaimTurns = field(default_factory=ClaimTurns)
     cluster: ClusterState = field(default_factory=ClusterState)
@@ -147,6 +150,11 @@ class WorkerState:
     def report(self) -> WorkerReport:
         """Return what the heartbeat says of this worker."""
         return WorkerReport(self.batch_lock.holders, self.scheduler.limit.value, self.scheduler.request_rates)
+
+    def count_in_hand(self) -> dict[int, int]:
+        """Return the entries that are settled so far in each claimed batch that has any, by attempt."""
+        found = {attempt: progress.count() for attempt, progress in list(self.in_hand.items())}
+        return {attempt: entries for attempt, entries in found.items() if entries}
 
     def is_progressing(self) -> bool:
         """Return whether each slot began a turn, or an S3 response came, within MAX_TURN."""

@@ -17,6 +17,7 @@ from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError, SessionEnded
 from rowferry.plan import QueueSettings
 from rowferry.queue_spec import QueueSpec
+from rowferry_worker.in_hand import BatchProgress
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.steps import StepClock
@@ -73,6 +74,8 @@ class BatchContext:
     """Keys of objects that other batches are at work on: the batch looks again later, and no attempt counts."""
     steps: StepClock = field(default_factory=StepClock)
     """Where the batch's time goes."""
+    progress: BatchProgress = field(default_factory=BatchProgress)
+    """How many of its entries are settled so far; the process tells it once a second."""
     ledger: Ledger | None = None
     """Keeps the records of unfinished uploads; None: an upload that does not come to its end begins anew."""
 

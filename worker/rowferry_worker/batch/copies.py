@@ -29,20 +29,30 @@ def run_copies(
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
+    unique = dict.fromkeys(keys)
+    if not is_look:
+        context.progress.expect(len(unique))
     run = CopyRun(
         context.scheduler,
         copy,
-        keys,
+        unique,
         deadline=math.inf if is_look else context.deadline,
         batch_id=context.batch.id,
         queue=None if is_look else context.batch.queue_name,
-        note=partial(_note_look if is_look else _note, context),
+        note=partial(_note_look if is_look else _note_end, context),
         is_look=is_look,
     )
     by_key = judge_sides(context.migration, _wait_for(context, run))
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}
     return dict(by_key)
+
+
+def _note_end(context: BatchContext, key: str, result: ObjectResult) -> None:
+    """Take in how a copy ended."""
+    _note(context, key, result)
+    if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
+        context.progress.note_end()
 
 
 def _note(context: BatchContext, key: str, result: ObjectResult) -> None:

@@ -85,6 +85,7 @@ def _run_queue(context: BatchContext) -> BatchResult:
         if source.expand(context):
             return BatchResult(Judgement(Verdict.DONE))
         entries = source.read(context)
+    context.progress.entries = len(entries)
     with context.steps.step("perform"):
         performed = call_perform(context, entries)
     results, remaining = _choose_remaining(context, performed)

@@ -137,6 +137,7 @@ class ClaimedBatch:
                 steps=self.steps,
                 ledger=state.ledger,
             )
+            state.in_hand[attempt.id] = context.progress
             with trace_batch(batch, attempt, state.worker_id, migration.name) as record:
                 result = process_batch(context)
                 if record is not None:
@@ -161,6 +162,7 @@ class ClaimedBatch:
             self._finish(attempt, result, migration, time.monotonic() - began)
         finally:
             self.attempt = None
+            state.in_hand.pop(attempt.id, None)
             metrics.claimed_batches.labels(batch.queue_name).dec()
 
     def _defer(self, attempt: Attempt, wait: timedelta) -> None:

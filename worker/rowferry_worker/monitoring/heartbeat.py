@@ -1,8 +1,10 @@
-"""Heartbeat thread: marks this worker alive every 5 s, and returns the state of the cluster."""
+"""Heartbeat thread: marks this worker alive every 5 s, and tells how far its batches are once a second."""
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event, Thread
@@ -18,6 +20,8 @@ from rowferry_worker.service import name_host, notify
 _log = logging.getLogger(__name__)
 
 HEARTBEAT_INTERVAL = timedelta(seconds=5)
+REPORT_INTERVAL = timedelta(seconds=1)
+"""How often the worker tells how far its batches are, while that changes: one small UPDATE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class Heartbeat:
     cluster: ClusterState
     """Updated by each heartbeat."""
     stopped: Event
+    in_hand: Callable[[], Mapping[int, int]] = dict
+    """The entries that are settled so far in each claimed batch, by attempt."""
 
     def start(self) -> Thread:
         """Register the worker and start the thread. Raises DatabaseUnavailable or UsageError if that fails."""
@@ -106,16 +112,36 @@ class Heartbeat:
         cluster.fleet_rates = {key: FleetRate(**rate) for key, rate in row["fleet_rates"].items()}
         metrics.last_heartbeat.set_to_current_time()
 
+    def report_progress(self, told: Mapping[int, int]) -> Mapping[int, int]:
+        """Tell how far the claimed batches are, unless that was `told` before; return what is told by now.
+
+        Raises DatabaseUnavailable when the connection is lost.
+        """
+        now = self.in_hand()
+        if now != told:
+            self.ledger.call("report_progress", self.worker_id, list(now.keys()), list(now.values()))
+        return now
+
     def _run(self) -> None:
-        while not self.stopped.wait(HEARTBEAT_INTERVAL.total_seconds()):
-            status = "working"
-            try:
-                self.send()
-            except RowferryError as error:
-                _log.warning("heartbeat failed", extra={"error": str(error)})
-                status = f"waiting for the database: {error}"
-            if self.is_progressing():
-                notify("WATCHDOG=1", f"STATUS={status}")
+        told: Mapping[int, int] = {}
+        beat_at = time.monotonic() + HEARTBEAT_INTERVAL.total_seconds()
+        while not self.stopped.wait(min(REPORT_INTERVAL, HEARTBEAT_INTERVAL).total_seconds()):
+            with suppress(RowferryError):  # the heartbeat says it
+                told = self.report_progress(told)
+            if time.monotonic() >= beat_at:
+                beat_at = time.monotonic() + HEARTBEAT_INTERVAL.total_seconds()
+                self._beat()
+
+    def _beat(self) -> None:
+        """Send a heartbeat, and tell the service manager of it."""
+        status = "working"
+        try:
+            self.send()
+        except RowferryError as error:
+            _log.warning("heartbeat failed", extra={"error": str(error)})
+            status = f"waiting for the database: {error}"
+        if self.is_progressing():
+            notify("WATCHDOG=1", f"STATUS={status}")
 
     def deregister(self) -> None:
         """Stop the heartbeat and record an orderly stop if the database can be reached; this flushes the ledger.
