@@ -8,6 +8,8 @@ from rowferry.db.connection import Connection, call, fetch_one, translated_error
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseBusy, UsageError
 
+NO_REASON: dict[str, Any] = {"pause_reason": None, "paused_by_worker": False}
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
@@ -22,7 +24,9 @@ class MigrationStatus:
     """Batches in INIT, claimed ones included."""
     claimed: int
     pause_reason: str | None
-    """Why workers paused it; also after a resume; None if a person paused it."""
+    """Why it was paused; also after a resume; None if no reason was given."""
+    paused_by_worker: bool
+    """Whether workers paused it; also after a resume."""
     workers: int
     """Live workers of all migrations."""
 
@@ -32,14 +36,17 @@ class MigrationStatus:
         return max(0, self.open_batches - self.claimed)
 
 
-def pause(connection: Connection, migration: str | None, queue: str | None = None) -> list[MigrationStatus]:
+def pause(
+    connection: Connection, migration: str | None, queue: str | None = None, reason: str | None = None
+) -> list[MigrationStatus]:
     """Pause one migration, or all if None, or one queue of theirs, and return their status.
 
-    Raises DatabaseBusy while another session locks the row, UsageError where there is no such queue.
+    `reason`: why, for everybody who looks at it; one that is there already stays. Raises DatabaseBusy while another
+    session locks the row, UsageError where there is no such queue.
     """
     if queue is None:
-        return _set(connection, "pause", migration)
-    return _set_queue(connection, "pause_queue", migration, queue)
+        return _set(connection, "pause", migration, reason)
+    return _set_queue(connection, "pause_queue", migration, queue, reason)
 
 
 def resume(connection: Connection, migration: str | None, queue: str | None = None) -> list[MigrationStatus]:
@@ -58,25 +65,34 @@ def find_pause(connection: Connection, migration: str) -> str | None:
     return f"{since}: {row['pause_reason'].rstrip('.')}" if row["pause_reason"] else since
 
 
-def _set(connection: Connection, function: str, migration: str | None) -> list[MigrationStatus]:
+def _set(connection: Connection, function: str, migration: str | None, *reason: str | None) -> list[MigrationStatus]:
     try:
         with translated_errors():
-            # Read before the call: a resume clears the reasons.
-            reasons = {row["name"]: row["pause_reason"] for row in connection.execute(statement("read_pause_reasons"))}
-            rows = call(connection, function, migration)
-            return [_read_status(connection, row, reasons.get(row["migration"])) for row in rows]
+            before = _read_reasons(connection)  # a resume clears them
+            rows = call(connection, function, migration, *reason)
+            reasons = before | _read_reasons(connection)
+            return [_read_status(connection, row, **reasons.get(row["migration"], NO_REASON)) for row in rows]
     except DatabaseBusy as error:
         message = f"Could not {function}: another session locks the migration's row; try again when it has ended."
         raise DatabaseBusy(message) from error
 
 
-def _set_queue(connection: Connection, function: str, migration: str | None, queue: str) -> list[MigrationStatus]:
+def _read_reasons(connection: Connection) -> dict[str, dict[str, Any]]:
+    """Return why migrations are paused, by their names."""
+    found = connection.execute(statement("read_pause_reasons")).fetchall()
+    return {row.pop("name"): row for row in found}
+
+
+def _set_queue(
+    connection: Connection, function: str, migration: str | None, queue: str, *reason: str | None
+) -> list[MigrationStatus]:
     try:
         with translated_errors():
-            rows = call(connection, function, queue, migration)
+            rows = call(connection, function, queue, migration, *reason)
             if not rows:
                 _refuse_queue(connection, function, migration, queue)
-            return [_read_status(connection, row, None, queue) for row in rows]
+            given = NO_REASON | {"pause_reason": next(iter(reason), None)}
+            return [_read_status(connection, row, queue, **given) for row in rows]
     except DatabaseBusy as error:
         verb = function.removesuffix("_queue")
         message = f"Could not {verb}: another session locks the queue's row; try again when it has ended."
@@ -95,8 +111,9 @@ def _refuse_queue(connection: Connection, function: str, migration: str | None, 
 
 
 def _read_status(
-    connection: Connection, row: dict[str, Any], reason: str | None, queue: str | None = None
+    connection: Connection, row: dict[str, Any], queue: str | None = None, **reason: Any
 ) -> MigrationStatus:
+    """Return the status of a row of a function; `reason`: a row of read_pause_reasons."""
     chosen = {"migration": row["migration"], "queue": queue}
     counts = fetch_one(connection, statement("read_migration_status"), chosen)
-    return MigrationStatus(**row, pause_reason=reason, **counts)
+    return MigrationStatus(**row, **reason, **counts)

@@ -32,10 +32,14 @@ class Line:
     weight: float
     max_in_hand: int | None
     paused_at: datetime | None
+    """Since when it is paused, or its migration."""
+    pause_reason: str | None
+    is_paused_whole: bool
+    """Whether not the queue is paused, but its migration."""
     next: list[str]
-    waiting: int
+    waiting_batches: int
     """Batches in INIT that no live worker has claimed."""
-    claimed: int
+    claimed_batches: int
     workers: int
     """Live workers that serve the queue."""
     is_known: bool
@@ -43,8 +47,8 @@ class Line:
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether batches wait that no live worker serves, though nobody has paused the queue."""
-        return bool(self.waiting) and not self.workers and self.paused_at is None
+        """Return whether batches wait that no live worker serves, though the queue is not paused."""
+        return bool(self.waiting_batches) and not self.workers and self.paused_at is None
 
 
 def list_known() -> list[KnownQueue]:
@@ -82,9 +86,11 @@ def as_document(known: list[KnownQueue], lines: list[Line]) -> dict[str, Any]:
                 "weight": line.weight,
                 "max_in_hand": line.max_in_hand,
                 "paused_at": line.paused_at and line.paused_at.isoformat(),
+                "pause_reason": line.pause_reason,
+                "paused_whole": line.is_paused_whole,
                 "next": line.next,
-                "waiting": line.waiting,
-                "claimed": line.claimed,
+                "waiting_batches": line.waiting_batches,
+                "claimed_batches": line.claimed_batches,
                 "workers": line.workers,
             }
             for line in lines

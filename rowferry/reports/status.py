@@ -12,6 +12,7 @@ from rowferry.plan import Plan, SideName
 from rowferry.reports.chain import QueueStatus, choose_queues, is_chain_done, read_chain
 from rowferry.reports.pause import find_pause
 from rowferry.reports.state import StateWord, read_state
+from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry.s3.listing import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
 
 
@@ -56,6 +57,8 @@ class DataStatus:
     """`paused since ...`, or None."""
     held_up: str | None = None
     """Why batches are only put back, as while a server is away, or None."""
+    unusable: tuple[Unusable, ...] = ()
+    """Live workers that cannot work on it."""
     initialised: bool = True
     """Whether the database has the schema `rowferry`."""
 
@@ -79,6 +82,7 @@ class DataStatus:
             "initialised": self.initialised,
             "paused": self.paused,
             "held_up": self.held_up,
+            "unusable": [{"workers": one.workers, "queue": one.queue, "error": one.error} for one in self.unusable],
             "objects": self.objects and {side: count.number for side, count in self.objects.items()},
             "objects_below": self.objects and {side: dict(count.below) for side, count in self.objects.items()},
             "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
@@ -139,6 +143,7 @@ def _read_database(
             fetch_one(connection, statement("count_live_workers"))["workers"],
             find_pause(connection, plan.name),
             _find_hold_up(connection, plan.name),
+            find_unusable(connection, plan.name),
         )
 
 

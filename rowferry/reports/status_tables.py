@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rowferry.batch import Outcome
-from rowferry.formatting import format_duration, show_text
+from rowferry.formatting import count_entries, format_duration, format_rate, show_text
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts
 from rowferry.reports.state import show_state
@@ -37,6 +37,8 @@ def print_data_status(status: DataStatus, console: Console) -> None:
         console.print(
             f"Nothing is held against an entry, but {show_text(status.held_up)}.", markup=False, soft_wrap=True
         )
+    for unusable in status.unusable:
+        console.print(show_text(unusable), markup=False, soft_wrap=True)
     console.print(_describe_activity(status), markup=False, soft_wrap=True)
 
 
@@ -55,7 +57,10 @@ def _describe_activity(status: DataStatus) -> str:
     slowest = next((queue for queue in status.queues if queue.is_slowest), None)
     if slowest is not None and slowest.rate:
         name = f"{slowest.queue}, the slowest: " if len(status.queues) > 1 else ""
-        parts.append(f"{name}{slowest.rate:,.0f} entries/s")
+        parts.append(f"{name}{format_rate(slowest.rate)} entries/s")
+    in_hand = sum(queue.counts.in_hand for queue in status.queues)
+    if in_hand:
+        parts.append(f"{count_entries(in_hand)} done in open batches")
     if status.time_left is not None:
         parts.append(f"{format_duration(status.time_left)} left")
     if status.is_done:

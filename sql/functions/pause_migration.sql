@@ -40,7 +40,7 @@ begin
     end if;
 
     update rowferry.migration as m
-    set paused_at = clock_timestamp(), pause_reason = p_reason
+    set paused_at = clock_timestamp(), pause_reason = p_reason, paused_by_worker = true
     where m.id = p_migration_id and m.paused_at is null;
     return found;
 end;

@@ -8,6 +8,7 @@ create table rowferry.migration (
     passes integer not null default 0,
     paused_at timestamptz,
     pause_reason text,
+    paused_by_worker boolean not null default false,
     moment_at timestamptz,
     switched_at timestamptz,
     was_switched_at timestamptz,
@@ -24,7 +25,9 @@ comment on column rowferry.migration.revision is
 comment on column rowferry.migration.paused_at is
 'Set: no batch of this migration is claimed, claimed batches are finished. Null: it runs. An UPDATE is enough.';
 comment on column rowferry.migration.pause_reason is
-'Why a worker paused it, in one sentence. Null: a person paused it, or it runs.';
+'Why it is paused, in one sentence. Null: a person paused it without a reason, or it runs. A resume clears it.';
+comment on column rowferry.migration.paused_by_worker is
+'Whether a worker paused it, since its batches cannot be worked on.';
 comment on column rowferry.migration.moment_at is
 'Since when the application may be switched, as `rowferry cutover` said first: passes take what it may have written to '
 'the production bucket since then for its own. Null: there was no such moment, or it went back.';
@@ -68,6 +71,7 @@ create table rowferry.queue (
     max_in_hand integer,
     limited_at timestamptz,
     paused_at timestamptz,
+    pause_reason text,
     next text [] not null default '{}',
     payload jsonb not null default '{}',
     planned jsonb,
@@ -95,7 +99,8 @@ comment on column rowferry.queue.max_in_hand is
 comment on column rowferry.queue.limited_at is
 'When max_in_hand was last set or lowered: batches that were claimed before count as well. A trigger sets it.';
 comment on column rowferry.queue.paused_at is
-'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs.';
+'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs. pause_reason: why, as a person '
+'said; a resume clears it.';
 comment on column rowferry.queue.next is
 'The queues that get the entries that this one has settled, in the transaction that settles them.';
 comment on column rowferry.queue.payload is
@@ -302,6 +307,7 @@ create table rowferry.worker (
     in_flight_limit integer not null,
     request_rates jsonb not null default '{}',
     in_hand jsonb not null default '{}',
+    unusable jsonb not null default '{}',
     queues text [] not null,
     started_at timestamptz not null default now(),
     last_seen_at timestamptz not null default now(),
@@ -315,6 +321,8 @@ comment on table rowferry.worker is
 comment on column rowferry.worker.batches is
 'Batches that it has claimed. in_flight_limit: objects that it may have in flight. request_rates: requests a second '
 'that it gets through, by endpoint, bucket and operation, where the server refuses more.';
+comment on column rowferry.worker.unusable is
+'Why it cannot work on a migration, by its id, or on a queue of it, by the id and the name. It skips these for a while.';
 comment on column rowferry.worker.in_hand is
 'Entries that it has settled in each of its claimed batches so far, by the id of the attempt: what rowferry.in_hand '
 'reads. reported_at: when one of these numbers last changed.';

@@ -15,6 +15,19 @@ where
     and m.name = coalesce(%(migration)s, m.name)
     and (%(queue)s::text is null or q.queue_name = %(queue)s);
 
+-- name: find_unusable
+-- The live workers that cannot work on a migration, or on a queue of it, with the reason; how many there are of them.
+select
+    r.value as error,
+    nullif(substr(r.key, length(m.id::text) + 2), '') as queue_name,
+    array_agg(concat(w.host, ' (process ', w.pid, ')') order by w.host, w.pid) as workers
+from rowferry.live_workers as w
+cross join jsonb_each_text(w.unusable) as r (key, value)
+inner join rowferry.migration as m on r.key = m.id::text or r.key like m.id || ' %%'
+where %(migration)s::text is null or m.name = %(migration)s
+group by r.value, r.key, m.id
+order by r.key, r.value;
+
 -- name: error_groups
 -- Why batches are in ERROR: one row a reason, the most entries first.
 select

@@ -43,7 +43,7 @@ select
     s.migration,
     s.state,
     s.paused_at is not null as paused,
-    s.state = 'paused' and s.pause_reason is not null as is_paused_by_worker,
+    s.state = 'paused' and s.paused_by_worker as is_paused_by_worker,
     s.state = 'done' as is_done,
     s.need_somebody,
     s.seconds_left,

@@ -32,16 +32,17 @@ grant execute on function
     rowferry.deregister_worker, rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload,
     rowferry.record_parts, rowferry.end_upload, rowferry.add_parts, rowferry.list_uploads, rowferry.find_upload,
     rowferry.record_part, rowferry.record_copy, rowferry.note_write, rowferry.note_copy, rowferry.find_copy,
-    rowferry.report_progress
+    rowferry.report_progress, rowferry.note_unusable
 to {role};
 
 -- name: grant_operator
 -- Operate: read failures, put batches back in the queue; pause, prioritise and limit migrations and their queues.
 grant select on rowferry.entry_failure, rowferry.batch_attempt, rowferry.worker to {role};
 grant update (status) on rowferry.batch_queue to {role};
-grant update (paused_at) on rowferry.migration to {role};
-grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
-grant update (priority, weight, max_in_hand, paused_at, next) on rowferry.queue to {role};
+grant update (paused_at, pause_reason) on rowferry.migration to {role};
+grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, pause_reason, next) on rowferry.queue
+to {role};
+grant update (priority, weight, max_in_hand, paused_at, pause_reason, next) on rowferry.queue to {role};
 grant execute on function
     rowferry.requeue, rowferry.choose_on_conflict, rowferry.pause, rowferry.resume, rowferry.pause_queue,
     rowferry.resume_queue

@@ -23,7 +23,8 @@ order by queue_name;
 select
     id,
     paused_at,
-    pause_reason
+    pause_reason,
+    paused_by_worker
 from rowferry.migration
 where name = %(name)s;
 
@@ -54,9 +55,10 @@ inner join rowferry.migration as m on q.migration_id = m.id
 where m.name = %(name)s;
 
 -- name: read_pause_reasons
--- Why workers paused migrations: one row for each migration that a worker paused, and not a person.
+-- Why migrations are paused, and whether a worker paused them: one row for each that is paused for a reason.
 select
     name,
-    pause_reason
+    pause_reason,
+    paused_by_worker
 from rowferry.migration
 where pause_reason is not null;

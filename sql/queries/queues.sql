@@ -2,17 +2,20 @@
 
 -- name: list_queues
 -- One row for each queue of each migration that has settings or batches: how it is claimed, what follows it, the batches
--- that wait and those that live workers have claimed, and the live workers that serve it.
+-- that wait and those that live workers have claimed, and the live workers that serve it. `is_paused_whole`: not the
+-- queue is paused, but its migration.
 select
     m.name as migration,
     u.name as queue,
     coalesce(k.priority, 0) as priority,
     coalesce(k.weight, 1) as weight,
     k.max_in_hand,
-    k.paused_at,
+    coalesce(k.paused_at, m.paused_at) as paused_at,
+    case when k.paused_at is not null then k.pause_reason else m.pause_reason end as pause_reason,
+    k.paused_at is null and m.paused_at is not null as is_paused_whole,
     coalesce(k.next, array[]::text []) as next,
-    greatest(coalesce(p.batches_init, 0) - h.claimed, 0) as waiting,
-    h.claimed,
+    greatest(coalesce(p.batches_init, 0) - h.claimed, 0) as waiting_batches,
+    h.claimed as claimed_batches,
     (select count(*) from rowferry.live_workers as w where u.name = any(w.queues)) as workers
 from (
     select

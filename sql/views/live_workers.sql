@@ -1,7 +1,8 @@
 -- rowferry.live_workers
 --   The worker processes with a heartbeat within the last 30 seconds, how many batches each has claimed, how many
 --   objects it may have in flight, and the requests a second that it gets through where a server refuses more. `in_hand`
---   are the entries that it has settled so far in its claimed batches, by attempt.
+--   are the entries that it has settled so far in its claimed batches, by attempt. `unusable`: why it cannot work on a
+--   migration, by its id, or on one queue of it, by the id and the name.
 create or replace view rowferry.live_workers as
 select
     w.id,
@@ -14,7 +15,8 @@ select
     w.started_at,
     w.last_seen_at,
     count(a.id) as claimed_batches,
-    w.in_hand
+    w.in_hand,
+    w.unusable
 from rowferry.worker as w
 left join rowferry.batch_attempt as a
     on w.id = a.worker_id

@@ -7,8 +7,8 @@
 --     no_workers     no live worker serves a queue with waiting batches that is not paused
 --     waiting        no batch is due: they wait for their next attempt; or there is none yet
 --     running        anything else
---   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null: by a
---   person.
+--   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null:
+--   by a person who gave no reason. `paused_by_worker`: whether a worker paused it.
 --   `done_share`: the settled entries, 0 to 1, of the queue that is behind the others, those included that workers have
 --   settled inside their batches (rowferry.in_hand); null without entries. Entries that need somebody are not settled:
 --   only `done` is 1. `waiting`: entries that have not left all queues of the chain, less those settled ones;
@@ -59,6 +59,7 @@ stated as (
         m.created_at,
         coalesce(m.paused_at, case when q.is_paused then q.paused_at end) as paused_at,
         m.pause_reason,
+        m.paused_by_worker,
         q.done_share,
         coalesce(q.waiting, 0) as waiting,
         coalesce(q.batches_init, 0) as batches_init,
@@ -93,5 +94,6 @@ select
     s.next_at,
     s.rate,
     case when s.state = 'running' then extract(epoch from s.time_left)::double precision end as seconds_left,
-    case when s.state = 'running' then now() + s.time_left end as ends_at
+    case when s.state = 'running' then now() + s.time_left end as ends_at,
+    s.paused_by_worker
 from stated as s;

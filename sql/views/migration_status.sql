@@ -1,5 +1,5 @@
 -- rowferry.migration_status
---   One row a migration: since when it is paused, why (null: by a person), and since when its oldest due batch has been
+--   One row a migration: since when it is paused, why (null: a person gave no reason), and since when its oldest due batch has been
 --   due (null: none is due; a claimed batch counts). `is_done`: it had batches, and all batches of all its queues are
 --   DONE. How it stands in one word, and the time left, are in rowferry.migration_state.
 create or replace view rowferry.migration_status as

@@ -2,8 +2,8 @@
 --   One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 --   names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 --   and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
---   `max_in_hand` at most (null: no limit). `is_served`: a live worker serves it. `due_since`: since when its oldest due
---   batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
+--   `max_in_hand` at most (null: no limit). `is_served`: a live worker serves it, and can. `due_since`: since when its
+--   oldest due batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
 --   settled inside their batches (rowferry.in_hand).
@@ -67,7 +67,9 @@ claimed as (
 ),
 
 served as (
-    select distinct q.queue_name
+    select distinct
+        q.queue_name,
+        w.unusable
     from rowferry.live_workers as w
     cross join unnest(w.queues) as q (queue_name)
 ),
@@ -86,7 +88,12 @@ known as (
         coalesce(k.priority, 0) as priority,
         coalesce(k.weight, 1) as weight,
         coalesce(m.paused_at, k.paused_at) as paused_at,
-        u.queue_name in (select v.queue_name from served as v) as is_served,
+        exists (
+            select from served as v
+            where
+                v.queue_name = u.queue_name
+                and not v.unusable ?| array[u.migration_id::text, u.migration_id || ' ' || u.queue_name]
+        ) as is_served,
         coalesce(k.next, '{}') as next,
         coalesce(p.entries, 0) as entries,
         coalesce(p.waiting, 0) as waiting,

@@ -1,5 +1,7 @@
 """Promises of `rowferry pause` and `rowferry resume`."""
 
+import json
+
 import psycopg
 import pytest
 
@@ -158,3 +160,31 @@ def test_migrate_refuses_a_paused_migration_instead_of_waiting(versitygw_migrati
     assert refused.stderr.startswith("rowferry: Migration avatars is paused since 2")
     assert refused.stderr.endswith(": run `rowferry resume` first.\n")
     assert migration.attempts() == []
+
+
+def test_the_reason_of_a_person_is_shown_and_is_no_alarm(migration: Migration) -> None:
+    """A run waits until the person resumes; one that workers have paused ends, since only a repair helps it."""
+    migration.write_plan()
+    migration.enqueue()
+    assert "  reason: The disk is full\n" in migration.run("pause", "--reason", "The disk is full").stdout
+    assert "The disk is full" in migration.run("status", "--no-objects").stdout
+    (state,) = migration.execute("select pause_reason, paused_by_worker from rowferry.migration_state")
+    assert state == {"pause_reason": "The disk is full", "paused_by_worker": False}
+    assert migration.run("resume").stdout.splitlines()[1:2] == ["  it was paused because: The disk is full"]
+    assert migration.execute("select pause_reason from rowferry.migration") == [{"pause_reason": None}]
+
+
+def test_queues_shows_a_pause_of_the_migration_and_of_a_queue_with_its_reason(migration: Migration) -> None:
+    migration.fill(1)
+    migration.write_plan()
+    migration.enqueue()
+    for queue, whole, words in (((), True, "with its migration "), (("--queue", "migrate"), False, "")):
+        migration.run("pause", "--reason", "Night is over", *queue)
+        (line,) = json.loads(migration.run("queues", "--json").stdout)["queues"]
+        assert (line["paused_at"] is not None, line["paused_whole"]) == (True, whole)
+        assert (line["pause_reason"], line["waiting_batches"]) == ("Night is over", 1)
+        shown = migration.run("queues").stdout
+        assert f"migrate of avatars is paused {words}since" in shown
+        assert shown.rstrip().endswith("waiting: Night is over.")
+        migration.run("resume", *queue)
+    assert json.loads(migration.run("queues", "--json").stdout)["queues"][0]["paused_at"] is None

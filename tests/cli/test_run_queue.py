@@ -196,9 +196,11 @@ def test_queues_are_listed_with_their_packages_and_settings(noted: EntryTable, r
         "weight": 2.5,
         "max_in_hand": 4,
         "paused_at": None,
+        "pause_reason": None,
+        "paused_whole": False,
         "next": ["echo"],
-        "waiting": 3,
-        "claimed": 0,
+        "waiting_batches": 3,
+        "claimed_batches": 0,
         "workers": 0,
     }
 

@@ -95,7 +95,7 @@ def test_a_pause_raises_no_alert_unless_a_worker_made_it(lines: Lines) -> None:
     change(lines, "migration", "paused_at = now() - interval '3 h'")
     change(lines, "batch_queue", "run_after = now() - interval '9 h'")
     assert ask(lines) == {}
-    change(lines, "migration", "pause_reason = 'The bucket is gone.'")
+    change(lines, "migration", "pause_reason = 'The bucket is gone.', paused_by_worker = true")
     assert ask(lines) == {"paused_by_worker": 1}
 
 
@@ -122,7 +122,7 @@ def test_listings_alert_though_they_have_no_entries_yet(lines: Lines) -> None:
     assert ask(lines) == {"no_workers": 1}
     add_worker(lines, "copy")
     assert ask(lines) == {"no_progress": 1}
-    change(lines, "migration", "paused_at = now(), pause_reason = 'The bucket is gone.'")
+    change(lines, "migration", "paused_at = now(), pause_reason = 'The bucket is gone.', paused_by_worker = true")
     assert ask(lines) == {"paused_by_worker": 1}
     change(lines, "migration", "paused_at = null")
     change(lines, "batch_queue", "status = 'ERROR', finished_at = now() - interval '1 h'")

@@ -42,7 +42,6 @@ VIEWS = {
     "SELECT rowferry.finished_minutes",
     "SELECT rowferry.in_hand",
     "SELECT rowferry.open_attempts",
-    "SELECT rowferry.in_hand",
     "EXECUTE rowferry.measure_transactions",
 }
 QUEUE = VIEWS | {
@@ -54,7 +53,7 @@ QUEUE = VIEWS | {
 }
 ENTRIES = {"SELECT public.avatars(id)", "SELECT public.avatars(path)"}
 
-STEERED = ("priority", "weight", "max_in_hand", "paused_at", "next")
+STEERED = ("priority", "weight", "max_in_hand", "paused_at", "pause_reason", "next")
 """What an operator may say of a queue."""
 
 EXPECTED: dict[Purpose, set[str]] = {
@@ -98,6 +97,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.record_part",
         "EXECUTE rowferry.note_copy",
         "EXECUTE rowferry.note_write",
+        "EXECUTE rowferry.note_unusable",
         "EXECUTE rowferry.record_copy",
         "EXECUTE rowferry.report_progress",
         "EXECUTE rowferry.find_copy",
@@ -118,6 +118,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "SELECT rowferry.entry_failure",
         "SELECT rowferry.worker",
         "UPDATE rowferry.batch_queue(status)",
+        "UPDATE rowferry.migration(pause_reason)",
         "UPDATE rowferry.migration(paused_at)",
         *(f"{way} rowferry.queue({column})" for way in ("INSERT", "UPDATE") for column in STEERED),
         "INSERT rowferry.queue(migration_id)",

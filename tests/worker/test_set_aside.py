@@ -182,3 +182,19 @@ def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration)
     assert ended.returncode == 0, ended.stderr
     assert done(migration) == ["avatars"]
     assert len(migration.attempts()) == 1
+
+
+def test_workers_that_skip_a_migration_are_named_by_status_and_errors(two: Migration) -> None:
+    """A worker with wrong credentials looked healthy: "State: running", and the truth was in its log alone."""
+    two.write_plan()
+    lose_bucket(two)
+    with two.workers(1):
+        eventually(lambda: "skips this migration" in two.run("status", "--no-objects").stdout)
+        shown = two.run("status", "--no-objects").stdout
+        assert "State: no workers" in shown
+        assert "left" not in shown.splitlines()[-1]
+        assert "1 live worker skips this migration" in two.run("errors").stdout
+        (other,) = two.execute("select is_served from rowferry.queue_status where migration <> 'avatars'")
+        assert other["is_served"] is True
+        change_plan(two, f"jsonb_set(plan, '{{production,bucket}}', '\"{two.production.bucket}\"')")
+        eventually(lambda: "skips" not in two.run("errors").stdout)

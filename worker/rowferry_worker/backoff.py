@@ -75,14 +75,15 @@ class Backoff:
             ends = [trouble.until for trouble in self.troubles.values() if trouble.until > self._clock()]
             return min([wait, *(timedelta(seconds=end - self._clock()) for end in ends)])
 
-    def set_aside(self, migration_id: int, error: UsageError, queue: str | None = None) -> None:
+    def set_aside(self, migration_id: int, error: UsageError, queue: str | None = None) -> bool:
         """Skip a migration that is unusable here: for 5 s, then twice as long each time, up to 5 min.
 
-        `queue`: only this queue of it. The reason is logged once, and again when it changes.
+        `queue`: only this queue of it. Return whether the reason is new: it is logged once, and again when it changes.
         """
         with self._turn:
             trouble = self.troubles.setdefault(migration_id if queue is None else (migration_id, queue), _Trouble())
-            if trouble.error is None or str(trouble.error) != str(error):
+            is_new = trouble.error is None or str(trouble.error) != str(error)
+            if is_new:
                 fields = {"migration_id": migration_id, "error": str(error)}
                 if queue is None:
                     _log.error("migration unusable on this worker, skipping it for now", extra=fields)
@@ -94,6 +95,7 @@ class Backoff:
                 wait = min(UNUSABLE_BASE * 2 ** min(trouble.setbacks, 16), UNUSABLE_LONGEST)
                 trouble.setbacks += 1
                 trouble.until = self._clock() + wait.total_seconds()
+        return is_new
 
     def note_outage(self, migration_id: int) -> None:
         """Skip a migration whose servers are busy or unavailable: longer each time, up to 30 s, with jitter."""
@@ -118,13 +120,17 @@ class Backoff:
         with self._turn:
             self.troubles.setdefault(migration_id, _Trouble()).until = self._clock() + wait.total_seconds()
 
-    def note_usable(self, migration_id: int, queue: str | None = None) -> None:
-        """Forget that a migration, and this queue of it, was unusable here."""
+    def note_usable(self, migration_id: int, queue: str | None = None) -> list[str | None]:
+        """Forget that a migration, and this queue of it, was unusable here; return what was: None is the migration."""
+        forgotten: list[str | None] = []
         with self._turn:
             if self._forget_unusable(migration_id):
                 _log.info("migration usable again", extra={"migration_id": migration_id})
+                forgotten.append(None)
             if queue is not None and self._forget_unusable((migration_id, queue)):
                 _log.info("queue usable again", extra={"migration_id": migration_id, "queue": queue})
+                forgotten.append(queue)
+        return forgotten
 
     def _forget_unusable(self, known: int | Line) -> bool:
         trouble = self.troubles.get(known)

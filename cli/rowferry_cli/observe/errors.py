@@ -23,7 +23,7 @@ from rowferry_cli.migration import (
 from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
-    from rowferry.db.connection import DictRow
+    from rowferry.db.connection import Connection, DictRow
     from rowferry.plan import OnConflict
 
 
@@ -61,6 +61,7 @@ def command(
         choose_queue(connection, queue, chosen)
         query = statement("failed_entries" if by_entry else "error_groups")
         rows = connection.execute(query, {"migration": chosen, "queue": queue, "limit": limit}).fetchall()
+        troubles = _list_troubles(connection, chosen)
         has_several = len(list_migrations(connection)) > 1
         has_queues = len(list_queues(connection, chosen)) > 1
     if as_json:
@@ -73,6 +74,21 @@ def command(
         which = "" if not has_several else f" --migration {chosen}" if chosen is not None else " --all-migrations"
         which += "" if queue is None else f" --queue {queue}"
         _print_groups(rows, which, has_several=has_several, has_queues=has_queues)
+    if not as_json:
+        for trouble in troubles:
+            click.echo(show_text(trouble))
+
+
+def _list_troubles(connection: Connection, migration: str | None) -> list[str]:
+    """Return why batches that are not in ERROR do not go on either: a pause, and workers that skip the migration."""
+    from rowferry.reports.pause import find_pause
+    from rowferry.reports.unusable import find_unusable
+
+    paused = None if migration is None else find_pause(connection, migration)
+    words = (
+        [f"Migration {migration} is {paused}. To continue: rowferry resume --migration {migration}"] if paused else []
+    )
+    return [*words, *map(str, find_unusable(connection, migration))]
 
 
 def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_queues: bool) -> None:

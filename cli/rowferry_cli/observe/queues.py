@@ -26,12 +26,12 @@ def command(as_json: bool) -> None:
 
     \b
     Of each queue in the database:
-      waiting    batches that no worker has claimed
-      claimed    batches that workers have claimed, and the most that they may
-      workers    live workers that serve it, on all hosts
-      priority   higher ones are claimed first
-      weight     its share of the claims among queues of one priority
-      next       the queues that get what it has settled
+      batches waiting  that no worker has claimed
+      batches claimed  that workers have claimed, and the most that they may
+      workers          live workers that serve it, on all hosts
+      priority         higher ones are claimed first
+      weight           its share of the claims among queues of one priority
+      next             the queues that get what it has settled
 
     The last three, the limit and the pause are columns of rowferry.queue: the plan sets them, an UPDATE changes them.
     """
@@ -70,12 +70,13 @@ def _print_lines(lines: Sequence[Line]) -> None:
     table = Table(box=None, pad_edge=True, padding=(0, 1))
     for heading in ("migration", "queue"):
         table.add_column(heading, overflow="fold")
-    for heading in ("waiting", "claimed", "workers", "priority", "weight"):
+    for heading in ("batches\nwaiting", "batches\nclaimed", "workers", "priority", "weight"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("next", overflow="fold")
     for line in lines:
-        claimed = f"{line.claimed:,}" if line.max_in_hand is None else f"{line.claimed:,} / {line.max_in_hand:,}"
-        numbers = (f"{line.waiting:,}", claimed, f"{line.workers:,}", f"{line.priority}", f"{line.weight:g}")
+        most = "" if line.max_in_hand is None else f" / {line.max_in_hand:,}"
+        claimed = f"{line.claimed_batches:,}{most}"
+        numbers = (f"{line.waiting_batches:,}", claimed, f"{line.workers:,}", f"{line.priority}", f"{line.weight:g}")
         table.add_row(line.migration, line.queue, *numbers, ", ".join(line.next))
     Console(highlight=False, soft_wrap=True).print(table)
     for words in filter(None, map(_find_words, lines)):
@@ -84,10 +85,13 @@ def _print_lines(lines: Sequence[Line]) -> None:
 
 def _find_words(line: Line) -> str | None:
     """Return what a person should know of a queue, in one sentence; None: nothing."""
-    name, waiting = f"{line.queue} of {line.migration}", count_batches(line.waiting)
-    wait = count(line.waiting, "batch waits", "batches wait")
+    name, waiting = f"{line.queue} of {line.migration}", count_batches(line.waiting_batches)
+    wait = count(line.waiting_batches, "batch waits", "batches wait")
     if line.paused_at is not None:
-        return f"{name} is paused since {line.paused_at:%Y-%m-%d %H:%M:%S %Z}, with {waiting} waiting."
+        with_migration = " with its migration" if line.is_paused_whole else ""
+        since = f"{name} is paused{with_migration} since {line.paused_at:%Y-%m-%d %H:%M:%S %Z}"
+        reason = f": {show_text(line.pause_reason.rstrip('.'))}" if line.pause_reason else ""
+        return f"{since}, with {waiting} waiting{reason}."
     if not line.is_known:
         served = f"{count(line.workers, 'live worker serves', 'live workers serve')} it, {wait}"
         return f"{name} is not known here ({served}): install its package where workers shall serve it."

@@ -12,10 +12,15 @@ queue_option = click.option("--queue", metavar="NAME", help="This queue of the m
 
 
 @click.command("pause", cls=Command)
+@click.option(
+    "--reason", metavar="TEXT", help="Why, as `rowferry status`, `rowferry watch` and the dashboards show it."
+)
 @queue_option
 @migration_option
 @all_migrations_option
-def command(queue: str | None, migration: str | None, plan_path: Path, all_migrations: bool) -> None:
+def command(
+    reason: str | None, queue: str | None, migration: str | None, plan_path: Path, all_migrations: bool
+) -> None:
     """Stop workers from claiming new batches of a migration, or of one of its queues; running batches finish.
 
     Workers keep running and notice at their next claim, so nothing needs a restart. The pause is a column in the
@@ -26,7 +31,7 @@ def command(queue: str | None, migration: str | None, plan_path: Path, all_migra
 
     with connect("pause", autocommit=True) as connection:
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
-        statuses = pause(connection, chosen, queue)
+        statuses = pause(connection, chosen, queue, reason or None)
     for status in statuses:
         already = "" if status.changed else f" already, since {status.paused_at:%Y-%m-%d %H:%M:%S %Z}"
         click.echo(f"{_name(status.migration, queue)} is paused{already}.")
@@ -65,7 +70,8 @@ def resume(queue: str | None, migration: str | None, plan_path: Path, all_migrat
         click.echo(f"{_name(status.migration, queue)} {how}: {counts}.")
         if status.pause_reason:
             click.echo(f"  it was paused because: {show_text(status.pause_reason)}")
-            click.echo("  workers pause it again if that is still so")
+            if status.paused_by_worker:
+                click.echo("  workers pause it again if that is still so")
         if status.open_batches and not status.workers:
             click.echo("  no worker is running: start `rowferry worker` on any host")
     if not statuses:

@@ -95,7 +95,7 @@ def list_dates(facts: Facts) -> list[Pair]:
         ("First attempt began", began, ""),
         ("Last batch ended", ended, f", after {format_duration(took)}" if took else ""),
         ("Application may switch", migration.switched_at, ", confirmed by a person"),
-        ("Paused", migration.paused_at, f": {migration.pause_reason}" if migration.pause_reason else ", by a person"),
+        ("Paused", migration.paused_at, f": {migration.pause_reason}" if migration.pause_reason else ""),
     ]
     return [(name, f"{write_moment(moment)}{more}") for name, moment, more in dates if moment]
 

@@ -8,7 +8,7 @@ from rowferry.logs import log_to_file
 from rowferry.plan import Plan
 from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Throughput
-from rowferry_cli.messages import describe_enqueued, describe_pause
+from rowferry_cli.messages import describe_enqueued, describe_pause, write_requeue
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.run.passes import Run, name_log
 from rowferry_cli.run.reporter import Reporter
@@ -50,7 +50,8 @@ def _say_what_is_left(run: Run, chain: Sequence[Throughput], unsettled: str) -> 
     old = {name: counts for name, counts in run.chain.read().of.items() if counts.batches_error and name not in names}
     for name, counts in old.items():
         where = f"{count_batches(counts.batches_error)} of the queue {name} in ERROR from before"
-        run.reporter.print(f"{where}: see `rowferry errors`, then run `rowferry requeue`.")
+        command = write_requeue(None, migration=run.plan.name, queue=name)
+        run.reporter.print(f"{where}: see `rowferry errors`, then run `{command}`.")
     paused = report_paused_queues(run)
     return 1 if left or old or paused else 0
 

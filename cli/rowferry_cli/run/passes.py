@@ -198,7 +198,7 @@ class Run:
     def _is_paused_by_workers(self) -> bool:
         """Return whether workers have paused the migration, which only a person resumes."""
         row = self.connection.execute(statement("find_migration"), {"name": self.plan.name}).fetchone()
-        return row is not None and row["pause_reason"] is not None
+        return row is not None and row["paused_by_worker"]
 
     def _measure(self, before: ChainCounts, started: float, now: ChainCounts | None = None) -> list[Throughput]:
         now = now or self.chain.read()

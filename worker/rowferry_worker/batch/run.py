@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -79,11 +80,20 @@ class ClaimedBatch:
             if state.end_when_unusable:
                 raise unusable from error
             queue = batch.queue_name if isinstance(error, QueueUnusable) else None
-            state.backoff.set_aside(batch.migration_id, unusable, queue)
+            if state.backoff.set_aside(batch.migration_id, unusable, queue):
+                self._tell_usable(queue, str(unusable))
             return None
         if state.backoff.troubles:
-            state.backoff.note_usable(batch.migration_id, batch.queue_name)
+            for forgotten in state.backoff.note_usable(batch.migration_id, batch.queue_name):
+                self._tell_usable(forgotten, None)
         return migration
+
+    def _tell_usable(self, queue: str | None, error: str | None) -> None:
+        """Tell operators why this worker cannot work on the migration, or on this queue of it; None: it can."""
+        ledger = self.state.ledger
+        arguments = ledger.worker_id, self.batch.migration_id, queue, error
+        with suppress(UsageError):  # the role may not: it was granted its rights by a version without this function
+            ledger.call("note_unusable", *arguments, if_lost=("note_unusable", arguments))
 
     def _hold_back(self, migration: MigrationContext) -> None:
         """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""

@@ -1,0 +1,36 @@
+"""Live workers that cannot work on a migration, as with wrong credentials: they skip it, and serve others."""
+
+from dataclasses import dataclass
+
+from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.statements import statement
+from rowferry.formatting import count
+
+MOST_NAMED = 3
+"""Workers that a sentence names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Workers that skip a migration, or one queue of it, for one reason."""
+
+    error: str
+    queue: str | None
+    """None: all of the migration."""
+    workers: list[str]
+
+    def __str__(self) -> str:
+        """Return which workers they are, and why, in one sentence."""
+        number = len(self.workers)
+        more = f" and {number - MOST_NAMED} more" if number > MOST_NAMED else ""
+        named = f"{', '.join(self.workers[:MOST_NAMED])}{more}"
+        what = "this migration" if self.queue is None else f"its queue {self.queue}"
+        skip = count(number, "live worker skips", "live workers skip")
+        return f"{skip} {what}, {named}: {self.error.rstrip('.')}."
+
+
+def find_unusable(connection: Connection, migration: str | None) -> tuple[Unusable, ...]:
+    """Return the live workers that skip a migration, by reason; None: any migration."""
+    with translated_errors():
+        rows = connection.execute(statement("find_unusable"), {"migration": migration}).fetchall()
+    return tuple(Unusable(row["error"], row["queue_name"], row["workers"]) for row in rows)
